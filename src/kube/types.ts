@@ -1,0 +1,139 @@
+import type {
+  CoreV1Event,
+  V1Affinity,
+  V1Condition,
+  V1Container,
+  V1CustomResourceDefinition,
+  V1EndpointSlice,
+  V1Lease,
+  V1Namespace,
+  V1Node,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1PersistentVolumeClaim,
+  V1Pod,
+  V1PriorityClass,
+  V1ResourceQuota,
+  V1Secret,
+  V1Service,
+  V1StorageClass,
+} from '@kubernetes/client-node';
+
+/**
+ * A client-node model as it stands on the wire. The library types dates as `Date`, JSON carries RFC 3339 strings, and
+ * we never run its deserialiser (it drops fields newer than the library).
+ */
+export type Wire<T> = T extends Date
+  ? string
+  : T extends readonly (infer U)[]
+    ? Wire<U>[]
+    : T extends object
+      ? { [K in keyof T]: Wire<T[K]> }
+      : T;
+
+export type ObjectMeta = Wire<V1ObjectMeta>;
+export type OwnerReference = V1OwnerReference;
+
+/** What every object read from the API server has. */
+export interface KubeObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata: ObjectMeta & { name: string };
+}
+
+type Served<T extends { metadata?: V1ObjectMeta }> = Omit<Wire<T>, 'metadata'> & KubeObject;
+
+export type Pod = Served<V1Pod>;
+export type Node = Served<V1Node>;
+export type Namespace = Served<V1Namespace>;
+export type Secret = Served<V1Secret>;
+export type Service = Served<V1Service>;
+export type EndpointSlice = Served<V1EndpointSlice>;
+export type PersistentVolumeClaim = Served<V1PersistentVolumeClaim>;
+export type StorageClass = Served<V1StorageClass>;
+export type PriorityClass = Served<V1PriorityClass>;
+export type ResourceQuota = Served<V1ResourceQuota>;
+export type Lease = Served<V1Lease>;
+export type Event = Served<CoreV1Event>;
+export type CustomResourceDefinition = Served<V1CustomResourceDefinition>;
+export type Container = Wire<V1Container>;
+export type Affinity = Wire<V1Affinity>;
+export type Condition = Wire<V1Condition>;
+
+/** One kind of resource as the API server routes it, with the type of its objects. */
+export interface ResourceType<T extends KubeObject = KubeObject> {
+  /** API group, the empty string for core. */
+  group: string;
+  version: string;
+  kind: string;
+  plural: string;
+  namespaced: boolean;
+  /** Never set: carries the object type for inference. */
+  readonly _object?: T;
+}
+
+function core<T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> {
+  return { group: '', version: 'v1', kind, plural, namespaced };
+}
+
+export const PODS = core<Pod>('Pod', 'pods');
+export const NODES = core<Node>('Node', 'nodes', false);
+export const NAMESPACES = core<Namespace>('Namespace', 'namespaces', false);
+export const SECRETS = core<Secret>('Secret', 'secrets');
+export const SERVICES = core<Service>('Service', 'services');
+export const EVENTS = core<Event>('Event', 'events');
+export const RESOURCE_QUOTAS = core<ResourceQuota>('ResourceQuota', 'resourcequotas');
+export const PERSISTENT_VOLUME_CLAIMS = core<PersistentVolumeClaim>('PersistentVolumeClaim', 'persistentvolumeclaims');
+export const STORAGE_CLASSES: ResourceType<StorageClass> = {
+  group: 'storage.k8s.io',
+  version: 'v1',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  namespaced: false,
+};
+export const PRIORITY_CLASSES: ResourceType<PriorityClass> = {
+  group: 'scheduling.k8s.io',
+  version: 'v1',
+  kind: 'PriorityClass',
+  plural: 'priorityclasses',
+  namespaced: false,
+};
+export const ENDPOINT_SLICES: ResourceType<EndpointSlice> = {
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+  namespaced: true,
+};
+export const LEASES: ResourceType<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  plural: 'leases',
+  namespaced: true,
+};
+export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<CustomResourceDefinition> = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+};
+
+/** Name and, for namespaced kinds, namespace of one object. */
+export interface ObjectRef {
+  namespace?: string | undefined;
+  name: string;
+}
+
+/** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and work queues. */
+export function keyOf(object: KubeObject | ObjectRef): string {
+  const { namespace, name } = 'metadata' in object ? object.metadata : object;
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** Inverse of {@link keyOf}. */
+export function refOf(key: string): ObjectRef {
+  const slash = key.indexOf('/');
+  return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
