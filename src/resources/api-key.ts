@@ -1,0 +1,112 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, timeSchema, VERSION, withRules, type CustomResource } from './schema.ts';
+
+export const SCOPES = ['compute:read', 'compute:write', 'models'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export const apiKeySpecSchema = withRules(
+  z.object({
+    hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .describe('SHA-256 of the token in lower-case hex. The token itself is stored nowhere.'),
+    prefix: z.string().max(16).default('').describe('First characters of the token, to recognise it by.'),
+    displayName: z.string().max(128).default('').describe('What the key is for, in the words of its owner.'),
+    scopes: z
+      .array(z.enum(SCOPES))
+      .min(1)
+      .max(3)
+      .default([...SCOPES])
+      .meta({ 'x-kubernetes-list-type': 'set' })
+      .describe('What the key may do: compute:read, compute:write, models.'),
+    expiresAt: timeSchema.optional().describe('When the key stops working. Never, when absent.'),
+    revoked: z.boolean().default(false).describe('True stops the key at once and keeps its record.'),
+    limits: z
+      .object({
+        requestsPerMinute: z.int().min(1).max(1_000_000).optional().describe('Calls per minute.'),
+        tokensPerMinute: z.int().min(1).max(1_000_000_000).optional().describe('Model tokens per minute.'),
+        concurrentRequests: z.int().min(1).max(100_000).optional().describe('Model calls at the same time.'),
+      })
+      .optional()
+      .describe('Limits of this key beside those of the installation.'),
+  }),
+  {
+    rule: 'self.hash == oldSelf.hash',
+    message: 'hash cannot change: create another APIKey and delete this one',
+    fieldPath: '.hash',
+  },
+  { rule: '!oldSelf.revoked || self.revoked', message: 'a revoked key stays revoked: create another APIKey' },
+);
+
+export const apiKeyStatusSchema = z.object({
+  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  conditions: conditionsSchema.optional(),
+  lastUsedTime: timeSchema.optional().describe('Last use, exact to some minutes.'),
+});
+
+export type ApiKeySpec = z.infer<typeof apiKeySpecSchema>;
+export type ApiKeyStatus = z.infer<typeof apiKeyStatusSchema>;
+export interface ApiKey extends KubeObject {
+  spec: ApiKeySpec;
+  status?: ApiKeyStatus;
+}
+
+export const API_KEYS: ResourceType<ApiKey> = {
+  group: GROUP,
+  version: VERSION,
+  kind: 'APIKey',
+  plural: 'apikeys',
+  namespaced: true,
+};
+
+export const apiKeyResource: CustomResource = {
+  kind: 'APIKey',
+  plural: 'apikeys',
+  singular: 'apikey',
+  shortNames: ['bkey'],
+  scope: 'Namespaced',
+  description: 'A bearer key of the HTTP interface. The namespace it lives in is the tenant it speaks for.',
+  columns: [
+    { name: 'Prefix', type: 'string', jsonPath: '.spec.prefix' },
+    { name: 'Name', type: 'string', jsonPath: '.spec.displayName' },
+    { name: 'Scopes', type: 'string', jsonPath: '.spec.scopes' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Expires', type: 'string', jsonPath: '.spec.expiresAt' },
+    { name: 'Last-Used', type: 'date', jsonPath: '.status.lastUsedTime', priority: 1 },
+    AGE_COLUMN,
+  ],
+  spec: apiKeySpecSchema,
+  status: apiKeyStatusSchema,
+};
+
+const TOKEN_PREFIX = 'berth_';
+const BODY_LENGTH = 43;
+const CHECK_LENGTH = 6;
+
+function checksum(body: string): string {
+  return createHash('sha256').update(`${TOKEN_PREFIX}${body}`).digest('hex').slice(0, CHECK_LENGTH);
+}
+
+/** SHA-256 of a token in lower-case hex, as APIKey.spec.hash carries it. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/**
+ * A new token: `berth_`, 256 random bits in base64url and a checksum of six hex digits, so that secret scanners and
+ * typing errors are caught without a look-up.
+ */
+export function mintToken(): { token: string; hash: string; prefix: string } {
+  const body = randomBytes(32).toString('base64url');
+  const token = `${TOKEN_PREFIX}${body}${checksum(body)}`;
+  return { token, hash: hashToken(token), prefix: token.slice(0, TOKEN_PREFIX.length + 6) };
+}
+
+/** Whether text has the form and the checksum of a token of ours. Says nothing about whether the key exists. */
+export function isWellFormedToken(text: string): boolean {
+  if (text.length !== TOKEN_PREFIX.length + BODY_LENGTH + CHECK_LENGTH || !text.startsWith(TOKEN_PREFIX)) return false;
+  const body = text.slice(TOKEN_PREFIX.length, TOKEN_PREFIX.length + BODY_LENGTH);
+  return checksum(body) === text.slice(TOKEN_PREFIX.length + BODY_LENGTH);
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, VERSION, type CustomResource } from './schema.ts';
+
+const priceSchema = z
+  .string()
+  .regex(/^[0-9]{1,7}(\.[0-9]{1,6})?$/)
+  .describe('Decimal amount, for example "2.49".');
+
+export const gpuPoolSpecSchema = z.object({
+  nodeSelector: z
+    .record(z.string().max(317), z.string().max(63))
+    .default({})
+    .describe('Labels a node must have to be for rent in this pool. Empty selects every node with GPUs.'),
+  sizes: z
+    .array(z.int().min(1).max(64))
+    .min(1)
+    .max(16)
+    .default([1, 2, 4, 8])
+    .meta({ 'x-kubernetes-list-type': 'set' })
+    .describe('How many whole GPUs one instance may have.'),
+  currency: z
+    .string()
+    .regex(/^[A-Z]{3}$/)
+    .default('USD')
+    .describe('ISO 4217 code of every price in this pool.'),
+  prices: z
+    .array(
+      z.object({
+        product: z
+          .string()
+          .max(128)
+          .describe('Product as the node label nvidia.com/gpu.product names it, or * for all that are not listed.'),
+        onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour on demand.'),
+        interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour when it may be taken away.'),
+      }),
+    )
+    .max(128)
+    .default([])
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['product'] })
+    .describe('Prices by product. A product without a price is offered for 0.'),
+  disk: z
+    .object({
+      maxGb: z.int().min(1).max(16384).default(1024).describe('Largest disk of one instance, in GB.'),
+      storageClassName: z
+        .string()
+        .max(253)
+        .optional()
+        .describe('StorageClass of the disks; the default class when absent.'),
+    })
+    .default({ maxGb: 1024 })
+    .describe('Bounds of the disks of this pool.'),
+  runtimeClassName: z
+    .string()
+    .max(253)
+    .optional()
+    .describe('RuntimeClass of the instances, for example nvidia or kata.'),
+});
+
+export const gpuPoolStatusSchema = z.object({
+  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  conditions: conditionsSchema.optional(),
+  nodes: z.int().optional().describe('Nodes in the pool.'),
+  gpus: z.int().optional().describe('GPUs and MIG slices the pool could rent out when empty.'),
+  free: z.int().optional().describe('GPUs and MIG slices that are free now.'),
+  offers: z.int().optional().describe('Offers the pool makes.'),
+});
+
+export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
+export type GpuPoolStatus = z.infer<typeof gpuPoolStatusSchema>;
+export interface GpuPool extends KubeObject {
+  spec: GpuPoolSpec;
+  status?: GpuPoolStatus;
+}
+
+export const GPU_POOLS: ResourceType<GpuPool> = {
+  group: GROUP,
+  version: VERSION,
+  kind: 'GPUPool',
+  plural: 'gpupools',
+  namespaced: false,
+};
+
+export const gpuPoolResource: CustomResource = {
+  kind: 'GPUPool',
+  plural: 'gpupools',
+  singular: 'gpupool',
+  shortNames: ['gpool'],
+  scope: 'Cluster',
+  description: 'Which nodes are for rent, in which sizes and at which price.',
+  columns: [
+    { name: 'Nodes', type: 'integer', jsonPath: '.status.nodes' },
+    { name: 'GPUs', type: 'integer', jsonPath: '.status.gpus' },
+    { name: 'Free', type: 'integer', jsonPath: '.status.free' },
+    { name: 'Offers', type: 'integer', jsonPath: '.status.offers' },
+    { name: 'Currency', type: 'string', jsonPath: '.spec.currency' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    AGE_COLUMN,
+  ],
+  spec: gpuPoolSpecSchema,
+  status: gpuPoolStatusSchema,
+};

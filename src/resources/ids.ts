@@ -1,0 +1,57 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+
+function base32(bytes: Uint8Array, length: number): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5 && text.length < length) {
+      bits -= 5;
+      text += BASE32.charAt((value >>> bits) & 31);
+      value &= (1 << bits) - 1;
+    }
+  }
+  return text;
+}
+
+/** A fresh instance name: `i-` and 12 base32 characters (60 random bits). */
+export function newInstanceName(): string {
+  return `i-${base32(randomBytes(8), 12)}`;
+}
+
+/** The name that an idempotency key stands for: the same for every replica and retry of one tenant. */
+export function idempotentName(prefix: string, namespace: string, key: string): string {
+  const digest = createHash('sha256').update(`${namespace}\0${key}`).digest();
+  return `${prefix}-${base32(digest, 20)}`;
+}
+
+/**
+ * The numeric id of an SSH key or template: the first 48 bits of the SHA-256 of metadata.uid, so that every process
+ * computes the same one and JSON carries it exactly. Never 0.
+ */
+export function numericId(uid: string): number {
+  const id = createHash('sha256').update(uid).digest().readUIntBE(0, 6);
+  return id === 0 ? 1 : id;
+}
+
+/** What makes two places the same offer. */
+export interface OfferIdentity {
+  pool: string;
+  resourceName: string;
+  product: string;
+  memoryMb: number;
+  gpuCount: number;
+}
+
+/** The id of an offer (`ask_id`): a positive 31-bit integer derived from what the offer is. */
+export function offerId(identity: OfferIdentity): number {
+  const text = [identity.pool, identity.resourceName, identity.product, identity.memoryMb, identity.gpuCount].join(
+    '\0',
+  );
+  const id = createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
+  return id === 0 ? 1 : id;
+}

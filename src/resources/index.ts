@@ -1,0 +1,17 @@
+import { apiKeyResource } from './api-key.ts';
+import { gpuInstanceResource } from './gpu-instance.ts';
+import { gpuPoolResource } from './gpu-pool.ts';
+import { instanceTemplateResource } from './instance-template.ts';
+import type { CustomResource } from './schema.ts';
+import { sshKeyResource } from './ssh-key.ts';
+import { usageRecordResource } from './usage-record.ts';
+
+/** Every custom resource, in the order of `crds/`. */
+export const CUSTOM_RESOURCES: readonly CustomResource[] = [
+  gpuInstanceResource,
+  sshKeyResource,
+  instanceTemplateResource,
+  apiKeyResource,
+  gpuPoolResource,
+  usageRecordResource,
+];

@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
+import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, listMap, VERSION, type CustomResource } from './schema.ts';
+
+export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
+export type Runtype = (typeof RUNTYPES)[number];
+
+export const imageSchema = z
+  .string()
+  .max(MAX_IMAGE_LENGTH)
+  .regex(IMAGE_PATTERN)
+  .describe('Container image. Empty or absent: the image of the template, else the default image.');
+
+export const runtypeSchema = z
+  .enum(RUNTYPES)
+  .describe(
+    'ssh: a machine to log in to. jupyter: the same with a Jupyter server. args: runs the entrypoint of the image.',
+  );
+
+export const envSchema = listMap(
+  z
+    .array(
+      z.object({
+        name: z
+          .string()
+          .min(1)
+          .max(256)
+          .regex(/^[-._a-zA-Z][-._a-zA-Z0-9]*$/)
+          .describe('Name of the variable.'),
+        value: z.string().max(32768).default('').describe('Value of the variable.'),
+      }),
+    )
+    .max(128)
+    .describe('Environment variables. Those of the instance win over those of the template, name by name.'),
+  'name',
+);
+
+export const portsSchema = listMap(
+  z
+    .array(
+      z.object({
+        containerPort: z.int().min(1).max(65535).describe('Port the program listens on.'),
+        protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
+        name: z
+          .string()
+          .max(15)
+          .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
+          .optional()
+          .describe('Name of the port.'),
+      }),
+    )
+    .max(64)
+    .describe('Ports the programs of the instance listen on.'),
+  'containerPort',
+  'protocol',
+);
+
+export const commandSchema = z.array(z.string().max(4096)).max(64);
+export const onStartSchema = z
+  .string()
+  .max(65536)
+  .describe('Shell script that runs in the background after each start (runtypes ssh and jupyter).');
+export const diskGbSchema = z.int().min(1).max(16384).describe('Size of the disk at /workspace, in GB.');
+
+export const instanceTemplateSpecSchema = z.object({
+  displayName: z.string().max(128).default('').describe('Name shown to people.'),
+  image: imageSchema.optional(),
+  runtype: runtypeSchema.optional(),
+  command: commandSchema.optional().describe('Replaces the entrypoint of the image (runtype args).'),
+  args: commandSchema.optional().describe('Replaces the arguments of the image (runtype args).'),
+  onStart: onStartSchema.optional(),
+  env: envSchema.optional(),
+  ports: portsSchema.optional(),
+  diskGb: diskGbSchema.optional(),
+});
+
+export const instanceTemplateStatusSchema = z.object({
+  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  conditions: conditionsSchema.optional(),
+  id: z.int().optional().describe('Numeric id, as template_id of the HTTP interface names it.'),
+  hashId: z.string().optional().describe('Hash of the content, as template_hash_id of the HTTP interface names it.'),
+});
+
+export type InstanceTemplateSpec = z.infer<typeof instanceTemplateSpecSchema>;
+export type InstanceTemplateStatus = z.infer<typeof instanceTemplateStatusSchema>;
+export interface InstanceTemplate extends KubeObject {
+  spec: InstanceTemplateSpec;
+  status?: InstanceTemplateStatus;
+}
+
+export const INSTANCE_TEMPLATES: ResourceType<InstanceTemplate> = {
+  group: GROUP,
+  version: VERSION,
+  kind: 'InstanceTemplate',
+  plural: 'instancetemplates',
+  namespaced: true,
+};
+
+/** Templates of this namespace label value are visible to every tenant. */
+export const SHARED_TEMPLATE_LABEL = 'berth.dev/shared';
+
+export const instanceTemplateResource: CustomResource = {
+  kind: 'InstanceTemplate',
+  plural: 'instancetemplates',
+  singular: 'instancetemplate',
+  shortNames: ['itpl'],
+  scope: 'Namespaced',
+  description: 'Image, start-up and disk that instances may share. The label berth.dev/shared=true offers it to all.',
+  columns: [
+    { name: 'ID', type: 'integer', jsonPath: '.status.id' },
+    { name: 'Hash', type: 'string', jsonPath: '.status.hashId' },
+    { name: 'Name', type: 'string', jsonPath: '.spec.displayName' },
+    { name: 'Image', type: 'string', jsonPath: '.spec.image' },
+    { name: 'Runtype', type: 'string', jsonPath: '.spec.runtype' },
+    AGE_COLUMN,
+  ],
+  spec: instanceTemplateSpecSchema,
+  status: instanceTemplateStatusSchema,
+};
+
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (value === null || typeof value !== 'object') return value;
+  const entries = Object.entries(value)
+    .filter(([, v]) => v !== undefined)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([k, v]) => [k, canonical(v)]));
+}
+
+/** `template_hash_id`: 32 hex digits of the content (the name aside). Same content, same hash; an edit changes it. */
+export function templateHash(spec: InstanceTemplateSpec): string {
+  const { displayName: _, ...content } = spec;
+  return createHash('sha256')
+    .update(JSON.stringify(canonical(content)))
+    .digest('hex')
+    .slice(0, 32);
+}

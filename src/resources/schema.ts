@@ -1,0 +1,94 @@
+import { z } from 'zod';
+
+/** Group and version of every resource of ours. */
+export const GROUP = 'berth.dev';
+export const VERSION = 'v1alpha1';
+export const API_VERSION = `${GROUP}/${VERSION}`;
+
+/** A CEL rule of the CRD. `message` says what to write instead. */
+export interface Rule {
+  rule: string;
+  message: string;
+  fieldPath?: string;
+  reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
+}
+
+/** Attaches CEL rules to a schema; they are evaluated by the API server, not by zod. */
+export function withRules<T extends z.ZodType>(schema: T, ...rules: Rule[]): T {
+  return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': rules });
+}
+
+/** A list that server-side apply merges by `keys`. */
+export function listMap<T extends z.ZodType>(schema: T, ...keys: string[]): T {
+  return schema.meta({
+    ...schema.meta(),
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': keys,
+  });
+}
+
+export const conditionSchema = z
+  .object({
+    type: z.string().max(316).describe('Name of the condition, unique in the list.'),
+    status: z.enum(['True', 'False', 'Unknown']).describe('Whether the condition holds.'),
+    observedGeneration: z.int().min(0).optional().describe('metadata.generation this condition was set for.'),
+    lastTransitionTime: z.string().meta({ format: 'date-time' }).describe('When status last changed.'),
+    reason: z.string().min(1).max(1024).describe('CamelCase word for programs.'),
+    message: z.string().max(32768).describe('Explanation for people.'),
+  })
+  .describe('One observation of the state of the object.');
+
+export const conditionsSchema = listMap(
+  z.array(conditionSchema).max(24).describe('Observations of the current state; Ready is the summary.'),
+  'type',
+);
+
+/** A time as metav1.Time writes it. */
+export const timeSchema = z.string().meta({ format: 'date-time' });
+
+/** A duration as Go writes it, for example 90m or 1h30m. */
+export function durationSchema(description: string): z.ZodString {
+  return z
+    .string()
+    .max(32)
+    .regex(/^([0-9]+(\.[0-9]+)?(s|m|h))+$/)
+    .describe(description);
+}
+
+/** Milliseconds of a Go-style duration of hours, minutes and seconds. Throws RangeError on any other text. */
+export function parseDuration(text: string): number {
+  const unit = { h: 3_600_000, m: 60_000, s: 1000 } as const;
+  let total = 0;
+  let rest = text;
+  for (let match = /^(\d+(?:\.\d+)?)([hms])/.exec(rest); match; match = /^(\d+(?:\.\d+)?)([hms])/.exec(rest)) {
+    total += Number(match[1]) * unit[match[2] as keyof typeof unit];
+    rest = rest.slice(match[0].length);
+  }
+  if (rest !== '' || text === '') throw new RangeError(`not a duration: ${text}; write for example 90m or 1h30m`);
+  return total;
+}
+
+/** The columns of `kubectl get`. */
+export interface PrinterColumn {
+  name: string;
+  type: 'string' | 'integer' | 'date' | 'boolean' | 'number';
+  jsonPath: string;
+  description?: string;
+  priority?: number;
+}
+
+/** Everything a CustomResourceDefinition needs beside the schema. */
+export interface CustomResource {
+  kind: string;
+  plural: string;
+  singular: string;
+  shortNames: string[];
+  scope: 'Namespaced' | 'Cluster';
+  description: string;
+  columns: PrinterColumn[];
+  spec: z.ZodType;
+  status?: z.ZodType;
+  rules?: Rule[];
+}
+
+export const AGE_COLUMN: PrinterColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };

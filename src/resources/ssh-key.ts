@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, VERSION, withRules, type CustomResource } from './schema.ts';
+
+export const MAX_NAME_LENGTH = 128;
+
+export const sshKeySpecSchema = withRules(
+  z.object({
+    publicKey: z
+      .string()
+      .min(1)
+      .max(16384)
+      .describe('One line as in authorized_keys, without options: type, base64 key, optional comment.'),
+    displayName: z.string().max(MAX_NAME_LENGTH).default('').describe('Name shown to people.'),
+  }),
+  {
+    rule: 'self.publicKey == oldSelf.publicKey',
+    message: 'publicKey cannot change: create another SSHKey and delete this one',
+    fieldPath: '.publicKey',
+  },
+  {
+    rule: "!self.publicKey.contains('\\n') && !self.publicKey.contains('\\r')",
+    message: 'publicKey must be one line: paste the content of one .pub file',
+    fieldPath: '.publicKey',
+  },
+  {
+    rule: "!self.publicKey.contains('PRIVATE KEY')",
+    message: 'this is a private key: keep it to yourself and paste the .pub file instead',
+    fieldPath: '.publicKey',
+  },
+);
+
+export const sshKeyStatusSchema = z.object({
+  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  conditions: conditionsSchema.optional(),
+  id: z.int().optional().describe('Numeric id, as ssh_key_ids of the HTTP interface names it.'),
+  type: z.string().optional().describe('Key type, for example ssh-ed25519.'),
+  fingerprint: z.string().optional().describe('SHA256 fingerprint as ssh-keygen -lf prints it.'),
+  instances: z.int().optional().describe('How many instances name this key.'),
+});
+
+export type SshKeySpec = z.infer<typeof sshKeySpecSchema>;
+export type SshKeyStatus = z.infer<typeof sshKeyStatusSchema>;
+export interface SshKey extends KubeObject {
+  spec: SshKeySpec;
+  status?: SshKeyStatus;
+}
+
+export const SSH_KEYS: ResourceType<SshKey> = {
+  group: GROUP,
+  version: VERSION,
+  kind: 'SSHKey',
+  plural: 'sshkeys',
+  namespaced: true,
+};
+
+export const sshKeyResource: CustomResource = {
+  kind: 'SSHKey',
+  plural: 'sshkeys',
+  singular: 'sshkey',
+  shortNames: ['sk'],
+  scope: 'Namespaced',
+  description: 'A public key that opens the instances of its namespace over SSH.',
+  columns: [
+    { name: 'ID', type: 'integer', jsonPath: '.status.id' },
+    { name: 'Name', type: 'string', jsonPath: '.spec.displayName' },
+    { name: 'Type', type: 'string', jsonPath: '.status.type' },
+    { name: 'Fingerprint', type: 'string', jsonPath: '.status.fingerprint' },
+    { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: 'Instances', type: 'integer', jsonPath: '.status.instances' },
+    AGE_COLUMN,
+  ],
+  spec: sshKeySpecSchema,
+  status: sshKeyStatusSchema,
+};
