@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { IMAGE_PATTERN } from '../resources/image.ts';
+
+/** The process environment cannot be used. The message names every variable that is wrong and what it takes. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+const address = z.string().transform((text, context): Address => {
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) {
+    context.addIssue({ code: 'custom', message: 'expected host:port, for example 0.0.0.0:8080' });
+    return z.NEVER;
+  }
+  return { host: match[1] ?? (match[2] === '' ? '0.0.0.0' : (match[2] ?? '0.0.0.0')), port };
+});
+
+const port = z.coerce.number().int().min(1).max(65535);
+const image = z.string().min(1).max(512).regex(IMAGE_PATTERN, 'expected a container image reference');
+
+const trustProxy = z.string().transform((text, context): boolean | number | string => {
+  if (text === 'false') return false;
+  if (/^\d+$/.test(text)) return Number(text);
+  if (/^[0-9a-fA-F.:/, ]+$|^(loopback|linklocal|uniquelocal)(, ?(loopback|linklocal|uniquelocal))*$/.test(text))
+    return text;
+  context.addIssue({ code: 'custom', message: 'expected false, a number of proxies, or their addresses or subnets' });
+  return z.NEVER;
+});
+
+/** Every variable the server roles read. Values are documented in `docs/operations.md`. */
+const environment = z.object({
+  KUBECONFIG: z.string().optional(),
+  BERTH_CONTEXT: z.string().optional(),
+  BERTH_NAMESPACE: z.string().min(1).max(63).default('berth-system'),
+  BERTH_HTTP_ADDR: address.prefault('0.0.0.0:8080'),
+  BERTH_METRICS_ADDR: address.prefault('0.0.0.0:9090'),
+  BERTH_SSH_ADDR: address.prefault('0.0.0.0:2222'),
+  BERTH_SSH_PUBLIC_HOST: z.string().min(1).max(253).optional(),
+  BERTH_SSH_PUBLIC_PORT: port.optional(),
+  BERTH_DEFAULT_IMAGE: image.default('debian:12'),
+  BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
+  BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
+  BERTH_TRUST_PROXY: trustProxy.prefault('false'),
+});
+
+export interface Config {
+  /** Path of a kubeconfig. Absent inside a cluster. */
+  kubeconfig: string | undefined;
+  context: string | undefined;
+  /** Namespace of Berth's own Lease and Secret. */
+  namespace: string;
+  http: Address;
+  metrics: Address;
+  ssh: Address & { publicHost: string; publicPort: number };
+  /** Image of instances that name none. */
+  defaultImage: string;
+  /** Image whose /tools the instances' tools volume is filled from. */
+  toolsImage: string;
+  logLevel: string;
+  valkeyUrl: string | undefined;
+  /** Value of Express's `trust proxy`. */
+  trustProxy: boolean | number | string;
+}
+
+/** Reads the environment; throws ConfigError naming every variable that is wrong. Empty variables count as absent. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = environment.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new ConfigError(`the environment cannot be used: ${lines.join('; ')}`);
+  }
+  const value = parsed.data;
+  return {
+    kubeconfig: value.KUBECONFIG,
+    context: value.BERTH_CONTEXT,
+    namespace: value.BERTH_NAMESPACE,
+    http: value.BERTH_HTTP_ADDR,
+    metrics: value.BERTH_METRICS_ADDR,
+    ssh: {
+      ...value.BERTH_SSH_ADDR,
+      publicHost:
+        value.BERTH_SSH_PUBLIC_HOST ??
+        (value.BERTH_SSH_ADDR.host === '0.0.0.0' ? 'localhost' : value.BERTH_SSH_ADDR.host),
+      publicPort: value.BERTH_SSH_PUBLIC_PORT ?? value.BERTH_SSH_ADDR.port,
+    },
+    defaultImage: value.BERTH_DEFAULT_IMAGE,
+    toolsImage: value.BERTH_TOOLS_IMAGE,
+    logLevel: value.BERTH_LOG_LEVEL,
+    valkeyUrl: value.BERTH_VALKEY_URL,
+    trustProxy: value.BERTH_TRUST_PROXY,
+  };
+}

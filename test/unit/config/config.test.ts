@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, readConfig } from '../../../src/config/config.ts';
+
+describe('readConfig', () => {
+  it('has a working default for everything', () => {
+    const config = readConfig({});
+    expect(config.http).toEqual({ host: '0.0.0.0', port: 8080 });
+    expect(config.ssh).toEqual({ host: '0.0.0.0', port: 2222, publicHost: 'localhost', publicPort: 2222 });
+    expect(config.trustProxy).toBe(false);
+  });
+
+  it('treats empty variables as absent', () => {
+    expect(readConfig({ BERTH_HTTP_ADDR: '', KUBECONFIG: '' }).kubeconfig).toBeUndefined();
+  });
+
+  it('reads IPv6 addresses and an empty host', () => {
+    expect(readConfig({ BERTH_HTTP_ADDR: '[::1]:80' }).http).toEqual({ host: '::1', port: 80 });
+    expect(readConfig({ BERTH_HTTP_ADDR: ':80' }).http).toEqual({ host: '0.0.0.0', port: 80 });
+  });
+
+  it('names every variable that is wrong and what it takes', () => {
+    const read = () => readConfig({ BERTH_HTTP_ADDR: 'here', BERTH_LOG_LEVEL: 'loud', BERTH_VALKEY_URL: 'http://x' });
+    expect(read).toThrow(ConfigError);
+    expect(read).toThrow(/BERTH_HTTP_ADDR: expected host:port.*BERTH_LOG_LEVEL.*BERTH_VALKEY_URL/);
+    expect(() => readConfig({ BERTH_HTTP_ADDR: 'x:99999' })).toThrow(/BERTH_HTTP_ADDR/);
+    expect(() => readConfig({ BERTH_TRUST_PROXY: 'yes please' })).toThrow(/BERTH_TRUST_PROXY/);
+  });
+
+  it('takes proxies as a number or as subnets', () => {
+    expect(readConfig({ BERTH_TRUST_PROXY: '2' }).trustProxy).toBe(2);
+    expect(readConfig({ BERTH_TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' }).trustProxy).toBe('10.0.0.0/8, 127.0.0.1');
+  });
+});
