@@ -1,0 +1,40 @@
+/** Time as the product sees it, passed in so that tests can drive it. */
+export interface Clock {
+  /** Wall time, milliseconds since the epoch: for stamps that leave the process. */
+  now(): number;
+  /** Milliseconds from an arbitrary start that never jump: for durations. */
+  monotonic(): number;
+  /** Calls `callback` once after `ms`; the returned function cancels it. */
+  setTimeout(callback: () => void, ms: number): () => void;
+  /** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** `sleep` in terms of a clock's own timers. */
+export function sleepWith(schedule: Clock['setTimeout'], ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', finish);
+      resolve();
+    };
+    const cancel = schedule(finish, ms);
+    signal?.addEventListener('abort', finish, { once: true });
+  });
+}
+
+function schedule(callback: () => void, ms: number): () => void {
+  const timer = setTimeout(callback, ms);
+  return () => clearTimeout(timer);
+}
+
+/** The machine's clock. */
+export function systemClock(): Clock {
+  return {
+    now: () => Date.now(),
+    monotonic: () => performance.now(),
+    setTimeout: schedule,
+    sleep: (ms, signal) => sleepWith(schedule, ms, signal),
+  };
+}
