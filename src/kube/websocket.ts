@@ -1,0 +1,196 @@
+import { WebSocket, type ClientOptions, type RawData } from 'ws';
+import type { ConnectionOptions } from 'node:tls';
+
+/** Where the API server is, as a WebSocket client needs it. `KubeConnection` of connection.ts is one. */
+export interface StreamEndpoint {
+  /** Scheme, host, port and path prefix, with no slash at the end. */
+  server: string;
+  tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>;
+  /** The headers that authenticate; `refresh` after a 401 reads the credential anew. */
+  headers(options?: { refresh: boolean }): Promise<Record<string, string>>;
+}
+
+/** The API server or the kubelet refused the stream, or could not be reached. The message is their own words. */
+export class StreamRefusedError extends Error {
+  override name = 'StreamRefusedError';
+  /** HTTP status of the refusal; 0 when no answer came. */
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface ChannelSocketEvents {
+  /** One frame: the bytes after the channel byte, valid until the handler returns or longer (they are not reused). */
+  data(channel: number, bytes: Buffer): void;
+  /** The socket is gone, cleanly or not. Called exactly once, after the last `data`. */
+  closed(reason: string): void;
+}
+
+/** A WebSocket whose frames begin with a channel number, as exec and port-forward use it. */
+export interface ChannelSocket {
+  readonly protocol: string;
+  /**
+   * Sends one frame and calls back when the kernel took it, with an error when the socket died first. Callers keep one
+   * frame in flight per direction: that is the back-pressure.
+   */
+  send(channel: number, bytes: Uint8Array, done: (error?: Error) => void): void;
+  pause(): void;
+  resume(): void;
+  close(): void;
+}
+
+const HANDSHAKE_TIMEOUT_MS = 15_000;
+const PING_INTERVAL_MS = 20_000;
+const CLOSE_GRACE_MS = 2_000;
+// client-go's port-forward and exec write at most 32 KiB per frame; the API server's reader accepts far more.
+const MAX_FRAME = 16 * 1024 * 1024;
+const MAX_REFUSAL_BODY = 8 * 1024;
+
+function clientOptions(endpoint: StreamEndpoint, headers: Record<string, string>): ClientOptions {
+  return {
+    ...endpoint.tls,
+    headers,
+    perMessageDeflate: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    maxPayload: MAX_FRAME,
+    skipUTF8Validation: true,
+    // A zero key leaves the payload as it is (RFC 6455 section 5.3 allows any key). Masking protects plain-text
+    // intermediaries from scripts in browsers; we are neither, and it would cost a pass over every byte.
+    generateMask: (mask) => mask.fill(0),
+  };
+}
+
+function statusMessage(body: string, fallback: string): string {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed && typeof parsed.message === 'string') {
+      return parsed.message;
+    }
+  } catch {
+    // Not a Status: a proxy's page or plain text.
+  }
+  const line = body.trim().split('\n', 1)[0] ?? '';
+  return line === '' ? fallback : line.slice(0, 512);
+}
+
+function connectOnce(
+  endpoint: StreamEndpoint,
+  url: string,
+  protocols: string[],
+  context: { headers: Record<string, string>; signal: AbortSignal | undefined; events: ChannelSocketEvents },
+): Promise<ChannelSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url, protocols, clientOptions(endpoint, context.headers));
+    const abort = (): void => socket.terminate();
+    const fail = (error: StreamRefusedError): void => {
+      context.signal?.removeEventListener('abort', abort);
+      socket.terminate();
+      reject(error);
+    };
+    socket.on('error', (error) =>
+      fail(new StreamRefusedError(`The API server cannot be reached: ${error.message}`, 0)),
+    );
+    socket.once('unexpected-response', (_request, response) => {
+      const status = response.statusCode ?? 0;
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (text: string) => {
+        if (body.length < MAX_REFUSAL_BODY) body += text;
+      });
+      response.once('close', () => fail(new StreamRefusedError(statusMessage(body, `HTTP ${status}`), status)));
+    });
+    socket.once('open', () => {
+      context.signal?.removeEventListener('abort', abort);
+      resolve(channelSocket(socket, context.events));
+    });
+    context.signal?.addEventListener('abort', abort, { once: true });
+    if (context.signal?.aborted === true) abort();
+  });
+}
+
+function channelSocket(socket: WebSocket, events: ChannelSocketEvents): ChannelSocket {
+  let reason = 'The connection to the API server was lost.';
+  let alive = true;
+  socket.on('message', (data: RawData) => {
+    const frame = data as Buffer;
+    const channel = frame[0];
+    if (channel !== undefined) events.data(channel, frame.subarray(1));
+  });
+  socket.on('pong', () => {
+    alive = true;
+  });
+  socket.on('error', (error) => {
+    reason = `The connection to the API server was lost: ${error.message}`;
+  });
+  // A peer that vanished without a FIN is found by two unanswered pings. While reading is paused its pongs wait behind
+  // data, so a paused socket is not judged.
+  const pings = setInterval(() => {
+    if (socket.isPaused) return;
+    if (!alive) {
+      reason = 'The API server stopped answering.';
+      socket.terminate();
+      return;
+    }
+    alive = false;
+    if (socket.readyState === WebSocket.OPEN) socket.ping();
+  }, PING_INTERVAL_MS);
+  socket.once('close', (code, text) => {
+    clearInterval(pings);
+    events.closed(text.length > 0 ? `${text.toString()} (${code})` : reason);
+  });
+  return {
+    protocol: socket.protocol,
+    send: (channel, bytes, done) => {
+      if (socket.readyState !== WebSocket.OPEN) {
+        done(new Error('The stream is closed.'));
+        return;
+      }
+      const frame = Buffer.allocUnsafe(bytes.length + 1);
+      frame[0] = channel;
+      frame.set(bytes, 1);
+      socket.send(frame, (error) => done(error ?? undefined));
+    },
+    pause: () => {
+      if (!socket.isPaused && socket.readyState === WebSocket.OPEN) socket.pause();
+    },
+    resume: () => {
+      if (socket.isPaused) {
+        alive = true;
+        socket.resume();
+      }
+    },
+    close: () => {
+      if (socket.readyState === WebSocket.CLOSED) return;
+      if (socket.isPaused) socket.resume();
+      socket.close(1000);
+      const timer = setTimeout(() => socket.terminate(), CLOSE_GRACE_MS);
+      socket.once('close', () => clearTimeout(timer));
+    },
+  };
+}
+
+/**
+ * Opens a channel WebSocket to `path` (with its query) of the API server. A 401 is tried once more with a fresh
+ * credential. Rejects with {@link StreamRefusedError}.
+ */
+export async function openChannelSocket(
+  endpoint: StreamEndpoint,
+  path: string,
+  protocols: string[],
+  options: { events: ChannelSocketEvents; signal?: AbortSignal | undefined },
+): Promise<ChannelSocket> {
+  const url = `${endpoint.server.replace(/^http/, 'ws')}${path}`;
+  const context = { signal: options.signal, events: options.events };
+  try {
+    return await connectOnce(endpoint, url, protocols, { ...context, headers: await endpoint.headers() });
+  } catch (error) {
+    if (!(error instanceof StreamRefusedError) || error.status !== 401) throw error;
+    return await connectOnce(endpoint, url, protocols, {
+      ...context,
+      headers: await endpoint.headers({ refresh: true }),
+    });
+  }
+}
