@@ -1,0 +1,146 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { KubeConfigError } from '../../../src/kube/errors.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+
+let directory = '';
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-config-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+async function file(name: string, content: string): Promise<string> {
+  await writeFile(join(directory, name), content);
+  return join(directory, name);
+}
+
+function kubeconfig(user: object, cluster: object = {}): string {
+  return JSON.stringify({
+    'current-context': 'x',
+    clusters: [{ name: 'c', cluster: { server: 'https://api.example:6443/', ...cluster } }],
+    users: [{ name: 'u', user }],
+    contexts: [
+      { name: 'x', context: { cluster: 'c', user: 'u' } },
+      { name: 'other', context: { cluster: 'c', user: 'u', namespace: 'team' } },
+    ],
+  });
+}
+
+/** Nothing of this machine: neither its environment nor its files. */
+function isolated() {
+  return { env: { HOME: directory }, serviceAccountDirectory: directory };
+}
+
+describe('a kubeconfig', () => {
+  test('with a token', async () => {
+    const path = await file('config', kubeconfig({ token: 't' }, { 'insecure-skip-tls-verify': true }));
+    const connection = await loadKubeConfig({ kubeconfig: path });
+    expect(connection).toMatchObject({
+      server: 'https://api.example:6443',
+      namespace: 'default',
+      tls: { rejectUnauthorized: false },
+    });
+    expect(await connection.headers()).toEqual({ authorization: 'Bearer t' });
+  });
+
+  test('with certificates as data and as files beside it', async () => {
+    await file('client.crt', 'CERT');
+    const user = { 'client-certificate': 'client.crt', 'client-key-data': Buffer.from('KEY').toString('base64') };
+    const cluster = {
+      'certificate-authority-data': Buffer.from('CA').toString('base64'),
+      'tls-server-name': 'kubernetes',
+    };
+    const path = await file('config', kubeconfig(user, cluster));
+    const { tls, headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(tls).toEqual({
+      rejectUnauthorized: true,
+      ca: Buffer.from('CA'),
+      cert: Buffer.from('CERT'),
+      key: Buffer.from('KEY'),
+      servername: 'kubernetes',
+    });
+    expect(await headers()).toEqual({});
+  });
+
+  test('with a password', async () => {
+    const path = await file('config', kubeconfig({ username: 'me', password: 'p' }));
+    const { headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(await headers()).toEqual({ authorization: `Basic ${Buffer.from('me:p').toString('base64')}` });
+  });
+
+  test('with an exec plugin', async () => {
+    const credential = JSON.stringify({
+      apiVersion: 'client.authentication.k8s.io/v1',
+      kind: 'ExecCredential',
+      status: { token: 'from-plugin' },
+    });
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'echo', args: [credential] };
+    const path = await file('config', kubeconfig({ exec: { ...exec, interactiveMode: 'Never' } }));
+    const { headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(await headers()).toEqual({ authorization: 'Bearer from-plugin' });
+    expect(await headers({ refresh: true })).toEqual({ authorization: 'Bearer from-plugin' });
+  }, 20_000);
+
+  test('another context by name', async () => {
+    const path = await file('config', kubeconfig({ token: 't' }));
+    expect((await loadKubeConfig({ kubeconfig: path, context: 'other' })).namespace).toBe('team');
+  });
+
+  test('several files: the first that has a name wins', async () => {
+    const first = await file('a', JSON.stringify({ users: [{ name: 'u', user: { token: 'first' } }] }));
+    const second = await file('b', kubeconfig({ token: 'second' }));
+    const env = { ...isolated().env, KUBECONFIG: `${first}:${second}` };
+    const { headers } = await loadKubeConfig({ ...isolated(), env });
+    expect(await headers()).toEqual({ authorization: 'Bearer first' });
+  });
+
+  test.each([
+    ['is not there', undefined, 'cannot be read'],
+    ['is not YAML', '{token: s3cret', 'is not YAML'],
+    ['has no server', '{"clusters":[{"name":"c","cluster":{}}]}', 'not valid'],
+    ['has no context', '{}', 'no current-context'],
+    ['names a file that is not there', kubeconfig({ 'client-key': 'nowhere' }), 'nowhere'],
+    ['impersonates', kubeconfig({ token: 't', as: 'root' }), 'impersonation'],
+    ['needs a proxy', kubeconfig({}, { 'proxy-url': 'http://p' }), 'proxy-url'],
+  ])('that %s is refused in words, without its secrets', async (_case, content, words) => {
+    const path = content === undefined ? join(directory, 'none') : await file('config', content);
+    const error = await loadKubeConfig({ kubeconfig: path }).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(KubeConfigError);
+    expect(String(error)).toContain(words);
+    expect(String(error)).not.toContain('s3cret');
+  });
+});
+
+describe('in a pod', () => {
+  const pod = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
+
+  test('the service account is used, and its token read anew after a minute or a 401', async () => {
+    await file('ca.crt', 'CA');
+    await file('namespace', 'berth-system\n');
+    await file('token', 'one\n');
+    const clock = fakeClock();
+    const connection = await loadKubeConfig({ env: pod, serviceAccountDirectory: directory, clock });
+    expect(connection).toMatchObject({ server: 'https://[fd00::1]:443', namespace: 'berth-system' });
+    expect(connection.tls).toEqual({ ca: Buffer.from('CA'), rejectUnauthorized: true });
+    expect(await connection.headers()).toEqual({ authorization: 'Bearer one' });
+
+    await file('token', 'two');
+    await clock.advance(59_000);
+    expect(await connection.headers()).toEqual({ authorization: 'Bearer one' });
+    await clock.advance(2_000);
+    expect(await connection.headers()).toEqual({ authorization: 'Bearer two' });
+
+    await file('token', 'three');
+    expect(await connection.headers({ refresh: true })).toEqual({ authorization: 'Bearer three' });
+
+    await rm(join(directory, 'token'));
+    expect(await connection.headers({ refresh: true })).toEqual({ authorization: 'Bearer three' });
+  });
+});
+
+test('with nothing configured the error says what was looked for', async () => {
+  await expect(loadKubeConfig(isolated())).rejects.toThrow(/not in a pod, no \$KUBECONFIG and no .*\.kube\/config/);
+});

@@ -1,0 +1,339 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { afterEach, describe, expect, test } from 'vitest';
+import { KubeError, toKubeError } from '../../../src/kube/errors.ts';
+import { createInformerMetrics } from '../../../src/kube/informer-metrics.ts';
+import { createInformer } from '../../../src/kube/reflector.ts';
+import { type Pod, PODS } from '../../../src/kube/types.ts';
+import { fakeClock, settle } from '../../support/fake-clock.ts';
+import { status } from '../../support/local-server.ts';
+import { scriptedClient } from '../../support/scripted-client.ts';
+
+function pod(name: string, version: number): Pod {
+  return { metadata: { name, namespace: 'ns', resourceVersion: String(version) } };
+}
+
+function event(type: string, name: string, version: number) {
+  return { type, object: pod(name, version) };
+}
+
+function bookmark(version: number, annotations?: Record<string, string>) {
+  return { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version), annotations } } };
+}
+
+const END = { 'k8s.io/initial-events-end': 'true' };
+const NO_STREAMING = toKubeError('watch', {
+  status: 422,
+  body: status(422, 'Invalid', 'sendInitialEvents is forbidden'),
+});
+
+function gone(): KubeError {
+  return toKubeError('list', { status: 410, body: status(410, 'Expired') });
+}
+
+const running: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of running.splice(0)) await stop();
+});
+
+/** A running informer over a scripted client, on a clock that stands still. */
+function start(script = scriptedClient<Pod>()) {
+  const clock = fakeClock();
+  const registry = new Registry();
+  const controller = new AbortController();
+  const informer = createInformer({
+    client: script.client,
+    type: PODS,
+    labelSelector: 'app=x',
+    clock,
+    random: () => 0,
+    log: pino({ level: 'silent' }),
+    metrics: createInformerMetrics(registry),
+  });
+  const changes: string[] = [];
+  informer.store.onChange(({ key, before, after }) => {
+    changes.push(`${after ? (before ? 'update' : 'add') : 'delete'} ${key}`);
+  });
+  const done = informer.run(controller.signal);
+  running.push(async () => {
+    controller.abort();
+    await done;
+  });
+  return { ...script, ...informer, clock, registry, controller, done, changes };
+}
+
+/** Started, and listed by pages at version 10 with pods a and b; one watch is open. */
+async function listed() {
+  const script = scriptedClient<Pod>();
+  script.refusals.push(NO_STREAMING);
+  script.lists.push({ items: [pod('a', 5), pod('b', 10)], resourceVersion: '10' });
+  const setup = start(script);
+  await settle();
+  expect(setup.watches).toHaveLength(1);
+  setup.changes.length = 0;
+  return setup;
+}
+
+function last<T>(list: readonly T[]): T {
+  const value = list.at(-1);
+  if (value === undefined) throw new Error('the list is empty');
+  return value;
+}
+
+describe('the first list', () => {
+  test('is streamed, and complete only at its bookmark', async () => {
+    const { watches, store, listQueries } = start();
+    await settle();
+    expect(last(watches).query).toEqual({
+      watch: 'true',
+      labelSelector: 'app=x',
+      allowWatchBookmarks: 'true',
+      sendInitialEvents: 'true',
+      resourceVersionMatch: 'NotOlderThan',
+      timeoutSeconds: '300',
+    });
+    last(watches).send(event('ADDED', 'a', 5), event('ADDED', 'b', 7), bookmark(8));
+    await settle();
+    expect(store.hasSynced).toBe(false);
+    last(watches).send(bookmark(10, END));
+    await store.synced;
+    expect([...store.values()].map(({ metadata }) => metadata.name)).toEqual(['a', 'b']);
+    await settle();
+    expect(last(watches).query['resourceVersion']).toBe('10');
+    expect(listQueries).toEqual([]);
+  });
+
+  test('comes by pages where streaming is not offered', async () => {
+    const script = scriptedClient<Pod>();
+    script.refusals.push(NO_STREAMING);
+    script.lists.push(
+      { items: [pod('a', 5)], resourceVersion: '10', continue: 'next' },
+      { items: [pod('b', 6)], resourceVersion: '10' },
+    );
+    const { store, listQueries, watches } = start(script);
+    await store.synced;
+    await settle();
+    expect(store.size).toBe(2);
+    expect(listQueries).toMatchObject([
+      { labelSelector: 'app=x', limit: 500 },
+      { limit: 500, continue: 'next' },
+    ]);
+    expect(last(watches).query).toEqual({
+      watch: 'true',
+      labelSelector: 'app=x',
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: '300',
+      resourceVersion: '10',
+    });
+  });
+
+  test('falls back to pages when a streaming list goes silent, as on a server that does not know it', async () => {
+    const { watches, lists, store, clock } = start();
+    await settle();
+    last(watches).send(event('ADDED', 'a', 5));
+    lists.push({ items: [pod('a', 5)], resourceVersion: '10' });
+    await clock.advance(31_000);
+    expect(store.hasSynced).toBe(true);
+  });
+
+  test('falls back to pages when a streaming list is cut off, and takes nothing from the part', async () => {
+    const { watches, lists, store, clock } = start();
+    await settle();
+    last(watches).send(event('ADDED', 'ghost', 5));
+    last(watches).end();
+    lists.push({ items: [], resourceVersion: '10' });
+    await clock.advance(1_000);
+    expect(store.hasSynced).toBe(true);
+    expect(store.size).toBe(0);
+  });
+
+  test('that expires between two pages is asked for whole', async () => {
+    const script = scriptedClient<Pod>();
+    script.refusals.push(NO_STREAMING);
+    script.lists.push({ items: [pod('a', 5)], resourceVersion: '10', continue: 'next' }, gone());
+    const { store, listQueries, lists, clock } = start(script);
+    await settle();
+    lists.push({ items: [pod('b', 11)], resourceVersion: '12' });
+    await clock.advance(1_000);
+    expect(last(listQueries)).not.toHaveProperty('limit');
+    expect([...store.values()].map(({ metadata }) => metadata.name)).toEqual(['b']);
+  });
+
+  test('that fails is tried again after 0.8 s, then twice as long, up to 30 s', async () => {
+    const script = scriptedClient<Pod>();
+    script.refusals.push(NO_STREAMING);
+    const { listQueries, clock } = start(script);
+    await settle();
+    for (const wait of [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]) {
+      const before = listQueries.length;
+      await clock.advance(wait - 1);
+      expect(listQueries).toHaveLength(before);
+      await clock.advance(1);
+      expect(listQueries).toHaveLength(before + 1);
+    }
+  });
+});
+
+describe('a watch', () => {
+  test('applies what comes and moves the version on', async () => {
+    const { watches, store, changes } = await listed();
+    last(watches).send(event('ADDED', 'c', 11), event('MODIFIED', 'a', 12), event('DELETED', 'b', 13), bookmark(20));
+    await settle();
+    expect(changes).toEqual(['add ns/c', 'update ns/a', 'delete ns/b']);
+    expect(store.resourceVersion).toBe('20');
+  });
+
+  test('that ends in good order goes on at once from the version reached, by bookmarks too', async () => {
+    const { watches, clock } = await listed();
+    last(watches).send(bookmark(30));
+    await clock.advance(2_000);
+    last(watches).end();
+    await settle();
+    expect(watches).toHaveLength(2);
+    expect(last(watches).query['resourceVersion']).toBe('30');
+  });
+
+  test('that ends at once and empty is not asked for in a tight loop', async () => {
+    const { watches, clock } = await listed();
+    last(watches).end();
+    await settle();
+    expect(watches).toHaveLength(1);
+    await clock.advance(800);
+    expect(watches).toHaveLength(2);
+  });
+
+  test.each([
+    ['is reset', (watch: { reset(): void }) => watch.reset()],
+    ['ends in half a line', (watch: { write(s: string): void; end(): void }) => (watch.write('{"type":'), watch.end())],
+    ['brings a line that is not JSON', (watch: { write(s: string): void }) => watch.write('oops\n')],
+    ['brings an unknown event', (watch: { write(s: string): void }) => watch.write('{"type":"X","object":{}}\n')],
+  ])('that %s goes on from the version reached, after a pause', async (_name, breakIt) => {
+    const { watches, clock, store, changes } = await listed();
+    last(watches).send(event('ADDED', 'c', 11));
+    await settle();
+    breakIt(last(watches) as never);
+    await clock.advance(800);
+    expect(watches).toHaveLength(2);
+    expect(last(watches).query['resourceVersion']).toBe('11');
+    expect(changes).toEqual(['add ns/c']);
+    expect(store.size).toBe(3);
+  });
+
+  test('that is silent for two and a half minutes is opened anew', async () => {
+    const { watches, clock } = await listed();
+    await clock.advance(140_000);
+    last(watches).send(bookmark(11));
+    await clock.advance(140_000);
+    expect(watches).toHaveLength(1);
+    await clock.advance(11_000);
+    expect(watches).toHaveLength(2);
+    expect(watches[0]?.closed).toBe(true);
+  });
+
+  test.each([
+    ['429', toKubeError('watch', { status: 429, body: status(429, 'TooManyRequests') })],
+    ['503', toKubeError('watch', { status: 503, body: 'no' })],
+    ['403', toKubeError('watch', { status: 403, body: status(403, 'Forbidden') })],
+  ])('refused with %s is tried again without a list', async (_code, refusal) => {
+    const { watches, refusals, clock, listQueries } = await listed();
+    refusals.push(refusal);
+    last(watches).reset();
+    await clock.advance(800 + 1600);
+    expect(watches).toHaveLength(2);
+    expect(listQueries).toHaveLength(1);
+  });
+
+  test.each([['as an event'], ['as an answer']])('too old for the server (410 %s) makes a list', async (how) => {
+    const { watches, refusals, clock, lists, changes, store } = await listed();
+    if (how === 'as an answer') {
+      refusals.push(gone());
+      last(watches).reset();
+    } else {
+      last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+    }
+    lists.push({ items: [pod('b', 10), pod('d', 40)], resourceVersion: '50' });
+    await clock.advance(800 + 1600);
+    expect(changes).toEqual(['delete ns/a', 'add ns/d']);
+    expect(last(watches).query['resourceVersion']).toBe('50');
+    expect(store.resourceVersion).toBe('50');
+  });
+
+  test('of a resource that is gone (404) keeps what is known until it can list again', async () => {
+    const { watches, refusals, clock, store, lists } = await listed();
+    refusals.push(toKubeError('watch', { status: 404, body: '404 page not found' }));
+    last(watches).reset();
+    lists.push(toKubeError('list', { status: 404, body: '404 page not found' }));
+    await clock.advance(800 + 1600);
+    expect(store.size).toBe(2);
+    lists.push({ items: [], resourceVersion: '60' });
+    await clock.advance(3200);
+    expect(store.size).toBe(0);
+  });
+});
+
+describe('going back in time', () => {
+  test('an older list is refused and asked for again', async () => {
+    const { watches, lists, clock, store, changes } = await listed();
+    last(watches).send(event('ADDED', 'c', 100));
+    last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+    lists.push({ items: [], resourceVersion: '99' }, { items: [pod('c', 100)], resourceVersion: '101' });
+    await clock.advance(800);
+    expect(store.size).toBe(3);
+    expect(store.resourceVersion).toBe('100');
+    await clock.advance(1600);
+    expect(changes).toEqual(['add ns/c', 'delete ns/a', 'delete ns/b']);
+  });
+
+  test('an older event makes a list instead of a change', async () => {
+    const { watches, lists, clock, changes } = await listed();
+    last(watches).send(event('DELETED', 'a', 9));
+    lists.push({ items: [pod('a', 5), pod('b', 10)], resourceVersion: '11' });
+    await clock.advance(800);
+    expect(changes).toEqual([]);
+    expect(watches).toHaveLength(2);
+  });
+});
+
+test('a list that fails halfway is not read as mass deletion', async () => {
+  const { watches, lists, clock, store } = await listed();
+  last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+  lists.push({ items: [], resourceVersion: '50', continue: 'next' }, toKubeError('list', { status: 500, body: '' }));
+  await clock.advance(800);
+  expect(store.size).toBe(2);
+});
+
+test('the pause starts from the beginning after two healthy minutes', async () => {
+  const { watches, clock } = await listed();
+  for (const wait of [800, 1600]) {
+    last(watches).reset();
+    await clock.advance(wait);
+  }
+  expect(watches).toHaveLength(3);
+  await clock.advance(121_000);
+  last(watches).reset();
+  await clock.advance(800);
+  expect(watches).toHaveLength(4);
+});
+
+test('stopping closes the watch, leaves no timer and resolves', async () => {
+  const { controller, done, watches, clock } = await listed();
+  controller.abort();
+  await done;
+  expect(last(watches).closed).toBe(true);
+  expect(clock.pending).toBe(0);
+});
+
+test('the metrics tell size, sync, freshness, and why watches ended', async () => {
+  const { registry, watches, clock } = await listed();
+  last(watches).send(event('ADDED', 'c', 11), bookmark(12));
+  await clock.advance(40_000);
+  last(watches).reset();
+  await settle();
+  const text = await registry.metrics();
+  expect(text).toContain('berth_informer_objects{kind="Pod"} 3');
+  expect(text).toContain('berth_informer_synced{kind="Pod"} 1');
+  expect(text).toContain('berth_informer_stale_seconds{kind="Pod"} 40');
+  expect(text).toContain('berth_informer_events_total{kind="Pod"} 2');
+  expect(text).toContain('berth_informer_lists_total{kind="Pod",result="ok"} 1');
+  expect(text).toContain('berth_informer_watch_ends_total{kind="Pod",cause="ECONNRESET"} 1');
+});
