@@ -8,7 +8,7 @@ export interface ScriptedWatch {
   /** Sends events as whole lines. */
   send(...events: { type: string; object: unknown }[]): void;
   /** Sends bytes as they are. */
-  write(bytes: string): void;
+  write(bytes: string): ScriptedWatch;
   /** Ends in good order. */
   end(): void;
   /** Breaks the connection. */
@@ -31,16 +31,20 @@ export function scriptedClient<T extends KubeObject>() {
   function openWatch(query: Record<string, string>, signal: AbortSignal | undefined): PassThrough {
     const stream = new PassThrough();
     signal?.addEventListener('abort', () => stream.destroy(new Error('aborted')));
-    watches.push({
+    const scripted: ScriptedWatch = {
       query,
       send: (...events) => stream.write(events.map((event) => `${JSON.stringify(event)}\n`).join('')),
-      write: (bytes) => stream.write(bytes),
+      write(bytes) {
+        stream.write(bytes);
+        return scripted;
+      },
       end: () => stream.end(),
       reset: () => stream.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })),
       get closed() {
         return stream.destroyed;
       },
-    });
+    };
+    watches.push(scripted);
     return stream;
   }
 

@@ -7,7 +7,7 @@ import { createInformer } from '../../../src/kube/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { status } from '../../support/local-server.ts';
-import { scriptedClient } from '../../support/scripted-client.ts';
+import { scriptedClient, type ScriptedWatch } from '../../support/scripted-client.ts';
 
 function pod(name: string, version: number): Pod {
   return { metadata: { name, namespace: 'ns', resourceVersion: String(version) } };
@@ -92,7 +92,8 @@ describe('the first list', () => {
       resourceVersionMatch: 'NotOlderThan',
       timeoutSeconds: '300',
     });
-    last(watches).send(event('ADDED', 'a', 5), event('ADDED', 'b', 7), bookmark(8));
+    last(watches).send(event('ADDED', 'a', 5), event('ADDED', 'b', 7), event('ADDED', 'x', 7));
+    last(watches).send(event('DELETED', 'x', 8), bookmark(8));
     await settle();
     expect(store.hasSynced).toBe(false);
     last(watches).send(bookmark(10, END));
@@ -202,16 +203,18 @@ describe('a watch', () => {
     expect(watches).toHaveLength(2);
   });
 
-  test.each([
-    ['is reset', (watch: { reset(): void }) => watch.reset()],
-    ['ends in half a line', (watch: { write(s: string): void; end(): void }) => (watch.write('{"type":'), watch.end())],
-    ['brings a line that is not JSON', (watch: { write(s: string): void }) => watch.write('oops\n')],
-    ['brings an unknown event', (watch: { write(s: string): void }) => watch.write('{"type":"X","object":{}}\n')],
+  test.each<[string, (watch: ScriptedWatch) => void]>([
+    ['is reset', (watch) => watch.reset()],
+    ['ends in half a line', (watch) => watch.write('{"type":').end()],
+    ['brings a line that is not JSON', (watch) => void watch.write('oops\n')],
+    ['brings an unknown event', (watch) => void watch.write('{"type":"X","object":{}}\n')],
   ])('that %s goes on from the version reached, after a pause', async (_name, breakIt) => {
     const { watches, clock, store, changes } = await listed();
     last(watches).send(event('ADDED', 'c', 11));
     await settle();
-    breakIt(last(watches) as never);
+    breakIt(last(watches));
+    await settle();
+    expect(watches).toHaveLength(1);
     await clock.advance(800);
     expect(watches).toHaveLength(2);
     expect(last(watches).query['resourceVersion']).toBe('11');

@@ -211,7 +211,7 @@ describe('bounds', () => {
   });
 
   test('an answer that is not JSON is a broken connection', async () => {
-    await using setup = await quickClient((_request, response) => response.end('{"half":'));
+    await using setup = await quickClient((_request, response) => void response.end('{"half":'));
     await expect(setup.client.create(PODS, POD)).rejects.toBeInstanceOf(TransportError);
   });
 
