@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { KubeError, toKubeError } from '../../../src/kube/errors.ts';
+import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
 import { createInformerMetrics } from '../../../src/kube/informer-metrics.ts';
 import { createInformer } from '../../../src/kube/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';

@@ -28,6 +28,10 @@ import { waitFor } from '../../support/wait-for.ts';
 const POD = { metadata: { name: 'a', namespace: 'ns' } } satisfies Pod;
 const REF = { namespace: 'ns', name: 'a' };
 
+function secret() {
+  return Promise.resolve({ authorization: 'Bearer s3cret' });
+}
+
 /** A client whose waits take no time and are written down. */
 async function quickClient(handler: Handler, options: LocalServerOptions = {}) {
   const server = await localServer(handler, options);
@@ -177,10 +181,9 @@ describe('requests', () => {
   });
 
   test('errors name the call without its query or credentials', async () => {
-    const headers = () => Promise.resolve({ authorization: 'Bearer s3cret' });
     await using setup = await quickClient(
       (_request, response) => json(response, 404, status(404, 'NotFound', 'pods "a" not found')),
-      { headers },
+      { headers: secret },
     );
     const error = await setup.client.get(PODS, REF).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(NotFoundError);
