@@ -56,3 +56,8 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** A string, or nothing for anything else. */
+export function textValue(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -4,7 +4,7 @@ import type { Dialect } from './types.ts';
 /** Engines the table knows. Anything else is `unknown` and trusted with what its probe found. */
 export type Engine = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi' | 'unknown';
 
-const ENGINES: readonly string[] = ['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi'];
+const ENGINES: ReadonlySet<string> = new Set(['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi']);
 
 /** What one engine at one version, serving one model, does differently from the published dialects. */
 export interface Quirks {
@@ -43,7 +43,7 @@ function numbersOf(version: string): number[] {
 
 /** The quirk record of a backend. `engine` and `version` come from the probe, `model` is the served name. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
-  const known = (ENGINES.includes(engine) ? engine : 'unknown') as Engine;
+  const known = (ENGINES.has(engine) ? engine : 'unknown') as Engine;
   return {
     engine: known,
     version,

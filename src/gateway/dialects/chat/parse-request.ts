@@ -1,0 +1,192 @@
+import { invalid, unsupported } from '../errors.ts';
+import {
+  arrayAt,
+  isObject,
+  objectAt,
+  optionalBoolean,
+  optionalNumber,
+  optionalString,
+  pick,
+  stringAt,
+} from '../json.ts';
+import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
+
+export const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
+const CHAT_ONLY = [
+  'frequency_penalty',
+  'presence_penalty',
+  'seed',
+  'logit_bias',
+  'user',
+  'metadata',
+  'service_tier',
+  'prompt_cache_key',
+  'chat_template_kwargs',
+  'min_p',
+  'repetition_penalty',
+  'safety_identifier',
+  'verbosity',
+] as const;
+
+/** A chat/completions body in the internal form. Throws `DialectError`. */
+export function parseChatRequest(body: Json): IrRequest {
+  if ((optionalNumber(body.n) ?? 1) > 1)
+    throw unsupported('n', 'This backend gives one choice per request; send n = 1.');
+  if (body.logprobs === true) throw unsupported('logprobs', 'This backend gives no log probabilities.');
+  const messages = arrayAt(body.messages, 'messages');
+  const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
+  const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));
+  const format = parseFormat(body.response_format);
+  return {
+    stream: body.stream === true,
+    items: messages.flatMap((message, position) => parseMessage(message, `messages[${position}]`)),
+    tools,
+    toolChoice,
+    parallel: optionalBoolean(body.parallel_tool_calls),
+    maxTokens: optionalNumber(body.max_completion_tokens) ?? optionalNumber(body.max_tokens),
+    stop: parseStop(body.stop),
+    format,
+    reasoning: parseReasoning(body),
+    sampling: pick(body, CHAT_SAMPLING),
+    chatOnly: pick(body, CHAT_ONLY),
+  };
+}
+
+function parseStop(stop: unknown): string[] {
+  if (stop === undefined || stop === null) return [];
+  if (typeof stop === 'string') return [stop];
+  return arrayAt(stop, 'stop').map((value, position) => stringAt(value, `stop[${position}]`));
+}
+
+function parseReasoning(body: Json): IrRequest['reasoning'] {
+  const effort = optionalString(body.reasoning_effort);
+  const kwargs = isObject(body.chat_template_kwargs) ? body.chat_template_kwargs : {};
+  const enabled = optionalBoolean(kwargs.enable_thinking) ?? optionalBoolean(kwargs.thinking);
+  if (effort === 'none') return { enabled: false };
+  return effort === undefined && enabled === undefined ? undefined : { effort, enabled };
+}
+
+function parseMessage(value: unknown, path: string): HistoryItem[] {
+  const message = objectAt(value, path);
+  switch (message.role) {
+    case 'system':
+    case 'developer':
+      return [{ kind: 'message', role: 'system', parts: parseParts(message.content, `${path}.content`) }];
+    case 'user':
+      return [{ kind: 'message', role: 'user', parts: parseParts(message.content, `${path}.content`) }];
+    case 'assistant':
+      return parseAssistant(message, path);
+    case 'tool':
+      return [
+        {
+          kind: 'result',
+          callId: stringAt(message.tool_call_id, `${path}.tool_call_id`),
+          parts: parseParts(message.content, `${path}.content`),
+        },
+      ];
+    default:
+      throw invalid(`${path}.role`, "expected one of 'system', 'developer', 'user', 'assistant' and 'tool'");
+  }
+}
+
+function parseAssistant(message: Json, path: string): HistoryItem[] {
+  const items: HistoryItem[] = [];
+  const reasoning = optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
+  if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
+  if (typeof message.content === 'string') {
+    if (message.content !== '') items.push({ kind: 'text', text: message.content });
+  } else if (message.content !== null && message.content !== undefined) {
+    for (const [position, value] of arrayAt(message.content, `${path}.content`).entries()) {
+      const part = objectAt(value, `${path}.content[${position}]`);
+      if (part.type === 'refusal')
+        items.push({ kind: 'refusal', text: stringAt(part.refusal, `${path}.content[${position}].refusal`) });
+      else items.push({ kind: 'text', text: stringAt(part.text, `${path}.content[${position}].text`) });
+    }
+  }
+  if (typeof message.refusal === 'string' && message.refusal !== '')
+    items.push({ kind: 'refusal', text: message.refusal });
+  const calls = message.tool_calls ?? [];
+  for (const [position, value] of arrayAt(calls, `${path}.tool_calls`).entries()) {
+    items.push(parseCall(objectAt(value, `${path}.tool_calls[${position}]`), `${path}.tool_calls[${position}]`));
+  }
+  return items;
+}
+
+function parseCall(call: Json, path: string): HistoryItem {
+  const fn = objectAt(call.function, `${path}.function`);
+  return {
+    kind: 'call',
+    callId: stringAt(call.id, `${path}.id`),
+    name: stringAt(fn.name, `${path}.function.name`),
+    arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
+  };
+}
+
+function parseParts(content: unknown, path: string): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (content === null || content === undefined) return [];
+  return arrayAt(content, path).map((value, position) => {
+    const part = objectAt(value, `${path}[${position}]`);
+    if (part.type === 'text') return { type: 'text', text: stringAt(part.text, `${path}[${position}].text`) };
+    if (part.type !== 'image_url') {
+      throw unsupported(
+        `${path}[${position}].type`,
+        `Content of type '${String(part.type)}' is not supported; send text or image_url.`,
+      );
+    }
+    const image = objectAt(part.image_url, `${path}[${position}].image_url`);
+    const detail = optionalString(image.detail);
+    return { type: 'image', url: stringAt(image.url, `${path}[${position}].image_url.url`), ...(detail && { detail }) };
+  });
+}
+
+function parseTools(value: unknown): Tool[] {
+  if (value === undefined || value === null) return [];
+  return arrayAt(value, 'tools').map((entry, position) => {
+    const path = `tools[${position}]`;
+    const tool = objectAt(entry, path);
+    if (tool.type !== 'function')
+      throw unsupported(`${path}.type`, `Tools of type '${String(tool.type)}' are not supported; declare a function.`);
+    const fn = objectAt(tool.function, `${path}.function`);
+    return {
+      name: stringAt(fn.name, `${path}.function.name`),
+      description: optionalString(fn.description),
+      parameters: isObject(fn.parameters) ? fn.parameters : { type: 'object', properties: {} },
+      // Chat's default, opposite to the one of responses, so it is always spelled out downstream.
+      strict: fn.strict === true,
+    };
+  });
+}
+
+function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: Set<string> } {
+  if (value === undefined || value === null) return {};
+  if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
+  const choice = objectAt(value, 'tool_choice');
+  if (choice.type === 'function') {
+    const fn = objectAt(choice.function, 'tool_choice.function');
+    return { toolChoice: { mode: 'tool', name: stringAt(fn.name, 'tool_choice.function.name') } };
+  }
+  if (choice.type === 'allowed_tools') {
+    const allowed = objectAt(choice.allowed_tools, 'tool_choice.allowed_tools');
+    const names = arrayAt(allowed.tools, 'tool_choice.allowed_tools.tools').map((tool) =>
+      isObject(tool) && isObject(tool.function) ? String(tool.function.name) : '',
+    );
+    return { toolChoice: { mode: allowed.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
+  }
+  throw unsupported('tool_choice', `tool_choice of type '${String(choice.type)}' is not supported.`);
+}
+
+function parseFormat(value: unknown): OutputFormat | undefined {
+  if (!isObject(value) || value.type === 'text') return undefined;
+  if (value.type === 'json_object') return { type: 'json_object' };
+  if (value.type !== 'json_schema')
+    throw unsupported('response_format', `response_format '${String(value.type)}' is not supported.`);
+  const schema = objectAt(value.json_schema, 'response_format.json_schema');
+  return {
+    type: 'json_schema',
+    name: optionalString(schema.name),
+    description: optionalString(schema.description),
+    schema: isObject(schema.schema) ? schema.schema : {},
+    strict: optionalBoolean(schema.strict),
+  };
+}

@@ -1,0 +1,44 @@
+import { isObject, objectsOf, optionalString } from '../json.ts';
+import { stopOfChat } from '../stop.ts';
+import type { IrResponse, Json, OutputItem } from '../types.ts';
+import { parseUsage } from '../usage.ts';
+
+/** A chat.completion body in the internal form; tolerant of everything engines add or leave out. */
+export function parseChatResponse(body: Json): IrResponse | undefined {
+  const [choice] = objectsOf(body.choices);
+  if (choice === undefined || !isObject(choice.message)) return undefined;
+  const { message } = choice;
+  const items: OutputItem[] = [];
+  const reasoning = reasoningOf(message);
+  if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
+  if (typeof message.content === 'string') items.push({ kind: 'text', text: message.content });
+  if (typeof message.refusal === 'string') items.push({ kind: 'refusal', text: message.refusal });
+  const calls = objectsOf(message.tool_calls).map(parseCall);
+  const stopSequence = matchedStop(choice);
+  return {
+    items: [...items, ...calls],
+    stop: stopOfChat(choice.finish_reason, calls.length > 0, stopSequence !== undefined),
+    stopSequence,
+    usage: parseUsage('chat', body.usage),
+  };
+}
+
+/** The vendor field of the reasoning: SGLang, llama.cpp and DeepSeek say `reasoning_content`, vLLM and Ollama `reasoning`. */
+export function reasoningOf(message: Json): string | undefined {
+  return optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
+}
+
+/** The stop string that ended generation: `stop_reason` in vLLM, `matched_stop` in SGLang (or a token id). */
+export function matchedStop(choice: Json): string | undefined {
+  return optionalString(choice.stop_reason) ?? optionalString(choice.matched_stop);
+}
+
+function parseCall(call: Json): OutputItem {
+  const fn = isObject(call.function) ? call.function : {};
+  return {
+    kind: 'call',
+    callId: optionalString(call.id) ?? '',
+    name: optionalString(fn.name) ?? '',
+    arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
+  };
+}

@@ -1,0 +1,90 @@
+import { unsupported } from '../errors.ts';
+import type { Quirks } from '../quirks.ts';
+import { foldSystem, toTurns } from '../turns.ts';
+import type { IrRequest, Json, OutputFormat, Tool } from '../types.ts';
+import { renderTurns } from './render-messages.ts';
+
+export interface RenderOptions {
+  model: string;
+  quirks: Quirks;
+  maxTokens: number | undefined;
+}
+
+/** The internal form as a chat/completions body for one engine. Throws `DialectError`. */
+export function renderChatRequest(request: IrRequest, options: RenderOptions): Json {
+  const { quirks } = options;
+  const { system, turns } = foldSystem(toTurns(request.items));
+  const messages: Json[] = system === undefined ? [] : [{ role: 'system', content: system }];
+  messages.push(...renderTurns(turns, quirks));
+  const body: Json = { model: options.model, messages, ...request.sampling, ...request.chatOnly };
+  if (options.maxTokens !== undefined) body.max_tokens = options.maxTokens;
+  if (request.stop.length > 0) body.stop = request.stop;
+  if (request.stream) {
+    body.stream = true;
+    body.stream_options = streamOptions(quirks);
+  }
+  if (request.format !== undefined) body.response_format = renderFormat(request.format);
+  addTools(body, request, quirks);
+  addThinking(body, request, quirks);
+  return body;
+}
+
+/** Usage is always asked for: the gateway bills by it. */
+export function streamOptions(quirks: Quirks): Json {
+  return quirks.continuousUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true };
+}
+
+function addTools(body: Json, request: IrRequest, quirks: Quirks): void {
+  if (request.tools.length === 0) return;
+  const choice = request.toolChoice;
+  if (!quirks.honoursToolChoice && choice !== undefined) {
+    if (choice.mode === 'required' || choice.mode === 'tool') throw ignoresToolChoice();
+    // Without tools it cannot call any: the only way to say `none` to an engine that ignores it.
+    if (choice.mode === 'none') return;
+  }
+  body.tools = request.tools.map(renderTool);
+  if (choice !== undefined) {
+    body.tool_choice = choice.mode === 'tool' ? { type: 'function', function: { name: choice.name } } : choice.mode;
+  }
+  if (request.parallel !== undefined) body.parallel_tool_calls = request.parallel;
+}
+
+/** ollama/ollama#17921: better a clear refusal than an answer that looks as if the choice had been obeyed. */
+export function ignoresToolChoice(): Error {
+  return unsupported(
+    'tool_choice',
+    'This engine cannot be forced to call a tool; use tool_choice auto or another model.',
+  );
+}
+
+function renderTool(tool: Tool): Json {
+  const fn: Json = { name: tool.name };
+  if (tool.description !== undefined) fn.description = tool.description;
+  return { type: 'function', function: { ...fn, parameters: tool.parameters, strict: tool.strict } };
+}
+
+function renderFormat(format: OutputFormat): Json {
+  if (format.type === 'json_object') return { type: 'json_object' };
+  const schema: Json = { name: format.name ?? 'output', schema: format.schema, strict: format.strict ?? true };
+  if (format.description !== undefined) schema.description = format.description;
+  return { type: 'json_schema', json_schema: schema };
+}
+
+const EFFORTS = new Map([
+  ['minimal', 'low'],
+  ['xhigh', 'high'],
+  ['max', 'high'],
+]);
+
+function addThinking(body: Json, request: IrRequest, quirks: Quirks): void {
+  const { reasoning } = request;
+  if (reasoning === undefined || quirks.thinking === 'none') return;
+  const effort = reasoning.effort === undefined ? undefined : (EFFORTS.get(reasoning.effort) ?? reasoning.effort);
+  if (effort !== undefined && reasoning.enabled !== false) body.reasoning_effort = effort;
+  if (reasoning.enabled === undefined) return;
+  if (quirks.thinking === 'template') {
+    // Both names are in use (Qwen, GLM: enable_thinking; DeepSeek, Granite: thinking); templates ignore the other.
+    const given = body.chat_template_kwargs as Json | undefined;
+    body.chat_template_kwargs = { enable_thinking: reasoning.enabled, thinking: reasoning.enabled, ...given };
+  } else if (!reasoning.enabled) body.reasoning_effort = 'none';
+}

@@ -1,0 +1,217 @@
+import { invalid, unsupported } from '../errors.ts';
+import { arrayAt, isObject, objectAt, optionalNumber, optionalString, pick, stringAt, textValue } from '../json.ts';
+import { stripNonce } from '../nonce.ts';
+import { decodeReasoning } from '../reasoning-token.ts';
+import { argumentsOf } from '../tool-input.ts';
+import type { HistoryItem, IrRequest, Json, Part, Tool, ToolChoice } from '../types.ts';
+
+export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
+
+/** An Anthropic messages body in the internal form. Throws `DialectError`. */
+export function parseMessagesRequest(body: Json): IrRequest {
+  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) {
+    throw unsupported('mcp_servers', 'MCP servers run by the API are not available; connect to them from the client.');
+  }
+  const messages = arrayAt(body.messages, 'messages');
+  const output = isObject(body.output_config) ? body.output_config : {};
+  const choice = isObject(body.tool_choice) ? body.tool_choice : undefined;
+  return {
+    stream: body.stream === true,
+    items: [
+      ...parseSystem(body.system),
+      ...messages.flatMap((message, position) => parseMessage(message, `messages.${position}`)),
+    ],
+    tools: parseTools(body.tools),
+    toolChoice: parseToolChoice(choice),
+    parallel: choice?.disable_parallel_tool_use === true ? false : undefined,
+    maxTokens: optionalNumber(body.max_tokens),
+    stop: Array.isArray(body.stop_sequences)
+      ? body.stop_sequences.map((value, position) => stringAt(value, `stop_sequences.${position}`))
+      : [],
+    format: parseFormat(output.format),
+    reasoning: parseThinking(body.thinking, optionalString(output.effort)),
+    sampling: pick(body, MESSAGES_SAMPLING),
+    chatOnly: {},
+  };
+}
+
+function parseSystem(system: unknown): HistoryItem[] {
+  if (system === undefined || system === null) return [];
+  const parts = typeof system === 'string' ? [{ type: 'text' as const, text: system }] : parseParts(system, 'system');
+  const kept: Part[] = [];
+  for (const part of parts) {
+    if (part.type !== 'text') throw invalid('system', 'expected text blocks');
+    const text = stripNonce(part.text);
+    if (text !== '') kept.push({ type: 'text', text });
+  }
+  return kept.length === 0 ? [] : [{ kind: 'message', role: 'system', parts: kept }];
+}
+
+function parseMessage(value: unknown, path: string): HistoryItem[] {
+  const message = objectAt(value, path);
+  if (message.role === 'assistant') return parseAssistant(message.content, `${path}.content`);
+  if (message.role === 'system') {
+    return [{ kind: 'message', role: 'system', parts: parseParts(message.content, `${path}.content`) }];
+  }
+  if (message.role !== 'user') throw invalid(`${path}.role`, "expected 'user', 'assistant' or 'system'");
+  return parseUser(message.content, `${path}.content`);
+}
+
+function parseUser(content: unknown, path: string): HistoryItem[] {
+  if (typeof content === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: content }] }];
+  const results: HistoryItem[] = [];
+  const parts: Part[] = [];
+  for (const [position, value] of arrayAt(content, path).entries()) {
+    const block = objectAt(value, `${path}.${position}`);
+    if (block.type === 'tool_result') results.push(parseResult(block, `${path}.${position}`));
+    else parts.push(...parsePart(block, `${path}.${position}`));
+  }
+  // Results answer the calls of the turn before, so they come first wherever the client put them.
+  return parts.length === 0 ? results : [...results, { kind: 'message', role: 'user', parts }];
+}
+
+function parseResult(block: Json, path: string): HistoryItem {
+  return {
+    kind: 'result',
+    callId: stringAt(block.tool_use_id, `${path}.tool_use_id`),
+    parts: block.content === undefined || block.content === null ? [] : parseParts(block.content, `${path}.content`),
+    ...(block.is_error === true && { isError: true }),
+  };
+}
+
+function parseAssistant(content: unknown, path: string): HistoryItem[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }];
+  return arrayAt(content, path).flatMap((value, position): HistoryItem[] => {
+    const at = `${path}.${position}`;
+    const block = objectAt(value, at);
+    switch (block.type) {
+      case 'text': {
+        const text = stringAt(block.text, `${at}.text`);
+        return text === '' ? [] : [{ kind: 'text', text }];
+      }
+      case 'thinking':
+        return [parseThinkingBlock(block, at)];
+      case 'redacted_thinking':
+        return [{ kind: 'reasoning', text: '', redacted: optionalString(block.data) ?? '' }];
+      case 'tool_use':
+        return [
+          {
+            kind: 'call',
+            callId: stringAt(block.id, `${at}.id`),
+            name: stringAt(block.name, `${at}.name`),
+            arguments: argumentsOf(block.input),
+          },
+        ];
+      default:
+        throw unsupported(at, `Assistant content of type '${String(block.type)}' is not supported by this backend.`);
+    }
+  });
+}
+
+function parseThinkingBlock(block: Json, at: string): HistoryItem {
+  const text = stringAt(block.thinking, `${at}.thinking`);
+  const signature = optionalString(block.signature);
+  if (!signature) return { kind: 'reasoning', text };
+  const decoded = decodeReasoning(signature);
+  // A signature made here names what it stands for; any other is kept as it is and never checked.
+  return decoded.opaque === undefined
+    ? { kind: 'reasoning', ...decoded, text }
+    : { kind: 'reasoning', text, signature };
+}
+
+/** The parts of text, image and plain-text document blocks. */
+function parseParts(content: unknown, path: string): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return arrayAt(content, path).flatMap((value, position) =>
+    parsePart(objectAt(value, `${path}.${position}`), `${path}.${position}`),
+  );
+}
+
+function parsePart(block: Json, path: string): Part[] {
+  switch (block.type) {
+    case 'text':
+      return [{ type: 'text', text: stringAt(block.text, `${path}.text`) }];
+    case 'image':
+      return [{ type: 'image', url: imageUrl(objectAt(block.source, `${path}.source`), path) }];
+    case 'document':
+      return parseDocument(block, path);
+    case 'search_result':
+      return [
+        { type: 'text', text: `${textValue(block.title)} (${textValue(block.source)})` },
+        ...parseParts(block.content, `${path}.content`),
+      ];
+    case 'tool_reference':
+      return [{ type: 'text', text: `Tool: ${String(block.tool_name)}` }];
+    default:
+      throw unsupported(path, `Content of type '${String(block.type)}' is not supported by this backend.`);
+  }
+}
+
+function imageUrl(source: Json, path: string): string {
+  if (source.type === 'url') return stringAt(source.url, `${path}.source.url`);
+  if (source.type === 'base64') {
+    const data = stringAt(source.data, `${path}.source.data`);
+    return `data:${stringAt(source.media_type, `${path}.source.media_type`)};base64,${data}`;
+  }
+  throw unsupported(`${path}.source`, 'Images are taken as base64 or url; uploaded files are not kept here.');
+}
+
+function parseDocument(block: Json, path: string): Part[] {
+  const source = objectAt(block.source, `${path}.source`);
+  const title = optionalString(block.title);
+  const head: Part[] = title ? [{ type: 'text', text: title }] : [];
+  if (source.type === 'text') return [...head, { type: 'text', text: stringAt(source.data, `${path}.source.data`) }];
+  if (source.type === 'content') return [...head, ...parseParts(source.content, `${path}.source.content`)];
+  throw unsupported(
+    `${path}.source`,
+    'Only plain-text documents are supported; extract the text of a PDF in the client.',
+  );
+}
+
+function parseTools(value: unknown): Tool[] {
+  if (value === undefined || value === null) return [];
+  return arrayAt(value, 'tools').map((entry, position) => {
+    const path = `tools.${position}`;
+    const tool = objectAt(entry, path);
+    if (typeof tool.type === 'string' && tool.type !== 'custom') {
+      throw unsupported(
+        path,
+        `The tool '${tool.type}' is run by Anthropic's own service and not available here; declare it with an input_schema.`,
+      );
+    }
+    return {
+      name: stringAt(tool.name, `${path}.name`),
+      description: optionalString(tool.description),
+      parameters: objectAt(tool.input_schema, `${path}.input_schema`),
+      strict: tool.strict === true,
+    };
+  });
+}
+
+function parseToolChoice(choice: Json | undefined): ToolChoice | undefined {
+  switch (choice?.type) {
+    case undefined:
+      return undefined;
+    case 'auto':
+      return { mode: 'auto' };
+    case 'any':
+      return { mode: 'required' };
+    case 'none':
+      return { mode: 'none' };
+    case 'tool':
+      return { mode: 'tool', name: stringAt(choice?.name, 'tool_choice.name') };
+    default:
+      throw invalid('tool_choice.type', "expected 'auto', 'any', 'tool' or 'none'");
+  }
+}
+
+function parseFormat(value: unknown): IrRequest['format'] {
+  if (!isObject(value)) return undefined;
+  if (value.type !== 'json_schema') throw invalid('output_config.format.type', "expected 'json_schema'");
+  return { type: 'json_schema', schema: objectAt(value.schema, 'output_config.format.schema') };
+}
+
+function parseThinking(value: unknown, effort: string | undefined): IrRequest['reasoning'] {
+  if (!isObject(value)) return effort === undefined ? undefined : { effort };
+  return { enabled: value.type !== 'disabled', effort, budget: optionalNumber(value.budget_tokens) };
+}

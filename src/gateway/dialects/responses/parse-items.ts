@@ -1,0 +1,132 @@
+import { DialectError, invalid, unsupported } from '../errors.ts';
+import { arrayAt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../json.ts';
+import { decodeReasoning } from '../reasoning-token.ts';
+import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
+import { wireName } from './tools.ts';
+
+export type References = ReadonlyMap<string, readonly HistoryItem[]>;
+
+/** The `input` of a responses body in the internal form. Throws `DialectError`. */
+export function parseInput(input: unknown, references: References | undefined): HistoryItem[] {
+  if (input === undefined || input === null) return [];
+  if (typeof input === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: input }] }];
+  return arrayAt(input, 'input').flatMap((value, position) => {
+    const path = `input[${position}]`;
+    return parseItem(objectAt(value, path), path, references);
+  });
+}
+
+function parseItem(item: Json, path: string, references: References | undefined): readonly HistoryItem[] {
+  const id = idOf(item);
+  switch (item.type) {
+    case undefined:
+    case 'message':
+      return parseMessageItem(item, path);
+    case 'function_call': {
+      const name = wireName(optionalString(item.namespace), stringAt(item.name, `${path}.name`));
+      const callId = stringAt(item.call_id, `${path}.call_id`);
+      return [{ kind: 'call', callId, name, arguments: stringAt(item.arguments, `${path}.arguments`), ...id }];
+    }
+    case 'custom_tool_call': {
+      const name = wireName(optionalString(item.namespace), stringAt(item.name, `${path}.name`));
+      const callId = stringAt(item.call_id, `${path}.call_id`);
+      const input = stringAt(item.input, `${path}.input`);
+      return [{ kind: 'call', callId, name, arguments: JSON.stringify({ input }), ...id }];
+    }
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return [
+        {
+          kind: 'result',
+          callId: stringAt(item.call_id, `${path}.call_id`),
+          parts: parseContent(item.output, `${path}.output`),
+          ...id,
+        },
+      ];
+    case 'reasoning':
+      return [parseReasoningItem(item)];
+    case 'item_reference':
+      return resolve(stringAt(item.id, `${path}.id`), path, references);
+    default:
+      throw unsupported(`${path}.type`, `Input items of type '${String(item.type)}' are not supported here.`);
+  }
+}
+
+function resolve(id: string, path: string, references: References | undefined): readonly HistoryItem[] {
+  const found = references?.get(id);
+  if (found !== undefined) return found;
+  throw new DialectError({
+    status: 404,
+    message: `Item with id '${id}' not found. Items are kept for a limited time and only when 'store' is not false; send the item itself.`,
+    code: 'not_found',
+    param: `${path}.id`,
+  });
+}
+
+function idOf(item: Json): { id?: string } {
+  return typeof item.id === 'string' ? { id: item.id } : {};
+}
+
+function parseMessageItem(item: Json, path: string): HistoryItem[] {
+  const id = idOf(item);
+  if (item.role === 'assistant') return parseAssistant(item.content, `${path}.content`, id);
+  if (item.role === 'user') {
+    return [{ kind: 'message', role: 'user', parts: parseContent(item.content, `${path}.content`), ...id }];
+  }
+  if (item.role !== 'system' && item.role !== 'developer') {
+    throw invalid(`${path}.role`, "expected 'user', 'assistant', 'system' or 'developer'");
+  }
+  return [{ kind: 'message', role: 'system', parts: parseContent(item.content, `${path}.content`), ...id }];
+}
+
+function parseAssistant(content: unknown, path: string, id: { id?: string }): HistoryItem[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content, ...id }];
+  return arrayAt(content, path).flatMap((value, position): HistoryItem[] => {
+    const part = objectAt(value, `${path}[${position}]`);
+    if (part.type === 'refusal') {
+      return [{ kind: 'refusal', text: stringAt(part.refusal, `${path}[${position}].refusal`), ...id }];
+    }
+    const text = stringAt(part.text, `${path}[${position}].text`);
+    return text === '' ? [] : [{ kind: 'text', text, ...id }];
+  });
+}
+
+/** Input content: a string, or a list of input_text and input_image. */
+function parseContent(content: unknown, path: string): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return arrayAt(content, path).map((value, position) => {
+    const at = `${path}[${position}]`;
+    const part = objectAt(value, at);
+    switch (part.type) {
+      case 'input_text':
+      case 'output_text':
+      case 'text':
+        return { type: 'text', text: stringAt(part.text, `${at}.text`) };
+      case 'input_image': {
+        if (typeof part.image_url !== 'string') {
+          throw unsupported(
+            `${at}.image_url`,
+            'Images are taken as a URL or data URL; uploaded files are not kept here.',
+          );
+        }
+        const detail = optionalString(part.detail);
+        return { type: 'image', url: part.image_url, ...(detail && { detail }) };
+      }
+      default:
+        throw unsupported(
+          `${at}.type`,
+          `Content of type '${String(part.type)}' is not supported; send input_text or input_image.`,
+        );
+    }
+  });
+}
+
+/** A reasoning item: its text if the client kept it, else what the gateway put into `encrypted_content`. */
+export function parseReasoningItem(item: Json): ReasoningItem {
+  const token = optionalString(item.encrypted_content);
+  const carried = token ? decodeReasoning(token) : { text: '' };
+  const content = objectsOf(item.content).map((part) => textValue(part.text));
+  const summary = objectsOf(item.summary).map((part) => textValue(part.text));
+  const text = content.join('') || carried.text || summary.join('\n\n');
+  return { kind: 'reasoning', ...carried, text, ...idOf(item) };
+}

@@ -1,0 +1,73 @@
+import { unsupported } from '../errors.ts';
+import { isObject, optionalBoolean, optionalNumber, optionalString, pick } from '../json.ts';
+import type { HistoryItem, IrRequest, Json } from '../types.ts';
+import { parseInput, type References } from './parse-items.ts';
+import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
+
+export const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
+
+/** A responses body in the internal form, with the stored history before its input. Throws `DialectError`. */
+export function parseResponsesRequest(
+  body: Json,
+  stored: { history?: readonly HistoryItem[]; references?: References },
+): IrRequest {
+  refuseServerState(body);
+  const { toolChoice, allowed } = parseResponsesChoice(body.tool_choice);
+  const text = isObject(body.text) ? body.text : {};
+  const reasoning = isObject(body.reasoning) ? body.reasoning : {};
+  const effort = optionalString(reasoning.effort);
+  const instructions = optionalString(body.instructions);
+  return {
+    stream: body.stream === true,
+    items: [
+      // Instructions belong to this request alone: they are not part of the stored chain.
+      ...(instructions ? [systemItem(instructions)] : []),
+      ...(stored.history ?? []),
+      ...parseInput(body.input, stored.references),
+    ],
+    tools: parseResponsesTools(body.tools).filter(({ name }) => allowed === undefined || allowed.has(name)),
+    toolChoice,
+    parallel: optionalBoolean(body.parallel_tool_calls),
+    maxTokens: optionalNumber(body.max_output_tokens),
+    stop: [],
+    format: parseFormat(text.format),
+    reasoning: effort === undefined ? undefined : parseEffort(effort),
+    sampling: pick(body, RESPONSES_SAMPLING),
+    chatOnly: pick(body, ['user', 'prompt_cache_key']),
+  };
+}
+
+function systemItem(text: string): HistoryItem {
+  return { kind: 'message', role: 'system', parts: [{ type: 'text', text }] };
+}
+
+function parseEffort(effort: string): IrRequest['reasoning'] {
+  return effort === 'none' ? { enabled: false } : { effort };
+}
+
+function refuseServerState(body: Json): void {
+  if (body.conversation !== undefined && body.conversation !== null) {
+    throw unsupported('conversation', "Conversations are not kept here; continue with 'previous_response_id'.");
+  }
+  if (body.background === true) throw unsupported('background', 'Background responses are not offered; use stream.');
+  if (isObject(body.prompt)) throw unsupported('prompt', 'Stored prompts are not kept here; send the input itself.');
+  const include = Array.isArray(body.include) ? body.include : [];
+  if ((optionalNumber(body.top_logprobs) ?? 0) > 0 || include.includes('message.output_text.logprobs')) {
+    throw unsupported('top_logprobs', 'Log probabilities are not offered in this dialect; use chat/completions.');
+  }
+}
+
+function parseFormat(value: unknown): IrRequest['format'] {
+  if (!isObject(value) || value.type === 'text') return undefined;
+  if (value.type === 'json_object') return { type: 'json_object' };
+  if (value.type !== 'json_schema') {
+    throw unsupported('text.format', `text.format '${String(value.type)}' is not supported.`);
+  }
+  return {
+    type: 'json_schema',
+    name: optionalString(value.name),
+    description: optionalString(value.description),
+    schema: isObject(value.schema) ? value.schema : {},
+    strict: optionalBoolean(value.strict),
+  };
+}

@@ -1,0 +1,50 @@
+import { isObject, objectsOf, optionalString } from '../json.ts';
+import { stopOfResponses } from '../stop.ts';
+import type { IrResponse, Json, OutputItem } from '../types.ts';
+import { parseUsage } from '../usage.ts';
+import { parseReasoningItem } from './parse-items.ts';
+import { wireName } from './tools.ts';
+
+/** A response resource in the internal form; output items of hosted tools are skipped. */
+export function parseResponsesResponse(body: Json): IrResponse | undefined {
+  if (!Array.isArray(body.output)) return undefined;
+  const items = objectsOf(body.output).flatMap(parseOutputItem);
+  const hasCalls = items.some((item) => item.kind === 'call');
+  const details = isObject(body.incomplete_details) ? body.incomplete_details : {};
+  return {
+    items,
+    stop: stopOfResponses(details.reason, hasCalls),
+    usage: parseUsage('responses', body.usage),
+  };
+}
+
+/** One output item; a message becomes one item per content part, all with its id. */
+export function parseOutputItem(item: Json): OutputItem[] {
+  const id = typeof item.id === 'string' ? { id: item.id } : {};
+  switch (item.type) {
+    case 'message':
+      return objectsOf(item.content).map((part) =>
+        part.type === 'refusal'
+          ? { kind: 'refusal', text: optionalString(part.refusal) ?? '', ...id }
+          : { kind: 'text', text: optionalString(part.text) ?? '', ...id },
+      );
+    case 'reasoning':
+      return [parseReasoningItem(item)];
+    case 'function_call':
+    case 'custom_tool_call':
+      return [
+        {
+          kind: 'call',
+          callId: optionalString(item.call_id) ?? optionalString(item.id) ?? '',
+          name: wireName(optionalString(item.namespace), optionalString(item.name) ?? ''),
+          arguments:
+            item.type === 'function_call'
+              ? (optionalString(item.arguments) ?? '')
+              : JSON.stringify({ input: optionalString(item.input) ?? '' }),
+          ...id,
+        },
+      ];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,130 @@
+import { isObject, parseJson } from '../json.ts';
+import { encodeReasoning } from '../reasoning-token.ts';
+import { incompleteReason } from '../stop.ts';
+import { argumentText } from '../tool-input.ts';
+import type { CallItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
+import { renderResponsesUsage } from '../usage.ts';
+import type { Wishes } from '../wishes.ts';
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+
+/** A whole answer as a response resource; every item must carry its id. */
+export function renderResponsesResponse(response: IrResponse, context: TranslationContext, wishes: Wishes): Json {
+  const reason = incompleteReason(response.stop);
+  return renderResource(context, wishes, {
+    status: reason === undefined ? 'completed' : 'incomplete',
+    output: response.items.map((item) => renderOutputItem(item, 'completed', wishes)),
+    usage: response.usage,
+    incomplete: reason,
+  });
+}
+
+export interface ResourceState {
+  status: 'in_progress' | 'completed' | 'incomplete' | 'failed';
+  output: Json[];
+  usage?: Usage;
+  incomplete?: string;
+  error?: { code: string; message: string };
+}
+
+/** The response resource with every field the published schema requires, echoing the request. */
+export function renderResource(context: TranslationContext, wishes: Wishes, state: ResourceState): Json {
+  const { body } = wishes;
+  const done = state.status === 'completed';
+  return {
+    id: `resp_${context.id}`,
+    object: 'response',
+    created_at: context.createdAt,
+    completed_at: done ? context.createdAt : null,
+    status: state.status,
+    background: false,
+    access_programs: null,
+    error: state.error ?? null,
+    incomplete_details: state.incomplete === undefined ? null : { reason: state.incomplete },
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: body.max_tool_calls ?? null,
+    model: context.model,
+    output: state.output,
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: body.previous_response_id ?? null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    reasoning: isObject(body.reasoning)
+      ? { effort: null, summary: null, ...body.reasoning }
+      : { effort: null, summary: null },
+    safety_identifier: body.safety_identifier ?? null,
+    service_tier: 'default',
+    store: body.store ?? true,
+    temperature: body.temperature ?? 1,
+    text: isObject(body.text) ? { format: { type: 'text' }, ...body.text } : { format: { type: 'text' } },
+    tool_choice: body.tool_choice ?? 'auto',
+    tools: Array.isArray(body.tools) ? body.tools : [],
+    top_logprobs: body.top_logprobs ?? 0,
+    top_p: body.top_p ?? 1,
+    truncation: body.truncation ?? 'disabled',
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    usage: state.usage === undefined ? null : renderResponsesUsage(state.usage),
+    user: body.user ?? null,
+    metadata: body.metadata ?? {},
+  };
+}
+
+/** One output item. In progress it is empty: its content follows as events. */
+export function renderOutputItem(item: OutputItem, status: ItemStatus, wishes: Wishes): Json {
+  const open = status === 'in_progress';
+  switch (item.kind) {
+    case 'text':
+    case 'refusal':
+      return { id: item.id, type: 'message', status, role: 'assistant', content: open ? [] : [renderPart(item)] };
+    case 'call':
+      return renderCall(item, status, wishes);
+    default: {
+      const parts = open || item.text === '' ? [] : [item.text];
+      return {
+        id: item.id,
+        type: 'reasoning',
+        status,
+        summary: wishes.summary ? parts.map((text) => ({ type: 'summary_text', text })) : [],
+        content: wishes.summary ? [] : parts.map((text) => ({ type: 'reasoning_text', text })),
+        encrypted_content: open ? null : encodeReasoning(item),
+      };
+    }
+  }
+}
+
+/** The content part of a message item. */
+export function renderPart(item: { kind: 'text' | 'refusal'; text: string }): Json {
+  if (item.kind === 'refusal') return { type: 'refusal', refusal: item.text };
+  return { type: 'output_text', text: item.text, annotations: [], logprobs: [] };
+}
+
+function renderCall(item: CallItem, status: ItemStatus, wishes: Wishes): Json {
+  const origin = wishes.origins.get(item.name);
+  const open = status === 'in_progress';
+  if (origin?.type === 'custom') {
+    return {
+      id: item.id,
+      type: 'custom_tool_call',
+      status,
+      call_id: item.callId,
+      name: item.name,
+      input: open ? '' : customInput(item.arguments),
+    };
+  }
+  return {
+    id: item.id,
+    type: 'function_call',
+    status,
+    call_id: item.callId,
+    name: origin?.name ?? item.name,
+    ...(origin !== undefined && { namespace: origin.namespace }),
+    arguments: open ? '' : argumentText(item.arguments),
+  };
+}
+
+/** The free-form input out of the arguments of the function that stands for a custom tool. */
+export function customInput(text: string): string {
+  const value = parseJson(text);
+  return isObject(value) && typeof value.input === 'string' ? value.input : text;
+}

@@ -1,0 +1,97 @@
+import { unsupported } from '../errors.ts';
+import { arrayAt, isObject, objectAt, objectsOf, optionalBoolean, optionalString, stringAt } from '../json.ts';
+import type { Json, Tool, ToolChoice } from '../types.ts';
+
+/** Name on the wire of a tool inside a namespace: engines know flat names only. */
+export function wireName(namespace: string | undefined, name: string): string {
+  return namespace === undefined ? name : `${namespace}__${name}`;
+}
+
+/** The tools of a responses body. Custom and namespaced ones are emulated with functions; hosted ones are refused. */
+export function parseResponsesTools(value: unknown): Tool[] {
+  if (value === undefined || value === null) return [];
+  return arrayAt(value, 'tools').flatMap((entry, position) => {
+    const path = `tools[${position}]`;
+    const tool = objectAt(entry, path);
+    if (tool.type !== 'namespace') return [parseTool(tool, path, undefined)];
+    const namespace = stringAt(tool.name, `${path}.name`);
+    return arrayAt(tool.tools, `${path}.tools`).map((inner, index) =>
+      parseTool(objectAt(inner, `${path}.tools[${index}]`), `${path}.tools[${index}]`, namespace),
+    );
+  });
+}
+
+function parseTool(tool: Json, path: string, namespace: string | undefined): Tool {
+  if (tool.type === 'custom') return customTool(tool, path, namespace);
+  if (tool.type !== 'function') {
+    throw unsupported(
+      path,
+      `The hosted tool '${String(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
+    );
+  }
+  const name = stringAt(tool.name, `${path}.name`);
+  const parameters = isObject(tool.parameters) ? tool.parameters : { type: 'object', properties: {} };
+  return {
+    name: wireName(namespace, name),
+    description: optionalString(tool.description),
+    parameters,
+    // The responses dialect is strict unless told otherwise, as far as the schema allows it.
+    strict: optionalBoolean(tool.strict) ?? isStrictSchema(parameters),
+    ...(namespace !== undefined && { origin: { type: 'namespace', namespace, name } }),
+  };
+}
+
+/** A free-form tool as a function with one string: what every engine's tool parser can produce. */
+function customTool(tool: Json, path: string, namespace: string | undefined): Tool {
+  const name = stringAt(tool.name, `${path}.name`);
+  const format = isObject(tool.format) ? tool.format : {};
+  const grammar =
+    typeof format.definition === 'string' ? `\n\nThe input must match this grammar:\n${format.definition}` : '';
+  return {
+    name: wireName(namespace, name),
+    description: `${optionalString(tool.description) ?? ''}${grammar}`,
+    parameters: {
+      type: 'object',
+      properties: { input: { type: 'string', description: 'The raw input of the tool.' } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+    strict: true,
+    origin: { type: 'custom' },
+  };
+}
+
+/** Whether a schema meets the rules of strict mode: every object closed and every property required. */
+export function isStrictSchema(schema: unknown): boolean {
+  if (!isObject(schema)) return true;
+  if (isObject(schema.properties) || schema.type === 'object') {
+    const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];
+    const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+    if (schema.additionalProperties !== false || !names.every((name) => required.has(name))) return false;
+  }
+  const inner = [
+    ...(isObject(schema.properties) ? Object.values(schema.properties) : []),
+    ...objectsOf(schema.anyOf),
+    ...(isObject(schema.$defs) ? Object.values(schema.$defs) : []),
+    schema.items,
+  ];
+  return inner.every(isStrictSchema);
+}
+
+/** The choice, and for `allowed_tools` the names on the wire that may be offered. */
+export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: Set<string> } {
+  if (value === undefined || value === null) return {};
+  if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
+  const choice = objectAt(value, 'tool_choice');
+  if (choice.type === 'function' || choice.type === 'custom') {
+    return { toolChoice: { mode: 'tool', name: stringAt(choice.name, 'tool_choice.name') } };
+  }
+  if (choice.type === 'allowed_tools') {
+    const names = objectsOf(choice.tools).map((tool) => String(tool.name));
+    return { toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
+  }
+  throw unsupported(
+    'tool_choice',
+    `tool_choice of type '${String(choice.type)}' names a hosted tool, which is not available here.`,
+  );
+}

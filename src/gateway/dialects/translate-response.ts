@@ -1,0 +1,75 @@
+import { itemId, tidy } from './blocks.ts';
+import { parseChatResponse } from './chat/parse-response.ts';
+import { renderChatResponse } from './chat/render-response.ts';
+import { estimateTokens } from './estimate.ts';
+import { DialectError } from './errors.ts';
+import { isObject } from './json.ts';
+import { parseMessagesResponse } from './messages/parse-response.ts';
+import { renderMessagesResponse } from './messages/render-response.ts';
+import { parseResponsesResponse } from './responses/parse-response.ts';
+import { renderResponsesResponse } from './responses/render-response.ts';
+import type { Dialect, HistoryItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from './types.ts';
+import { readErrorObject } from './upstream-error.ts';
+import { wishesOf } from './wishes.ts';
+
+/** The answer of a backend in the client's dialect. `items` are this answer's output, to be stored after the input's. */
+export interface TranslatedResponse {
+  body: unknown;
+  usage: Usage | undefined;
+  items: HistoryItem[];
+}
+
+const PARSERS = {
+  chat: parseChatResponse,
+  responses: parseResponsesResponse,
+  messages: parseMessagesResponse,
+} as const satisfies Record<Dialect, (body: Json) => IrResponse | undefined>;
+
+/** A whole backend answer -> the client's dialect. Throws `DialectError` (502) when it is not an answer at all. */
+export function translateResponse(
+  upstream: Dialect,
+  client: Dialect,
+  body: unknown,
+  context: TranslationContext,
+): TranslatedResponse {
+  const wishes = wishesOf(client, context.request);
+  const parsed = parse(upstream, body);
+  const response = { ...parsed, items: identify(tidy(parsed.items, wishes.singleCall), context.id) };
+  const { items, usage } = response;
+  if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
+  if (client === 'responses') return { body: renderResponsesResponse(response, context, wishes), usage, items };
+  const counted = usage ?? estimatedUsage(client, context);
+  return { body: renderMessagesResponse(response, context, counted), usage, items };
+}
+
+function parse(upstream: Dialect, body: unknown): IrResponse {
+  if (isObject(body)) {
+    if (isObject(body.error) || typeof body.error === 'string') throw new DialectError(readErrorObject(body));
+    const parsed = PARSERS[upstream](body);
+    if (parsed !== undefined) return parsed;
+  }
+  throw new DialectError({
+    status: 502,
+    message: 'The model server answered with a body that is not an answer in its dialect.',
+    type: 'server_error',
+    code: 'bad_upstream_response',
+  });
+}
+
+/** Ids for items, and for calls that came without one or with one already used. */
+function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
+  const seen = new Set<string>();
+  return items.map((item, index) => {
+    const id = itemId(item.kind, answer, index);
+    if (item.kind !== 'call') return { ...item, id };
+    const callId = item.callId === '' || seen.has(item.callId) ? `call_${answer}${index}` : item.callId;
+    seen.add(callId);
+    return { ...item, id, callId };
+  });
+}
+
+/** Counts for a backend that reports none: the dialect requires numbers. */
+export function estimatedUsage(client: Dialect, context: TranslationContext): Usage {
+  const inputTokens = estimateTokens(client, context.request);
+  return { inputTokens, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+}

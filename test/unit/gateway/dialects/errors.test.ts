@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { errorBody, readUpstreamError, streamError } from '../../../../src/gateway/dialects/index.ts';
+import { at } from './support.ts';
+
+describe('what a backend says', () => {
+  it.each([
+    [
+      'vLLM',
+      404,
+      '{"error":{"message":"The model `x` does not exist.","type":"NotFoundError","param":null,"code":404}}',
+      /does not exist/,
+    ],
+    ['old vLLM', 400, '{"object":"error","message":"too long","type":"BadRequestError","code":400}', /^too long$/],
+    ['Ollama', 404, '{"error":"model \\"x\\" not found"}', /not found/],
+    ['TGI', 422, '{"error":"Input validation error: too big","error_type":"validation"}', /too big/],
+    [
+      'FastAPI',
+      422,
+      '{"detail":[{"loc":["body","messages"],"msg":"Field required"}]}',
+      /^body.messages: Field required$/,
+    ],
+    ['a proxy', 502, '<html><body>Bad gateway</body></html>', /no explanation/],
+  ])('is understood: %s', (_name, status, body, message) => {
+    const error = readUpstreamError(status, body);
+    expect(error.status).toBe(status);
+    expect(error.message).toMatch(message);
+  });
+
+  it.each([
+    'connect ECONNREFUSED 10.42.0.17:8000',
+    'Cannot reach http://vllm-0.models.svc.cluster.local:8000/v1/chat',
+    'vllm-7d9f.default.svc failed',
+    'dial tcp [fd00::12]:8080: refused',
+    'worker gpu-node-3:29500 died',
+    'File "/usr/local/lib/python3.12/site-packages/vllm/x.py"',
+  ])('never shows the inside: %s', (text) => {
+    const { message } = readUpstreamError(500, JSON.stringify({ error: { message: text } }));
+    expect(message).not.toMatch(/10\.42|vllm-|svc|fd00|gpu-node|site-packages|29500/);
+    expect(message).toMatch(/\[(address|path)\]/);
+  });
+
+  it('makes a refusal of the gateway the operator’s problem', () => {
+    expect(readUpstreamError(401, '{"error":{"message":"Incorrect API key provided: sk-abc"}}')).toMatchObject({
+      status: 502,
+      message: expect.not.stringContaining('sk-abc') as string,
+    });
+  });
+});
+
+describe('what a client is told', () => {
+  it.each([
+    [400, 'invalid_request_error'],
+    [404, 'not_found_error'],
+    [413, 'request_too_large'],
+    [429, 'rate_limit_error'],
+    [500, 'api_error'],
+    [502, 'api_error'],
+    [503, 'overloaded_error'],
+    [504, 'timeout_error'],
+  ])('messages, status %i', (status, type) => {
+    const { body, headers } = errorBody('messages', { status, message: 'm', type: 'NotFoundError', requestId: 'r1' });
+    expect(body).toEqual({ type: 'error', error: { type, message: 'm' }, request_id: 'r1' });
+    expect(headers['request-id']).toBe('r1');
+  });
+
+  it.each([
+    [404, 'model_not_found'],
+    [429, 'rate_limit_exceeded'],
+    [500, null],
+  ])('chat and responses, status %i', (status, code) => {
+    for (const dialect of ['chat', 'responses'] as const) {
+      const { body } = errorBody(dialect, { status, message: 'm', requestId: 'r1' });
+      expect(at(body, 'error')).toEqual({ message: 'm', type: expect.any(String) as string, param: null, code });
+    }
+  });
+
+  it('has a stream form per dialect', () => {
+    const error = { status: 503, message: 'gone' };
+    expect(streamError('chat', error)).toMatch(/^data: \{"error":\{"message":"gone".*\n\ndata: \[DONE\]\n\n$/);
+    expect(streamError('messages', error)).toBe(
+      'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"gone"}}\n\n',
+    );
+    expect(streamError('responses', error, 7)).toContain('"sequence_number":7');
+  });
+});
