@@ -1,0 +1,36 @@
+import type { ReadStore, StoreChange } from '../kube/store.ts';
+import type { KubeObject } from '../kube/types.ts';
+import type { Priority } from './workqueue.ts';
+
+export type AddKey = (key: string, priority?: Priority) => void;
+
+/** Something that says which keys a controller has to look at. */
+export interface Source {
+  /** Resolves when everything that exists is known; no worker starts before. */
+  readonly synced: Promise<void>;
+  /** Adds the keys of everything that exists, and from then on of every change. Returns the function that stops it. */
+  start(add: AddKey): () => void;
+}
+
+/**
+ * The changes of a watch cache. `keysOf` gives the keys to look at for one change: the object's own, its owner's, or
+ * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it.
+ */
+export function storeSource<T extends KubeObject>(
+  store: ReadStore<T>,
+  keysOf: (object: T) => Iterable<string>,
+): Source {
+  function addAll({ before, after }: Omit<StoreChange<T>, 'key'>, add: AddKey, priority?: Priority): void {
+    const keys = new Set(after ? keysOf(after) : []);
+    if (before) for (const key of keysOf(before)) keys.add(key);
+    for (const key of keys) add(key, priority);
+  }
+  return {
+    synced: store.synced,
+    start(add) {
+      // What is there at the start yields to what happens now (controller-runtime's designs/priorityqueue.md).
+      for (const object of store.values()) addAll({ before: undefined, after: object }, add, 'low');
+      return store.onChange((change) => addAll(change, add));
+    },
+  };
+}
