@@ -1,0 +1,71 @@
+import { hash32 } from './hash.ts';
+
+const VNODES = 256;
+/** Above the average load an endpoint may take by this factor (Mirrokni, Thorup, Zadimoghaddam 2016). */
+export const LOAD_BOUND = 1.25;
+
+/** Points of every endpoint on a circle of 32-bit hashes. Immutable; adding an endpoint moves only what it takes over. */
+export interface Ring {
+  /** Ascending. */
+  points: Uint32Array;
+  /** Index of the endpoint that owns the point at the same position. */
+  owners: Uint16Array;
+  size: number;
+}
+
+/** @param names of the endpoints, at most 65,535, distinct */
+export function buildRing(names: readonly string[]): Ring {
+  const all: { point: number; owner: number }[] = [];
+  for (const [owner, name] of names.entries()) {
+    for (let vnode = 0; vnode < VNODES; vnode += 1) all.push({ point: hash32(`${name}#${vnode}`), owner });
+  }
+  // Equal points are ordered by name, so that every replica of the gateway builds the same ring.
+  all.sort((a, b) => a.point - b.point || ((names[a.owner] ?? '') < (names[b.owner] ?? '') ? -1 : 1));
+  return {
+    points: Uint32Array.from(all, ({ point }) => point),
+    owners: Uint16Array.from(all, ({ owner }) => owner),
+    size: names.length,
+  };
+}
+
+/**
+ * Consistent hashing with bounded loads: from the key's place on the ring, the first endpoint that is allowed and not
+ * above 1.25 times the average load counting this request.
+ *
+ * @param loads requests under way per endpoint, in the order of the names
+ * @param allowed whether an endpoint may be picked at all
+ * @returns the index of the endpoint, or -1 when none is allowed
+ */
+export function pickBounded(
+  ring: Ring,
+  key: number,
+  loads: readonly number[],
+  allowed: (index: number) => boolean,
+): number {
+  let candidates = 0;
+  let total = 1;
+  for (let index = 0; index < ring.size; index += 1) {
+    if (!allowed(index)) continue;
+    candidates += 1;
+    total += loads[index] ?? 0;
+  }
+  if (candidates === 0) return -1;
+  const bound = Math.ceil((total / candidates) * LOAD_BOUND);
+  const count = ring.points.length;
+  for (let step = 0, at = lowerBound(ring.points, key); step < count; step += 1, at += 1) {
+    const owner = ring.owners[at >= count ? at - count : at] ?? 0;
+    if ((loads[owner] ?? 0) < bound && allowed(owner)) return owner;
+  }
+  return -1;
+}
+
+function lowerBound(points: Uint32Array, key: number): number {
+  let low = 0;
+  let high = points.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((points[middle] ?? 0) < key) low = middle + 1;
+    else high = middle;
+  }
+  return low === points.length ? 0 : low;
+}

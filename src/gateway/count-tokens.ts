@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { estimateTokens, quirksOf, translateRequest } from './dialects/index.ts';
+import type { Member } from './balance/pool.ts';
+import type { ModelRouterDeps } from './deps.ts';
+import { smallRequest } from './discovery/small-http.ts';
+import { findModel, parseBody } from './proxy/admit.ts';
+import { ClientWriter } from './proxy/client-writer.ts';
+import { answerError, BODY_MAX, requireScope } from './proxy/handle-call.ts';
+import { readBody } from './proxy/read-body.ts';
+
+const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
+
+/** Anthropic's count_tokens: by the engine's own count where there is one, else by its tokeniser, else an estimate. */
+export async function countTokens(deps: ModelRouterDeps, request: Request, response: Response): Promise<void> {
+  const client = new ClientWriter(response, 'messages', randomUUID());
+  try {
+    const principal = deps.getPrincipal(request);
+    requireScope(principal);
+    const bytes = await readBody(request, BODY_MAX, deps.bodies);
+    try {
+      const body = parseBody(bytes);
+      const pool = findModel(deps, principal, modelOf(body));
+      const estimate = estimateTokens('messages', body);
+      const member = pool.pick(undefined, []);
+      const counted = member === undefined ? undefined : await ask(deps, member, body as Record<string, unknown>);
+      client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: counted ?? estimate })));
+    } finally {
+      deps.bodies.give(bytes.length);
+    }
+  } catch (error) {
+    answerError(deps, client, error);
+  }
+}
+
+async function ask(deps: ModelRouterDeps, member: Member, body: Record<string, unknown>): Promise<number | undefined> {
+  const { endpoint, upstreamModel } = member;
+  const { probe, origin } = endpoint;
+  if (probe === undefined) return undefined;
+  try {
+    if (probe.countTokens) {
+      const path = `${probe.prefix}/v1/messages/count_tokens`;
+      const { json } = await smallRequest(deps.dispatcher, {
+        origin,
+        path,
+        body: { ...body, model: upstreamModel },
+        ...LIMITS,
+      });
+      return numberAt(json, 'input_tokens');
+    }
+    if (!probe.tokenize || probe.engine !== 'vllm') return undefined;
+    const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
+    const complete = { max_tokens: 1, ...body };
+    const chat = translateRequest('messages', 'chat', complete, { model: upstreamModel, quirks }) as Record<
+      string,
+      unknown
+    >;
+    const question = {
+      model: upstreamModel,
+      messages: chat.messages,
+      ...(chat.tools !== undefined && { tools: chat.tools }),
+    };
+    const { json } = await smallRequest(deps.dispatcher, { origin, path: '/tokenize', body: question, ...LIMITS });
+    return numberAt(json, 'count');
+  } catch (err) {
+    // An exact count is a courtesy: the estimate serves too.
+    deps.logger.debug({ err, endpoint: endpoint.name }, 'model server did not count tokens');
+    return undefined;
+  }
+}
+
+function numberAt(json: unknown, name: string): number | undefined {
+  const value = typeof json === 'object' && json !== null ? (json as Record<string, unknown>)[name] : undefined;
+  return typeof value === 'number' ? value : undefined;
+}
+
+function modelOf(body: unknown): string {
+  const model = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
+  return typeof model === 'string' ? model : '';
+}

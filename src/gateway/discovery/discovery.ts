@@ -1,0 +1,175 @@
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
+import type { ReadStore } from '../../kube/store.ts';
+import { keyOf, type EndpointSlice, type Pod, type Service } from '../../kube/types.ts';
+import { Scraper } from '../balance/scraper.ts';
+import { Endpoint } from '../endpoint.ts';
+import { buildCatalog, Catalog, PoolCache, type ServerState } from './catalog.ts';
+import { probe } from './probe.ts';
+import { Prober } from './prober.ts';
+import { readServer } from './server-spec.ts';
+import { smallRequest } from './small-http.ts';
+import { targetsOf } from './targets.ts';
+import type { Probe, Target } from './types.ts';
+
+export interface DiscoveryDeps {
+  /** May be narrowed to `berth.dev/model-server=true`; EndpointSlices carry the labels of their Service. */
+  services: ReadStore<Service>;
+  slices: ReadStore<EndpointSlice>;
+  pods: ReadStore<Pod>;
+  /** Berth's own namespace: its model servers are shared with every tenant. */
+  namespace: string;
+  dispatcher: Dispatcher;
+  logger: Logger;
+  /** Milliseconds, monotonic. */
+  now: () => number;
+}
+
+const PROBE_TIMEOUT_MS = 5000;
+const PROBE_MAX_BYTES = 1 << 20;
+const METRICS_MAX_BYTES = 4 << 20;
+const COALESCE_MS = 20;
+
+/** Follows the labelled Services and keeps the catalogue of models and their endpoints current. */
+export class Discovery {
+  readonly #deps: DiscoveryDeps;
+  readonly #endpoints = new Map<string, Endpoint>();
+  readonly #podKeys = new Set<string>();
+  readonly #lastProbes = new Map<string, Probe>();
+  readonly #pools: PoolCache;
+  readonly #prober: Prober;
+  readonly #scraper: Scraper;
+  #catalog = new Catalog(new Map(), new Map());
+  #unsubscribe: (() => void)[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: DiscoveryDeps) {
+    this.#deps = deps;
+    this.#pools = new PoolCache(deps.now);
+    this.#prober = new Prober({
+      probe: (target, signal) => this.#probe(target, signal),
+      changed: () => this.#schedule(),
+      failed: (target, err, attempt) => this.#logFailure(target, err, attempt),
+      now: deps.now,
+      random: Math.random,
+    });
+    this.#scraper = new Scraper({
+      endpoints: () => this.#endpoints.values(),
+      fetch: ({ origin }) => this.#metrics(origin),
+      now: deps.now,
+    });
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog;
+  }
+
+  get endpoints(): Iterable<Endpoint> {
+    return this.#endpoints.values();
+  }
+
+  start(): void {
+    const { services, slices, pods } = this.#deps;
+    this.#unsubscribe = [
+      services.onChange(() => this.#schedule()),
+      slices.onChange(() => this.#schedule()),
+      // The cluster has many pods; those of model servers alone matter.
+      pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
+    ];
+    this.#prober.start();
+    this.#scraper.start();
+    this.#schedule();
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    clearTimeout(this.#timer);
+    this.#prober.stop();
+    this.#scraper.stop();
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#rebuild();
+    }, COALESCE_MS).unref();
+  }
+
+  #rebuild(): void {
+    const servers = this.#readServers();
+    const targets = servers.flatMap(({ targets }) => targets);
+    const left = this.#prober.sync(targets);
+    if (left > 0) this.#deps.logger.warn({ left }, 'more model endpoints than are followed');
+    const keys = new Set(targets.map(({ key }) => key));
+    for (const [key, endpoint] of this.#endpoints) {
+      if (keys.has(key)) continue;
+      endpoint.available = false;
+      this.#endpoints.delete(key);
+    }
+    const states = servers.map(({ server, targets }): ServerState => {
+      const endpoints = targets.map((target) => this.#endpoint(target));
+      const current = endpoints.find(({ probe }) => probe !== undefined)?.probe;
+      if (current !== undefined) this.#lastProbes.set(server.uid, current);
+      return { server, endpoints, lastProbe: this.#lastProbes.get(server.uid) };
+    });
+    const uids = new Set(servers.map(({ server }) => server.uid));
+    for (const uid of this.#lastProbes.keys()) if (!uids.has(uid)) this.#lastProbes.delete(uid);
+    this.#catalog = buildCatalog(states, this.#deps.namespace, this.#pools);
+  }
+
+  #readServers() {
+    const { services, slices, pods, namespace, logger } = this.#deps;
+    const byService = Map.groupBy(
+      slices.values(),
+      ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
+    );
+    this.#podKeys.clear();
+    return [...services.values()].flatMap((service) => {
+      const server = readServer(service, namespace);
+      if (server === undefined) return [];
+      if (server.problems.length > 0)
+        logger.debug({ service: keyOf(service), problems: server.problems }, 'model server annotations ignored');
+      const pod = (key: string): Pod | undefined => {
+        this.#podKeys.add(key);
+        return pods.get(key);
+      };
+      const own = byService.get(keyOf(service)) ?? [];
+      return [{ server, targets: targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace }) }];
+    });
+  }
+
+  #endpoint(target: Target): Endpoint {
+    const endpoint = this.#endpoints.get(target.key) ?? new Endpoint(target, this.#deps.now);
+    endpoint.update(target, this.#prober.get(target.key));
+    this.#endpoints.set(target.key, endpoint);
+    return endpoint;
+  }
+
+  async #probe(target: Target, signal: AbortSignal): Promise<Probe> {
+    const { dispatcher } = this.#deps;
+    const limits = { signal, timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_MAX_BYTES };
+    const found = await probe(
+      (path, body) => smallRequest(dispatcher, { origin: target.origin, path, body, ...limits }),
+      target.server,
+    );
+    const { engine, version, dialects } = found;
+    this.#deps.logger.debug({ service: serviceOf(target), engine, version, dialects }, 'model server probed');
+    return found;
+  }
+
+  async #metrics(origin: string): Promise<string> {
+    const request = { origin, path: '/metrics', timeoutMs: PROBE_TIMEOUT_MS, maxBytes: METRICS_MAX_BYTES };
+    return (await smallRequest(this.#deps.dispatcher, request)).text;
+  }
+
+  #logFailure(target: Target, err: unknown, attempt: number): void {
+    const fields = { err, service: serviceOf(target), attempt };
+    // A server that is loading its weights fails many probes; one line tells it.
+    if (attempt === 1) this.#deps.logger.info(fields, 'model server does not answer probes yet');
+    else this.#deps.logger.debug(fields, 'model server still does not answer probes');
+  }
+}
+
+function serviceOf({ server }: Target): string {
+  return `${server.namespace}/${server.name}`;
+}

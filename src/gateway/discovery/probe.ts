@@ -1,0 +1,175 @@
+import type { Dialect, Engine } from '../dialects/index.ts';
+import type { SmallResponse } from './small-http.ts';
+import { DIALECTS, type Probe, type ServedModel, type ServerSpec } from './types.ts';
+
+/** One exchange with the probed server; a body makes it a POST. Rejects when nothing answers. */
+export type Ask = (path: string, body?: unknown) => Promise<SmallResponse>;
+
+export class ProbeError extends Error {
+  override readonly name = 'ProbeError';
+}
+
+const ROUTES = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' } as const;
+const MAX_MODELS = 512;
+const MAX_NAME = 256;
+
+interface Signature {
+  engine: Engine;
+  paths: readonly string[];
+  matches: (body: Record<string, unknown>) => boolean;
+  version: (body: Record<string, unknown>) => unknown;
+}
+
+const SIGNATURES: readonly Signature[] = [
+  {
+    engine: 'vllm',
+    paths: ['/version'],
+    matches: ({ version }) => typeof version === 'string',
+    version: ({ version }) => version,
+  },
+  {
+    engine: 'sglang',
+    paths: ['/server_info', '/get_server_info'],
+    matches: (body) => 'version' in body && ('internal_states' in body || 'model_path' in body),
+    version: ({ version }) => version,
+  },
+  {
+    engine: 'llama.cpp',
+    paths: ['/props'],
+    matches: (body) => 'default_generation_settings' in body || 'build_info' in body,
+    version: ({ build_info }) => build_info,
+  },
+  {
+    engine: 'ollama',
+    paths: ['/api/version'],
+    matches: ({ version }) => typeof version === 'string',
+    version: ({ version }) => version,
+  },
+  {
+    engine: 'tgi',
+    paths: ['/info'],
+    matches: (body) => 'model_id' in body && 'version' in body,
+    version: ({ version }) => version,
+  },
+];
+
+/** `owned_by` of the model list tells the engine in most cases, which saves the other look-ups. */
+const OWNERS: Readonly<Record<string, Engine>> = {
+  vllm: 'vllm',
+  sglang: 'sglang',
+  llamacpp: 'llama.cpp',
+  library: 'ollama',
+};
+
+/**
+ * Finds out what one model server is. The routes are asked with an empty object: an engine that has the route answers
+ * that the request is invalid, one that has not answers 404 or 405, and neither generates anything.
+ *
+ * @throws ProbeError when it serves no model or none of the three dialects; whatever `ask` rejects with otherwise.
+ */
+export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
+  const { prefix, body } = await listModels(ask, server.prefix);
+  const known = await identify(
+    ask,
+    server.engine ?? OWNERS[String(firstOf(body).owned_by)],
+    server.engine !== undefined,
+  );
+  const engine = server.engine ?? known?.engine ?? 'unknown';
+  const models = modelsOf(body, known?.info ?? {});
+  if (models.length === 0) throw new ProbeError('the server lists no model');
+  const routes = [`${prefix}${ROUTES.messages}/count_tokens`, '/tokenize'];
+  const [countTokens = false, tokenize = false] = await Promise.all(routes.map((path) => hasRoute(ask, path)));
+  const dialects = server.dialects ?? (await dialectsOf(ask, prefix));
+  if (dialects.length === 0)
+    throw new ProbeError('the server answers none of chat/completions, responses and messages');
+  const version = known?.version;
+  return { engine, prefix, models, dialects, countTokens, tokenize, ...(version !== undefined && { version }) };
+}
+
+async function listModels(ask: Ask, given: string | undefined): Promise<{ prefix: string; body: unknown }> {
+  // KServe's Hugging Face runtime serves under /openai/v1 (KServe, "OpenAI SDK integration").
+  const prefixes = given === undefined ? ['', '/openai'] : [given];
+  let last = 0;
+  for (const prefix of prefixes) {
+    const { status, json } = await ask(`${prefix}/v1/models`);
+    if (status === 200 && Array.isArray(record(json).data)) return { prefix, body: json };
+    last = status;
+  }
+  const info = record((await ask('/info')).json);
+  // Text Generation Inference before 2.2 has no model list.
+  if (typeof info.model_id === 'string') return { prefix: given ?? '', body: { data: [{ id: info.model_id }] } };
+  throw new ProbeError(`GET /v1/models answered ${last}`);
+}
+
+interface Identity {
+  engine: Engine;
+  version?: string;
+  info: Record<string, unknown>;
+}
+
+async function identify(ask: Ask, hint: Engine | undefined, hintIsFinal: boolean): Promise<Identity | undefined> {
+  const first = SIGNATURES.filter(({ engine }) => engine === hint);
+  const rest = hintIsFinal ? [] : SIGNATURES.filter(({ engine }) => engine !== hint);
+  for (const signature of [...first, ...rest]) {
+    for (const path of signature.paths) {
+      const { status, json } = await ask(path);
+      const info = record(json);
+      if (status !== 200 || !signature.matches(info)) continue;
+      const version = signature.version(info);
+      return { engine: signature.engine, info, ...(typeof version === 'string' && { version: version.slice(0, 64) }) };
+    }
+  }
+  return undefined;
+}
+
+async function dialectsOf(ask: Ask, prefix: string): Promise<Dialect[]> {
+  const present = await Promise.all(DIALECTS.map((dialect) => hasRoute(ask, `${prefix}${ROUTES[dialect]}`)));
+  return DIALECTS.filter((_, index) => present[index]);
+}
+
+async function hasRoute(ask: Ask, path: string): Promise<boolean> {
+  const { status, json } = await ask(path, {});
+  if (status === 405 || status === 501) return false;
+  if (status !== 404) return true;
+  // A 404 that speaks of a model comes from the route itself: it looked for the model that we did not name.
+  const error = record(record(json).error);
+  return /model/i.test(`${String(error.code)} ${String(error.message)}`);
+}
+
+function modelsOf(body: unknown, info: Record<string, unknown>): ServedModel[] {
+  const data = record(body).data;
+  if (!Array.isArray(data)) return [];
+  return data.slice(0, MAX_MODELS).flatMap((entry) => {
+    const model = record(entry);
+    if (typeof model.id !== 'string' || model.id === '' || model.id.length > MAX_NAME) return [];
+    const contextLength = contextOf(model, info);
+    return [
+      {
+        id: model.id,
+        ...(contextLength !== undefined && { contextLength }),
+        ...(typeof model.created === 'number' && { created: model.created }),
+      },
+    ];
+  });
+}
+
+/** Where each engine keeps it: vLLM and SGLang in the list, llama.cpp in /props, TGI in /info. */
+function contextOf(model: Record<string, unknown>, info: Record<string, unknown>): number | undefined {
+  const candidates = [
+    model.max_model_len,
+    model.context_length,
+    record(info.default_generation_settings).n_ctx,
+    record(model.meta).n_ctx_train,
+    info.max_total_tokens,
+  ];
+  return candidates.find((value): value is number => typeof value === 'number' && value > 0);
+}
+
+function firstOf(body: unknown): Record<string, unknown> {
+  const data = record(body).data;
+  return Array.isArray(data) ? record(data[0]) : {};
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}

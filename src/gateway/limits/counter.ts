@@ -1,0 +1,21 @@
+import { RateLimiterMemory, type RateLimiterAbstract } from 'rate-limiter-flexible';
+
+/** Sums per key over windows of one minute. Shared by replicas when the limiter behind it is. */
+export interface MinuteCounter {
+  /** Adds (or, negative, takes back) points; returns the sum of the window and when it ends. */
+  add(key: string, points: number): Promise<{ total: number; resetMs: number }>;
+}
+
+/** @param limiter with a duration of 60 s: in memory, or one of rate-limiter-flexible's shared stores */
+export function minuteCounter(limiter: RateLimiterAbstract): MinuteCounter {
+  return {
+    async add(key, points) {
+      const state = points < 0 ? await limiter.reward(key, -points) : await limiter.penalty(key, points);
+      return { total: state.consumedPoints, resetMs: Math.max(1, state.msBeforeNext) };
+    },
+  };
+}
+
+export function memoryCounter(): MinuteCounter {
+  return minuteCounter(new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: 60 }));
+}

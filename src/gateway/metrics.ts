@@ -1,0 +1,177 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Dialect, Usage } from './dialects/index.ts';
+import type { Endpoint } from './endpoint.ts';
+import type { CallOutcome } from './proxy/serve.ts';
+
+/** One finished call. */
+export interface CallRecord {
+  dialect: Dialect;
+  /** Absent when the client named no known model. */
+  model: string | undefined;
+  keyId: string;
+  route: 'native' | 'translated' | 'none';
+  outcome: CallOutcome;
+  seconds: number;
+  firstByteSeconds: number | undefined;
+  attempts: number;
+  usage: Usage | undefined;
+}
+
+const MAX_MODELS = 200;
+const MAX_KEYS = 1000;
+const OPERATIONS = { chat: 'chat', responses: 'responses', messages: 'messages' } as const;
+
+/** At most so many values of a label; later ones are `other`. */
+export class LabelBound {
+  readonly #max: number;
+  readonly #seen = new Set<string>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  of(value: string): string {
+    if (this.#seen.has(value)) return value;
+    if (this.#seen.size >= this.#max) return 'other';
+    this.#seen.add(value);
+    return value;
+  }
+}
+
+/**
+ * Metrics of the gateway. Names and labels follow the OpenTelemetry semantic conventions for generative AI
+ * (`gen_ai.client.token.usage`, `gen_ai.server.request.duration`, `gen_ai.server.time_to_first_token`) in Prometheus
+ * spelling; what they do not name has the prefix `berth_gateway_`.
+ */
+export class GatewayMetrics {
+  readonly #models = new LabelBound(MAX_MODELS);
+  readonly #keys = new LabelBound(MAX_KEYS);
+  readonly #requests;
+  readonly #tokens;
+  readonly #duration;
+  readonly #firstToken;
+  readonly #failovers;
+  /** Children by labels: prom-client builds and hashes a label object on every call otherwise. */
+  readonly #children = new Map<string, Children>();
+
+  constructor(registry: Registry, endpoints: () => Iterable<Endpoint>) {
+    const registers = [registry];
+    const call = ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome'] as const;
+    this.#requests = new Counter({
+      name: 'berth_gateway_requests_total',
+      help: 'Model calls by model, API key, dialect, route and outcome.',
+      labelNames: [...call, 'berth_key_id'],
+      registers,
+    });
+    this.#tokens = new Counter({
+      name: 'gen_ai_client_token_usage_total',
+      help: 'Tokens by model, API key and type (input, output, cached_input, reasoning_output).',
+      labelNames: ['gen_ai_request_model', 'gen_ai_token_type', 'berth_key_id'],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: 'gen_ai_server_request_duration_seconds',
+      help: 'From the request to the end of the answer.',
+      labelNames: call,
+      // The buckets that the conventions advise.
+      buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+      registers,
+    });
+    this.#firstToken = new Histogram({
+      name: 'gen_ai_server_time_to_first_token_seconds',
+      help: 'From the request to the first byte of a streamed answer.',
+      labelNames: ['gen_ai_request_model', 'berth_route'],
+      buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
+    });
+    this.#failovers = new Counter({
+      name: 'berth_gateway_failovers_total',
+      help: 'Calls sent again to another endpoint.',
+      labelNames: ['gen_ai_request_model'],
+      registers,
+    });
+    watchEndpoints(registry, endpoints);
+  }
+
+  record(call: CallRecord): void {
+    const model = call.model === undefined ? 'unknown' : this.#models.of(call.model);
+    const key = this.#keys.of(call.keyId);
+    const children = this.#childrenOf(call, model, key);
+    children.requests.inc();
+    children.duration.observe(call.seconds);
+    if (call.firstByteSeconds !== undefined) children.firstToken.observe(call.firstByteSeconds);
+    if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
+    if (call.usage === undefined) return;
+    children.input.inc(call.usage.inputTokens);
+    children.output.inc(call.usage.outputTokens);
+    if (call.usage.cachedTokens > 0) children.cached.inc(call.usage.cachedTokens);
+    if (call.usage.reasoningTokens > 0) children.reasoning.inc(call.usage.reasoningTokens);
+  }
+
+  #childrenOf({ dialect, route, outcome }: CallRecord, model: string, key: string): Children {
+    // Bounded by the two label bounds times the fixed labels.
+    const id = `${model}\0${key}\0${dialect}\0${route}\0${outcome}`;
+    const known = this.#children.get(id);
+    if (known !== undefined) return known;
+    const labels = {
+      gen_ai_request_model: model,
+      gen_ai_operation_name: OPERATIONS[dialect],
+      berth_route: route,
+      berth_outcome: outcome,
+    };
+    const tokens = (type: string) =>
+      this.#tokens.labels({ gen_ai_request_model: model, gen_ai_token_type: type, berth_key_id: key });
+    const children: Children = {
+      requests: this.#requests.labels({ ...labels, berth_key_id: key }),
+      duration: this.#duration.labels(labels),
+      firstToken: this.#firstToken.labels({ gen_ai_request_model: model, berth_route: route }),
+      input: tokens('input'),
+      output: tokens('output'),
+      cached: tokens('cached_input'),
+      reasoning: tokens('reasoning_output'),
+    };
+    this.#children.set(id, children);
+    return children;
+  }
+}
+
+interface Children {
+  requests: Counter.Internal;
+  duration: Histogram.Internal<string>;
+  firstToken: Histogram.Internal<string>;
+  input: Counter.Internal;
+  output: Counter.Internal;
+  cached: Counter.Internal;
+  reasoning: Counter.Internal;
+}
+
+function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>): void {
+  const registers = [registry];
+  const states = new Gauge({
+    name: 'berth_gateway_endpoints',
+    help: 'Model server endpoints by state: ready, draining, open (circuit breaker), unprobed.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const counts = { ready: 0, draining: 0, open: 0, unprobed: 0 };
+      for (const endpoint of endpoints()) counts[stateOf(endpoint)] += 1;
+      for (const [state, count] of Object.entries(counts)) states.set({ state }, count);
+    },
+  });
+  const inFlight = new Gauge({
+    name: 'berth_gateway_in_flight',
+    help: 'Requests under way to model servers.',
+    registers,
+    collect() {
+      let count = 0;
+      for (const endpoint of endpoints()) count += endpoint.inFlight;
+      inFlight.set(count);
+    },
+  });
+}
+
+function stateOf(endpoint: Endpoint): 'ready' | 'draining' | 'open' | 'unprobed' {
+  if (!endpoint.available) return 'draining';
+  if (endpoint.probe === undefined) return 'unprobed';
+  return endpoint.breaker.state === 'open' ? 'open' : 'ready';
+}

@@ -1,0 +1,142 @@
+import type { ServerResponse } from 'node:http';
+import { errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
+
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  // `no-transform` keeps compressing middle boxes from holding events back.
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+} as const;
+
+/** Between comments on a stream that has no first byte yet. */
+const KEEP_ALIVE_MS = 10_000;
+/** A client that reads nothing for so long is gone in all but name. */
+const STALL_MS = 300_000;
+
+/** The error may be a DialectError, whose message a spread would lose. */
+function fieldsOf({ status, message, type, code, param }: ClientError): ClientError {
+  return { status, message, type, code, param };
+}
+
+export interface Flow {
+  pause(): void;
+  resume(): void;
+}
+
+/** The client's side of one call: headers once, bytes under back-pressure, errors in the dialect's shape. */
+export class ClientWriter {
+  readonly #response: ServerResponse;
+  readonly #dialect: Dialect;
+  readonly #requestId: string;
+  #route = '';
+  #keepAlive: NodeJS.Timeout | undefined;
+  #stall: NodeJS.Timeout | undefined;
+  #onGone: (() => void) | undefined;
+  #draining = false;
+  /** The client closed the connection before the answer was complete. */
+  gone = false;
+  /** Bytes of the answer itself were sent: from here on nothing may be sent again. */
+  started = false;
+
+  constructor(response: ServerResponse, dialect: Dialect, requestId: string) {
+    this.#response = response;
+    this.#dialect = dialect;
+    this.#requestId = requestId;
+    response.on('close', () => this.#closed());
+  }
+
+  /** Called once if the client leaves early, at once if it has. */
+  onGone(callback: (() => void) | undefined): void {
+    this.#onGone = callback;
+    if (this.gone) callback?.();
+  }
+
+  set route(value: string) {
+    this.#route = value;
+  }
+
+  /** Until the first byte, a comment every 10 s tells clients and proxies that the stream is alive. */
+  keepAlive(): void {
+    this.#keepAlive ??= setInterval(() => {
+      if (this.gone || this.started || this.#response.writableNeedDrain) return;
+      this.#openStream();
+      this.#response.write(': waiting for the model\n\n');
+    }, KEEP_ALIVE_MS);
+  }
+
+  write(data: string | Uint8Array, upstream: Flow): void {
+    if (this.gone) return;
+    if (!this.started) {
+      this.started = true;
+      clearInterval(this.#keepAlive);
+      this.#openStream();
+    }
+    if (this.#response.write(data) || this.#draining) return;
+    this.#draining = true;
+    upstream.pause();
+    this.#stall = setTimeout(() => this.#response.destroy(), STALL_MS);
+    this.#response.once('drain', () => {
+      clearTimeout(this.#stall);
+      this.#draining = false;
+      upstream.resume();
+    });
+  }
+
+  /** Ends a stream, with its last bytes if there are any. */
+  endStream(data?: string | Uint8Array): void {
+    if (this.gone) return;
+    this.started = true;
+    clearInterval(this.#keepAlive);
+    this.#openStream();
+    if (data === undefined) this.#response.end();
+    else this.#response.end(data);
+  }
+
+  /** A whole JSON answer. */
+  sendWhole(body: Uint8Array): void {
+    if (this.gone) return;
+    this.started = true;
+    this.#response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': body.byteLength,
+      ...(this.#route !== '' && { 'x-berth-route': this.#route }),
+    });
+    this.#response.end(body);
+  }
+
+  /** The error as a whole answer or, when a stream is open, as its last event. `retryAfterMs` becomes Retry-After. */
+  sendError(error: ClientError, retryAfterMs?: number): void {
+    clearInterval(this.#keepAlive);
+    if (this.gone || this.#response.writableEnded) return;
+    if (this.#response.headersSent) {
+      this.#response.end(streamError(this.#dialect, error));
+      return;
+    }
+    const { status, body, headers } = errorBody(this.#dialect, {
+      ...fieldsOf(error),
+      requestId: this.#requestId,
+    });
+    const text = Buffer.from(JSON.stringify(body));
+    this.#response.writeHead(status, {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': text.byteLength,
+      ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
+      ...(this.#route !== '' && { 'x-berth-route': this.#route }),
+    });
+    this.#response.end(text);
+  }
+
+  #openStream(): void {
+    if (this.#response.headersSent) return;
+    this.#response.writeHead(200, { ...STREAM_HEADERS, ...(this.#route !== '' && { 'x-berth-route': this.#route }) });
+  }
+
+  #closed(): void {
+    clearInterval(this.#keepAlive);
+    clearTimeout(this.#stall);
+    if (this.#response.writableFinished) return;
+    this.gone = true;
+    this.#onGone?.();
+  }
+}

@@ -1,0 +1,219 @@
+import type { Dispatcher } from 'undici';
+import {
+  createPassThroughObserver,
+  createStreamTranslator,
+  observeBody,
+  streamError,
+  translateResponse,
+  type ClientError,
+  type HistoryItem,
+  type TranslationContext,
+  type Usage,
+} from '../dialects/index.ts';
+import type { Receiver } from './attempt.ts';
+import type { Call } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+import type { Plan } from './plan.ts';
+
+/** A receiver with what it learned of the answer. */
+export interface AnswerReceiver extends Receiver {
+  readonly usage: Usage | undefined;
+  /** When the engine reported no usage: what was passed on. */
+  readonly estimatedOutputTokens: number;
+  readonly items: HistoryItem[];
+  readonly responseId: string | undefined;
+  /** The answer as the client got it, responses dialect only. */
+  readonly response: unknown;
+  /** The stream ended with an error that the backend reported inside it. */
+  readonly error: ClientError | undefined;
+  /** The backend fell silent after the first byte. */
+  fail(error: ClientError): void;
+}
+
+const WHOLE_MAX = 32 * 1024 * 1024;
+
+class AnswerTooLongError extends Error {
+  override readonly name = 'AnswerTooLongError';
+}
+
+class EmptyStreamError extends Error {
+  override readonly name = 'EmptyStreamError';
+}
+
+const CUT_SHORT: ClientError = { status: 502, message: 'The model server ended the stream before it was complete.' };
+
+export function receiverFor(call: Call, plan: Plan, client: ClientWriter, onFirstByte: () => void): AnswerReceiver {
+  const context: TranslationContext = {
+    id: call.id,
+    createdAt: call.createdAt,
+    model: call.inspection.model,
+    request: call.body,
+    quirks: plan.quirks,
+  };
+  const parts = { call, plan, client, context, onFirstByte };
+  return call.inspection.stream ? new StreamReceiver(parts) : new WholeReceiver(parts);
+}
+
+interface Parts {
+  call: Call;
+  plan: Plan;
+  client: ClientWriter;
+  context: TranslationContext;
+  onFirstByte: () => void;
+}
+
+/**
+ * A whole JSON answer. It is held until it is complete, so a server that dies half way costs the client nothing; then
+ * the very bytes are sent on, or their translation.
+ */
+class WholeReceiver implements AnswerReceiver {
+  readonly contentType = 'application/json';
+  readonly #parts: Parts;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  usage: Usage | undefined;
+  estimatedOutputTokens = 0;
+  items: HistoryItem[] = [];
+  responseId: string | undefined;
+  response: unknown;
+  readonly error = undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  data(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > WHOLE_MAX) throw new AnswerTooLongError(`the answer is longer than ${WHOLE_MAX} bytes`);
+    this.#chunks.push(chunk);
+  }
+
+  end(): void {
+    const { call, plan, client, context, onFirstByte } = this.#parts;
+    const bytes =
+      this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
+    const keep = call.dialect === 'responses' && call.inspection.store;
+    onFirstByte();
+    if (plan.native) {
+      const { usage, items, responseId } = observeBody(call.dialect, bytes);
+      this.usage = usage;
+      this.items = items;
+      this.responseId = responseId;
+      if (keep) this.response = JSON.parse(bytes.toString('utf8'));
+      client.sendWhole(bytes);
+      return;
+    }
+    const upstream: unknown = JSON.parse(bytes.toString('utf8'));
+    const { body, usage, items } = translateResponse(plan.dialect, call.dialect, upstream, context);
+    this.usage = usage;
+    this.items = items;
+    this.response = body;
+    this.responseId = idOf(body);
+    client.sendWhole(Buffer.from(JSON.stringify(body)));
+  }
+
+  /** Nothing was passed on before the end: the caller answers. */
+  fail(): void {}
+}
+
+interface Codec {
+  push(chunk: Uint8Array): string | Uint8Array | undefined;
+  end(): string | Uint8Array | undefined;
+  readonly usage: Usage | undefined;
+  readonly estimatedOutputTokens: number;
+  readonly items: HistoryItem[];
+  readonly responseId: string | undefined;
+  readonly finished: boolean;
+  readonly error?: ClientError | undefined;
+  fail?(error: ClientError): string;
+}
+
+/** A stream of events: byte for byte, or through the translator. */
+class StreamReceiver implements AnswerReceiver {
+  readonly contentType = 'text/event-stream';
+  readonly #parts: Parts;
+  readonly #codec: Codec;
+  #begun = false;
+  response: unknown;
+
+  constructor(parts: Parts) {
+    const { call, plan, context } = parts;
+    this.#parts = parts;
+    this.#codec = plan.native
+      ? createPassThroughObserver(call.dialect, { hideUsage: !call.inspection.wantsUsage })
+      : createStreamTranslator(plan.dialect, call.dialect, context);
+  }
+
+  get usage(): Usage | undefined {
+    return this.#codec.usage;
+  }
+
+  get estimatedOutputTokens(): number {
+    return this.#codec.estimatedOutputTokens;
+  }
+
+  get items(): HistoryItem[] {
+    return this.#codec.items;
+  }
+
+  get responseId(): string | undefined {
+    return this.#codec.responseId;
+  }
+
+  get error(): ClientError | undefined {
+    return this.#codec.error;
+  }
+
+  data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    const out = this.#codec.push(chunk);
+    if (out === undefined || out.length === 0) return;
+    this.#begin();
+    this.#capture(out);
+    this.#parts.client.write(out, controller);
+  }
+
+  end(): void {
+    const { call, client, plan } = this.#parts;
+    const rest = this.#codec.end();
+    if (rest !== undefined && rest.length > 0) {
+      this.#begin();
+      this.#capture(rest);
+    }
+    // Nothing was passed on yet, so another endpoint may still answer.
+    if (!this.#begun) throw new EmptyStreamError('the stream ended before its first event');
+    // The translator ends a stream that was cut short by itself.
+    const cut = plan.native && !this.#codec.finished ? streamError(call.dialect, CUT_SHORT) : '';
+    const text = rest === undefined ? '' : typeof rest === 'string' ? rest : Buffer.from(rest).toString('utf8');
+    client.endStream(`${text}${cut}`);
+  }
+
+  fail(error: ClientError): void {
+    if (this.#codec.fail === undefined) this.#parts.client.sendError(error);
+    else this.#parts.client.endStream(this.#codec.fail(error));
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#parts.onFirstByte();
+  }
+
+  /** The final event of a responses stream carries the whole answer. Events come whole from both codecs. */
+  #capture(out: string | Uint8Array): void {
+    const { call } = this.#parts;
+    if (call.dialect !== 'responses' || !call.inspection.store) return;
+    const text =
+      typeof out === 'string' ? out : Buffer.from(out.buffer, out.byteOffset, out.byteLength).toString('utf8');
+    const line =
+      /^data: ?(\{"type":"response\.(?:completed|incomplete)".*)$/m.exec(text) ??
+      /^event: ?response\.(?:completed|incomplete)\r?\ndata: ?(.*)$/m.exec(text);
+    if (line?.[1] === undefined) return;
+    const event = JSON.parse(line[1]) as { response?: unknown };
+    this.response = event.response;
+  }
+}
+
+function idOf(body: unknown): string | undefined {
+  if (typeof body !== 'object' || body === null || !('id' in body)) return undefined;
+  return typeof body.id === 'string' ? body.id : undefined;
+}

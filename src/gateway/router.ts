@@ -1,0 +1,100 @@
+import { Router, type Request, type Response } from 'express';
+import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
+import { countTokens } from './count-tokens.ts';
+import type { ModelRouterDeps } from './deps.ts';
+import { modelRecord, sendModels } from './model-list.ts';
+import { findModel } from './proxy/admit.ts';
+import { handleCall, requireScope } from './proxy/handle-call.ts';
+
+export type { ModelRouterDeps } from './deps.ts';
+
+const POSTS = {
+  '/chat/completions': 'chat',
+  '/responses': 'responses',
+  '/messages': 'messages',
+} as const satisfies Record<string, Dialect>;
+
+/**
+ * The model endpoints, relative to the API base: POST /chat/completions, /responses, /messages and
+ * /messages/count_tokens, GET /models and /models/:id, GET and DELETE /responses/:id. Authentication runs before it;
+ * nothing may have read the body.
+ */
+export function createModelRouter(deps: ModelRouterDeps): Router {
+  const router = Router();
+  for (const [path, dialect] of Object.entries(POSTS)) {
+    router.post(path, (request, response) => handleCall(deps, dialect, request, response));
+    router.all(path, (request, response) => wrongMethod(dialect, request, response, 'POST'));
+  }
+  router.post('/messages/count_tokens', (request, response) => countTokens(deps, request, response));
+  router.all('/messages/count_tokens', (request, response) => wrongMethod('messages', request, response, 'POST'));
+
+  router.get('/models', (request, response) =>
+    answer('chat', response, () => {
+      const principal = deps.getPrincipal(request);
+      requireScope(principal);
+      sendModels(request, response, deps.catalog().list(principal.namespace));
+    }),
+  );
+  router.get('/models/*id', (request, response) =>
+    answer('chat', response, () => {
+      const principal = deps.getPrincipal(request);
+      requireScope(principal);
+      // Model names contain slashes (`org/name`), sent encoded or not.
+      response.json(modelRecord(findModel(deps, principal, request.params.id.join('/'))));
+    }),
+  );
+  router.all(['/models', '/models/*id'], (request, response) => wrongMethod('chat', request, response, 'GET, HEAD'));
+
+  router.get('/responses/:id', (request, response) =>
+    answer('responses', response, async () => {
+      const principal = deps.getPrincipal(request);
+      requireScope(principal);
+      const stored = await deps.store.get(principal.keyId, request.params.id);
+      if (stored === undefined) throw noResponse(request.params.id);
+      response.json(stored.response);
+    }),
+  );
+  router.delete('/responses/:id', (request, response) =>
+    answer('responses', response, async () => {
+      const { id } = request.params;
+      const principal = deps.getPrincipal(request);
+      requireScope(principal);
+      if (!(await deps.store.delete(principal.keyId, id))) throw noResponse(id);
+      response.json({ id, object: 'response', deleted: true });
+    }),
+  );
+  router.all('/responses/:id', (request, response) => wrongMethod('responses', request, response, 'GET, HEAD, DELETE'));
+  return router;
+}
+
+/** Runs a small handler; its DialectError becomes the answer, anything else goes on to the app's error handler. */
+async function answer(dialect: Dialect, response: Response, handler: () => void | Promise<void>): Promise<void> {
+  try {
+    await handler();
+  } catch (error) {
+    if (!(error instanceof DialectError)) throw error;
+    sendError(dialect, response, error);
+  }
+}
+
+function sendError(dialect: Dialect, response: Response, error: DialectError): void {
+  const requestId = String(response.getHeader('x-request-id') ?? '');
+  const { message, type, code, param } = error;
+  const fields = { status: error.status, message, type, code, param, requestId };
+  const { status, body, headers } = errorBody(dialect, fields);
+  response.status(status).set(headers).json(body);
+}
+
+function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {
+  response.setHeader('allow', allow);
+  const message = `${request.method} is not allowed here, only ${allow}.`;
+  sendError(dialect, response, new DialectError({ status: 405, message, code: 'method_not_allowed' }));
+}
+
+function noResponse(id: string): DialectError {
+  return new DialectError({
+    status: 404,
+    message: `Response with id '${id.slice(0, 100)}' not found. It was not stored, was deleted or has expired.`,
+    code: 'response_not_found',
+  });
+}

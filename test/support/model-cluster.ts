@@ -1,0 +1,65 @@
+import type { EndpointSlice, Pod, Service } from '../../src/kube/types.ts';
+import { FakeStore } from './fake-store.ts';
+
+export interface ServerOptions {
+  name: string;
+  namespace?: string;
+  annotations?: Record<string, string>;
+  /** One pod each, at 127.0.0.1. */
+  ports: readonly number[];
+}
+
+/** The three stores that discovery reads, with a short way to fill them. */
+export class ModelCluster {
+  readonly services = new FakeStore<Service>();
+  readonly slices = new FakeStore<EndpointSlice>();
+  readonly pods = new FakeStore<Pod>();
+
+  /** Adds or replaces a labelled Service with one ready pod per port. */
+  serve({ name, namespace = 'berth-system', annotations = {}, ports }: ServerOptions): void {
+    const labels = { 'berth.dev/model-server': 'true' };
+    this.services.put({
+      metadata: { name, namespace, uid: `svc-${namespace}-${name}`, labels, annotations },
+      spec: { ports: [{ name: 'http', port: 80 }] },
+    });
+    for (const port of ports) {
+      const pod = `${name}-${port}`;
+      this.pods.put(modelPod(namespace, pod));
+      this.slice({ namespace, service: name, pod, port });
+    }
+  }
+
+  /** Sets the conditions of one pod's endpoint. */
+  slice(options: { namespace?: string; service: string; pod: string; port: number; conditions?: object }): void {
+    const {
+      namespace = 'berth-system',
+      service,
+      pod,
+      port,
+      conditions = { ready: true, serving: true, terminating: false },
+    } = options;
+    this.slices.put({
+      metadata: { name: `${pod}-slice`, namespace, labels: { 'kubernetes.io/service-name': service } },
+      addressType: 'IPv4',
+      ports: [{ name: 'http', port }],
+      endpoints: [
+        {
+          addresses: ['127.0.0.1'],
+          conditions,
+          targetRef: { kind: 'Pod', name: pod, namespace, uid: `uid-${namespace}-${pod}` },
+        },
+      ],
+    });
+  }
+
+  remove(namespace: string, name: string): void {
+    this.services.remove(`${namespace}/${name}`);
+  }
+}
+
+export function modelPod(namespace: string, name: string, ip = '127.0.0.1'): Pod {
+  return {
+    metadata: { name, namespace, uid: `uid-${namespace}-${name}` },
+    status: { podIP: ip, podIPs: [{ ip }] },
+  };
+}

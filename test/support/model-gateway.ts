@@ -1,0 +1,93 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { vi } from 'vitest';
+import { createModelGateway } from '../../src/gateway/gateway.ts';
+import type { Principal } from '../../src/gateway/principal.ts';
+import { ModelCluster } from './model-cluster.ts';
+import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
+
+export const CALLER: Principal = { keyId: 'key-1', namespace: 'tenant-a', name: 'test', scopes: ['models'] };
+
+/** Logs nowhere: a test reads outcomes. */
+export const quiet = pino({ level: 'silent' });
+
+export interface TestGateway {
+  /** `http://127.0.0.1:port/api`: the base URL of Anthropic's clients; OpenAI's add `/v1`. */
+  base: string;
+  cluster: ModelCluster;
+  registry: Registry;
+  /** Who every following request comes from. */
+  callAs(principal: Principal): void;
+  /** Waits until so many endpoints of the model are ready, as the model list says. */
+  ready(model: string, endpoints?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The real router on a local port, over a cluster that the test fills. */
+export async function startGateway(cluster = new ModelCluster()): Promise<TestGateway> {
+  let principal = CALLER;
+  const registry = new Registry();
+  const { services, slices, pods } = cluster;
+  const gateway = createModelGateway({
+    services,
+    slices,
+    pods,
+    namespace: 'berth-system',
+    getPrincipal: () => principal,
+    registry,
+    logger: quiet,
+  });
+  gateway.start();
+  const app = express();
+  app.use('/api/v1', gateway.router);
+  const server = createServer(app);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+  return {
+    base,
+    cluster,
+    registry,
+    callAs: (next) => {
+      principal = next;
+    },
+    ready: (model, endpoints = 1) =>
+      vi.waitFor(
+        async () => {
+          const response = await fetch(`${base}/v1/models/${model}`);
+          const { ready_endpoints: count } = (await response.json()) as { ready_endpoints?: number };
+          if (count !== endpoints) throw new Error(`${model} has ${count} of ${endpoints} ready endpoints`);
+        },
+        { timeout: 5000, interval: 10 },
+      ),
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
+      await gateway.stop();
+    },
+  };
+}
+
+/** A gateway in front of engines that all serve the model `tiny`. */
+export async function gatewayTo(
+  ...options: EngineOptions[]
+): Promise<{ gateway: TestGateway; engines: ScriptedEngine[]; close(): Promise<void> }> {
+  const engines = await Promise.all(options.map((option) => startEngine(option)));
+  const gateway = await startGateway();
+  gateway.cluster.serve({ name: 'tiny-server', ports: engines.map(({ port }) => port) });
+  await gateway.ready('tiny', engines.length);
+  return {
+    gateway,
+    engines,
+    close: async () => {
+      await gateway.close();
+      await Promise.all(engines.map((engine) => engine.close()));
+    },
+  };
+}

@@ -1,0 +1,265 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  chatEvents,
+  chatWhole,
+  messagesEvents,
+  messagesWhole,
+  responsesEvents,
+  responsesWhole,
+  type Reply,
+} from './engine-answers.ts';
+
+export type EngineDialect = 'chat' | 'responses' | 'messages';
+export type EngineName = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi';
+
+/** How the engine treats the next requests. */
+export type Behaviour =
+  | { kind: 'answer'; reply: Reply; delayMs?: number; gapMs?: number }
+  /** Answers with raw bytes: a recorded stream, or nonsense. */
+  | { kind: 'raw'; contentType: string; chunks: readonly string[] }
+  | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
+  /** Closes the connection without an answer. */
+  | { kind: 'reset' }
+  /** Sends so many events of a good stream (or half of a whole answer) and closes the connection. */
+  | { kind: 'break'; reply: Reply; events: number }
+  /** Sends nothing, ever. */
+  | { kind: 'hang' }
+  /** Sends so many events and then nothing more. */
+  | { kind: 'stall'; reply: Reply; events: number }
+  /** Streams until it is stopped or the count is reached. */
+  | { kind: 'flood'; events: number };
+
+export interface Received {
+  path: string;
+  body: Record<string, unknown>;
+  headers: IncomingMessage['headers'];
+  at: number;
+  /** When the gateway closed the connection before the answer was complete. */
+  abortedAt?: number;
+  /** Bytes of the answer that the kernel or the stream took so far. */
+  written: number;
+}
+
+export interface EngineOptions {
+  engine?: EngineName;
+  version?: string;
+  models?: readonly string[];
+  dialects?: readonly EngineDialect[];
+  contextLength?: number;
+  countTokens?: boolean;
+  /** Path in front of `/v1`. */
+  prefix?: string;
+  metrics?: string;
+}
+
+export interface ScriptedEngine {
+  port: number;
+  origin: string;
+  /** POSTs on the three dialects' routes that carried a model, oldest first. */
+  received: Received[];
+  /** GETs and empty POSTs: what probes ask. */
+  probes: string[];
+  /** From now on; a list is used up one by one, its last stays. */
+  behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
+  close(): Promise<void>;
+}
+
+const ROUTES: Record<EngineDialect, string> = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+};
+const OWNERS: Record<EngineName, string> = {
+  vllm: 'vllm',
+  sglang: 'sglang',
+  'llama.cpp': 'llamacpp',
+  ollama: 'library',
+  tgi: 'someone',
+};
+
+/** A local HTTP server that plays an inference engine: its probe answers, its three dialects, its failures. */
+export async function startEngine(options: EngineOptions = {}): Promise<ScriptedEngine> {
+  const received: Received[] = [];
+  const probes: string[] = [];
+  let script: Behaviour[] = [{ kind: 'answer', reply: { text: 'Hello there' } }];
+  const sockets = new Set<Socket>();
+  const server = createServer((request, response) => {
+    void handle(request, response);
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('utf8');
+    const path = request.url ?? '/';
+    const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
+    const dialect = dialectOf(options, path);
+    if (request.method === 'GET' || dialect === undefined || Object.keys(body).length === 0) {
+      probes.push(`${request.method} ${path}`);
+      answerProbe(options, { path, body, response, known: dialect !== undefined });
+      return;
+    }
+    const entry: Received = { path, body, headers: request.headers, at: performance.now(), written: 0 };
+    received.push(entry);
+    response.on('close', () => {
+      if (!response.writableFinished) entry.abortedAt = performance.now();
+    });
+    const behaviour = script.length > 1 ? script.shift() : script[0];
+    if (behaviour !== undefined) await play(behaviour, { dialect, body, response, entry });
+  }
+
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    origin: `http://127.0.0.1:${port}`,
+    received,
+    probes,
+    behave: (...behaviours) => {
+      script = behaviours;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function dialectOf({ dialects = ['chat'], prefix = '' }: EngineOptions, path: string): EngineDialect | undefined {
+  return dialects.find((dialect) => path === `${prefix}${ROUTES[dialect]}`);
+}
+
+interface ProbeQuestion {
+  path: string;
+  body: Record<string, unknown>;
+  response: ServerResponse;
+  known: boolean;
+}
+
+function answerProbe(options: EngineOptions, { path, body, response, known }: ProbeQuestion): void {
+  const { engine = 'vllm', version = '0.22.0', models = ['tiny'], contextLength = 4096, prefix = '' } = options;
+  const json = (status: number, value: unknown): void => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(value));
+  };
+  if (path === `${prefix}/v1/models`) {
+    const entry = (id: string) => ({
+      id,
+      object: 'model',
+      created: 1,
+      owned_by: OWNERS[engine],
+      max_model_len: contextLength,
+    });
+    return json(200, { object: 'list', data: models.map(entry) });
+  }
+  if (path === '/version' && engine === 'vllm') return json(200, { version });
+  if (path === '/server_info' && engine === 'sglang') return json(200, { version, model_path: models[0] });
+  if (path === '/props' && engine === 'llama.cpp') {
+    return json(200, { build_info: version, default_generation_settings: { n_ctx: contextLength } });
+  }
+  if (path === '/api/version' && engine === 'ollama') return json(200, { version });
+  if (path === '/info' && engine === 'tgi')
+    return json(200, { version, model_id: models[0], max_total_tokens: contextLength });
+  if (path === '/metrics' && options.metrics !== undefined) {
+    response.writeHead(200, { 'content-type': 'text/plain' });
+    response.end(options.metrics);
+    return undefined;
+  }
+  if (path === `${prefix}/v1/messages/count_tokens` && options.countTokens === true) {
+    return body.model === undefined ? json(400, { error: { message: 'invalid' } }) : json(200, { input_tokens: 42 });
+  }
+  return known ? json(400, { error: { message: 'field required' } }) : json(404, { detail: 'Not Found' });
+}
+
+interface Playing {
+  dialect: EngineDialect;
+  body: Record<string, unknown>;
+  response: ServerResponse;
+  entry: Received;
+}
+
+async function play(behaviour: Behaviour, playing: Playing): Promise<void> {
+  const { response, body } = playing;
+  switch (behaviour.kind) {
+    case 'hang':
+      return;
+    case 'reset':
+      response.socket?.destroy();
+      return;
+    case 'status':
+      response.writeHead(behaviour.status, { 'content-type': 'application/json', ...behaviour.headers });
+      response.end(behaviour.body ?? JSON.stringify({ error: { message: 'scripted failure' } }));
+      return;
+    case 'raw':
+      response.writeHead(200, { 'content-type': behaviour.contentType });
+      for (const chunk of behaviour.chunks) response.write(chunk);
+      response.end();
+      return;
+    case 'flood':
+      return flood(behaviour.events, playing);
+    default:
+  }
+  if (behaviour.kind === 'answer' && behaviour.delayMs !== undefined) await delay(behaviour.delayMs);
+  if (body.stream === true) return stream(behaviour, playing);
+  const text = JSON.stringify(whole(behaviour.reply, playing));
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  if (behaviour.kind === 'answer') {
+    response.end(text);
+    return;
+  }
+  response.write(text.slice(0, text.length / 2));
+  if (behaviour.kind === 'break') setImmediate(() => response.socket?.destroy());
+}
+
+async function stream(
+  behaviour: Extract<Behaviour, { reply: Reply }>,
+  { dialect, body, response, entry }: Playing,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  const events = eventsOf(behaviour.reply, { dialect, body });
+  const count = behaviour.kind === 'answer' ? events.length : behaviour.events;
+  for (const event of events.slice(0, count)) {
+    response.write(event);
+    entry.written += event.length;
+    if (behaviour.kind === 'answer' && behaviour.gapMs !== undefined) await delay(behaviour.gapMs);
+  }
+  if (behaviour.kind === 'answer') response.end();
+  // The bytes must reach the receiver before the connection breaks.
+  if (behaviour.kind === 'break') setTimeout(() => response.socket?.destroy(), 20);
+}
+
+async function flood(count: number, { response, entry }: Playing): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(4000) }, finish_reason: null }] })}\n\n`;
+  for (let sent = 0; sent < count && !response.destroyed; sent += 1) {
+    entry.written += event.length;
+    if (!response.write(event)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
+  }
+  response.end('data: [DONE]\n\n');
+}
+
+function modelOf(body: Record<string, unknown>): string {
+  return typeof body.model === 'string' ? body.model : 'unknown';
+}
+
+function whole(reply: Reply, { dialect, body }: Pick<Playing, 'dialect' | 'body'>): unknown {
+  if (dialect === 'chat') return chatWhole(modelOf(body), reply);
+  return dialect === 'messages' ? messagesWhole(modelOf(body), reply) : responsesWhole(modelOf(body), reply);
+}
+
+function eventsOf(reply: Reply, { dialect, body }: Pick<Playing, 'dialect' | 'body'>): string[] {
+  const model = modelOf(body);
+  if (dialect === 'messages') return messagesEvents(model, reply);
+  if (dialect === 'responses') return responsesEvents(model, reply);
+  const options = body.stream_options as { include_usage?: boolean } | undefined;
+  return chatEvents(model, reply, options?.include_usage === true);
+}

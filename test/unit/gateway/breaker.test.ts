@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { Breaker } from '../../../src/gateway/balance/breaker.ts';
+
+function breakerAt() {
+  const clock = { now: 1000 };
+  return { clock, breaker: new Breaker(() => clock.now) };
+}
+
+describe('circuit breaker', () => {
+  it('opens after three broken connections in a row, or ten failed answers', () => {
+    const { breaker } = breakerAt();
+    breaker.fail('connection');
+    breaker.fail('connection');
+    expect(breaker.permits).toBe(true);
+    breaker.fail('connection');
+    expect(breaker.state).toBe('open');
+    const patient = breakerAt().breaker;
+    for (let count = 0; count < 9; count += 1) patient.fail('error');
+    expect(patient.permits).toBe(true);
+    patient.fail('error');
+    expect(patient.permits).toBe(false);
+  });
+
+  it('forgets failures when an answer succeeds between them', () => {
+    const { breaker } = breakerAt();
+    for (let count = 0; count < 20; count += 1) {
+      breaker.fail('connection');
+      breaker.fail('connection');
+      breaker.succeed();
+    }
+    expect(breaker.state).toBe('closed');
+  });
+
+  it('lets one trial through when half-open, closes on success, stays open longer on failure', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    expect(breaker.waitMs).toBe(1000);
+    clock.now += 1000;
+    expect(breaker.state).toBe('half-open');
+    expect(breaker.permits).toBe(true);
+    breaker.begin();
+    expect(breaker.permits).toBe(false);
+    breaker.fail('connection');
+    expect(breaker.waitMs).toBe(2000);
+    clock.now += 2000;
+    breaker.begin();
+    breaker.succeed();
+    expect(breaker.state).toBe('closed');
+    expect(breaker.permits).toBe(true);
+  });
+
+  it('never waits longer than 30 s', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    for (let count = 0; count < 40; count += 1) {
+      clock.now += 30_000;
+      breaker.begin();
+      breaker.fail('connection');
+    }
+    expect(breaker.waitMs).toBe(30_000);
+  });
+
+  it('is not prolonged by requests that were under way when it opened', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    clock.now += 500;
+    breaker.fail('connection');
+    expect(breaker.waitMs).toBe(500);
+  });
+
+  it('gives the trial back when the client left before it told anything', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    clock.now += 1000;
+    breaker.begin();
+    breaker.release();
+    expect(breaker.permits).toBe(true);
+  });
+
+  it('rests as long as Retry-After says, at most a minute, without being broken', () => {
+    const { breaker, clock } = breakerAt();
+    breaker.rest(2000);
+    expect(breaker.permits).toBe(false);
+    expect(breaker.state).toBe('closed');
+    clock.now += 2000;
+    expect(breaker.permits).toBe(true);
+    breaker.rest(3_600_000);
+    expect(breaker.waitMs).toBe(60_000);
+  });
+});

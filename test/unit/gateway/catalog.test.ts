@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { buildCatalog, PoolCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
+import type { Probe, ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
+import { Endpoint } from '../../../src/gateway/endpoint.ts';
+
+const OWN = 'berth-system';
+const now = (): number => 0;
+
+function probeOf(...models: string[]): Probe {
+  return {
+    engine: 'vllm',
+    prefix: '',
+    models: models.map((id) => ({ id, contextLength: 4096 })),
+    dialects: ['chat'],
+    countTokens: false,
+    tokenize: false,
+  };
+}
+
+function state(server: Partial<ServerSpec>, probe: Probe | undefined, pods = 1, available = true): ServerState {
+  const spec: ServerSpec = {
+    namespace: OWN,
+    name: 'llm',
+    uid: `${server.namespace ?? OWN}/${server.name ?? 'llm'}`,
+    shared: server.namespace === undefined || server.namespace === OWN,
+    aliases: [],
+    created: 0,
+    problems: [],
+    ...server,
+  };
+  const endpoints = Array.from({ length: pods }, (_, index) => {
+    const target: Target = { key: `${spec.uid}/${index}`, origin: '', incarnation: '', server: spec, available };
+    const endpoint = new Endpoint(target, now);
+    endpoint.update(target, probe);
+    return endpoint;
+  });
+  return { server: spec, endpoints, lastProbe: probe };
+}
+
+function catalogOf(...states: ServerState[]) {
+  return buildCatalog(states, OWN, new PoolCache(now));
+}
+
+describe('catalog', () => {
+  it('joins the endpoints of all servers of a namespace under the model name', () => {
+    const catalog = catalogOf(state({ name: 'a' }, probeOf('tiny', 'big'), 2), state({ name: 'b' }, probeOf('tiny')));
+    expect(catalog.find('tenant', 'tiny')?.readyCount).toBe(3);
+    expect(catalog.find('tenant', 'big')?.readyCount).toBe(2);
+    expect(catalog.list('tenant').map(({ model }) => model)).toEqual(['big', 'tiny']);
+  });
+
+  it('never shows a tenant the servers of another', () => {
+    const catalog = catalogOf(state({ namespace: 'a' }, probeOf('mine')), state({ namespace: 'b' }, probeOf('theirs')));
+    expect(catalog.find('a', 'mine')).toBeDefined();
+    expect(catalog.find('a', 'theirs')).toBeUndefined();
+    expect(catalog.list('a').map(({ model }) => model)).toEqual(['mine']);
+    expect(catalog.list('c')).toEqual([]);
+  });
+
+  it('serves a name from one namespace: the own, else Berth, else who shared it first', () => {
+    const catalog = catalogOf(
+      state({ namespace: 'late', shared: true, created: 20 }, probeOf('tiny', 'other')),
+      state({ namespace: 'early', shared: true, created: 10 }, probeOf('tiny', 'other')),
+      state({ namespace: OWN, created: 30 }, probeOf('tiny')),
+      state({ namespace: 'a' }, probeOf('tiny')),
+    );
+    const namespaces = (caller: string, model: string) =>
+      catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.server.namespace);
+    expect(namespaces('a', 'tiny')).toEqual(['a']);
+    expect(namespaces('b', 'tiny')).toEqual([OWN]);
+    expect(namespaces('b', 'other')).toEqual(['early']);
+    expect(namespaces('late', 'tiny')).toEqual(['late']);
+  });
+
+  it('knows aliases, which hide a model of the same name, and drops those of models that are not served', () => {
+    const aliases = [{ alias: 'fast' }, { alias: 'big', model: 'tiny' }, { alias: 'gone', model: 'missing' }];
+    const catalog = catalogOf(state({ aliases }, probeOf('tiny', 'big')));
+    const upstream = (model: string) => catalog.find('t', model)?.members.map(({ upstreamModel }) => upstreamModel);
+    expect(upstream('fast')).toEqual(['tiny']);
+    expect(upstream('big')).toEqual(['tiny']);
+    expect(upstream('gone')).toBeUndefined();
+  });
+
+  it('keeps listing a model without a ready endpoint, and an alias before any probe', () => {
+    const catalog = catalogOf(
+      state({ name: 'a' }, probeOf('tiny'), 1, false),
+      state({ name: 'b', aliases: [{ alias: 'soon' }] }, undefined),
+    );
+    expect(catalog.find('t', 'tiny')?.readyCount).toBe(0);
+    expect(catalog.find('t', 'soon')?.readyCount).toBe(0);
+  });
+
+  it('keeps a pool while its members stay', () => {
+    const cache = new PoolCache(now);
+    const states = [state({}, probeOf('tiny'), 2)];
+    const first = buildCatalog(states, OWN, cache).find('t', 'tiny');
+    expect(buildCatalog(states, OWN, cache).find('t', 'tiny')).toBe(first);
+    expect(buildCatalog([state({}, probeOf('tiny'), 2)], OWN, cache).find('t', 'tiny')).not.toBe(first);
+  });
+});

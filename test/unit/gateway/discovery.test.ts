@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
+import { targetsOf } from '../../../src/gateway/discovery/targets.ts';
+import type { EndpointSlice, Pod, Service } from '../../../src/kube/types.ts';
+import { modelPod } from '../../support/model-cluster.ts';
+
+const OWN = 'berth-system';
+
+function service(annotations: Record<string, string> = {}, namespace = 'team'): Service {
+  return {
+    metadata: { name: 'llm', namespace, uid: 'svc', labels: { 'berth.dev/model-server': 'true' }, annotations },
+    spec: {
+      ports: [
+        { name: 'metrics', port: 9090 },
+        { name: 'api', port: 80 },
+      ],
+    },
+  };
+}
+
+describe('readServer', () => {
+  it('takes only labelled Services that stay', () => {
+    expect(readServer({ ...service(), metadata: { ...service().metadata, labels: {} } }, OWN)).toBeUndefined();
+    const leaving = { ...service().metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
+    expect(readServer({ ...service(), metadata: leaving }, OWN)).toBeUndefined();
+    expect(readServer(service(), OWN)).toMatchObject({ namespace: 'team', name: 'llm', shared: false, aliases: [] });
+  });
+
+  it('shares the Services of its own namespace and those that say so', () => {
+    expect(readServer(service({}, OWN), OWN)?.shared).toBe(true);
+    expect(readServer(service({ 'berth.dev/shared': 'true' }), OWN)?.shared).toBe(true);
+  });
+
+  it('reads the annotations', () => {
+    const server = readServer(
+      service({
+        'berth.dev/model-port': 'api',
+        'berth.dev/model-path-prefix': '/openai/',
+        'berth.dev/model-aliases': 'gpt-4o, small = org/tiny',
+        'berth.dev/model-engine': 'vLLM',
+        'berth.dev/model-dialects': 'chat,messages',
+      }),
+      OWN,
+    );
+    expect(server).toMatchObject({
+      port: 'api',
+      prefix: '/openai',
+      aliases: [{ alias: 'gpt-4o' }, { alias: 'small', model: 'org/tiny' }],
+      engine: 'vllm',
+      dialects: ['chat', 'messages'],
+      problems: [],
+    });
+  });
+
+  it.each([
+    ['berth.dev/model-path-prefix', '/a/../b'],
+    ['berth.dev/model-path-prefix', 'http://elsewhere'],
+    ['berth.dev/model-path-prefix', '/a?b'],
+    ['berth.dev/model-engine', 'gpt'],
+    ['berth.dev/model-dialects', 'chat,soap'],
+    ['berth.dev/model-aliases', 'a=b=c'],
+    ['berth.dev/model-aliases', '=x'],
+  ])('ignores %s: %s and says so', (name, value) => {
+    const server = readServer(service({ [name]: value }), OWN);
+    expect(server?.problems).toHaveLength(1);
+    expect(server).toMatchObject({ aliases: [] });
+    expect(server).not.toHaveProperty('prefix');
+    expect(server).not.toHaveProperty('engine');
+    expect(server).not.toHaveProperty('dialects');
+  });
+});
+
+type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
+
+function slice(
+  endpoint: Partial<Endpoint>,
+  ports: EndpointSlice['ports'] = [{ name: 'api', port: 8000 }],
+): EndpointSlice {
+  const whole: Endpoint = {
+    addresses: ['10.0.0.5'],
+    conditions: { ready: true },
+    targetRef: { kind: 'Pod', name: 'p', uid: 'uid-team-p' },
+    ...endpoint,
+  };
+  return { metadata: { name: 's', namespace: 'team' }, addressType: 'IPv4', ports, endpoints: [whole] };
+}
+
+function targets(
+  slices: EndpointSlice[],
+  options: { pods?: Pod[]; annotations?: Record<string, string>; namespace?: string } = {},
+) {
+  const { pods = [modelPod('team', 'p', '10.0.0.5')], annotations = {}, namespace = 'team' } = options;
+  const labelled = service(annotations, namespace);
+  const server = readServer(labelled, OWN);
+  if (server === undefined) throw new Error('not a server');
+  const pod = (key: string) => pods.find(({ metadata }) => `${metadata.namespace}/${metadata.name}` === key);
+  return targetsOf({ server, service: labelled, slices, pod, trustedNamespace: OWN });
+}
+
+describe('targetsOf', () => {
+  it('follows ready pods', () => {
+    expect(targets([slice({})])).toMatchObject([
+      { key: 'uid-team-p:8000', origin: 'http://10.0.0.5:8000', available: true },
+    ]);
+  });
+
+  it.each([[{ ready: false }], [{ ready: true, serving: false }], [{ ready: true, serving: true, terminating: true }]])(
+    'sends nothing new to %o',
+    (conditions) => {
+      expect(targets([slice({ conditions })])).toMatchObject([{ available: false }]);
+    },
+  );
+
+  it('sends nothing new to a pod that is being deleted, before its slice says so', () => {
+    const pod = modelPod('team', 'p', '10.0.0.5');
+    const leaving: Pod = { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+    expect(targets([slice({})], { pods: [leaving] })).toMatchObject([{ available: false }]);
+  });
+
+  it('believes no address that is not the one of the pod named with it', () => {
+    expect(targets([slice({ addresses: ['169.254.169.254'] })])).toEqual([]);
+    expect(targets([slice({})], { pods: [] })).toEqual([]);
+    expect(targets([slice({ targetRef: { kind: 'Pod', name: 'p', uid: 'another' } })])).toEqual([]);
+    expect(targets([slice({ targetRef: undefined })])).toEqual([]);
+  });
+
+  it('believes addresses without a pod in its own namespace', () => {
+    const external = slice({ targetRef: undefined });
+    expect(targets([external], { namespace: OWN })).toMatchObject([{ origin: 'http://10.0.0.5:8000' }]);
+  });
+
+  it('chooses the port by annotation, else `http`, else the first of the Service', () => {
+    const ports = [
+      { name: 'api', port: 8000 },
+      { name: 'metrics', port: 9100 },
+    ];
+    const portFor = (value?: string) =>
+      targets([slice({}, ports)], { annotations: value === undefined ? {} : { 'berth.dev/model-port': value } })[0]
+        ?.origin;
+    expect(portFor('api')).toBe('http://10.0.0.5:8000');
+    expect(portFor('80')).toBe('http://10.0.0.5:8000');
+    expect(portFor('9100')).toBe('http://10.0.0.5:9100');
+    expect(portFor()).toBe('http://10.0.0.5:9100');
+    expect(portFor('nothing')).toBeUndefined();
+    expect(targets([slice({}, [...ports, { name: 'http', port: 8080 }])])).toMatchObject([
+      { origin: 'http://10.0.0.5:8080' },
+    ]);
+  });
+
+  it('writes IPv6 addresses in brackets and lists a pod that stands in two slices once', () => {
+    const pod = modelPod('team', 'p', 'fd00::5');
+    const six = slice({ addresses: ['fd00::5'] });
+    const draining = slice({ addresses: ['fd00::5'], conditions: { ready: false } });
+    expect(targets([six, draining], { pods: [pod] })).toMatchObject([
+      { origin: 'http://[fd00::5]:8000', available: true },
+    ]);
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
+import { KeyLimiter } from '../../../src/gateway/limits/key-limiter.ts';
+import type { KeyLimits, Principal } from '../../../src/gateway/principal.ts';
+
+function setup() {
+  return new KeyLimiter(memoryCounter(), memoryCounter());
+}
+
+function caller(limits: KeyLimits, keyId = 'k'): Principal {
+  return { keyId, namespace: 'a', name: 'n', scopes: ['models'], limits };
+}
+
+describe('KeyLimiter', () => {
+  it('counts requests per minute, per key', async () => {
+    const limiter = setup();
+    const key = caller({ requestsPerMinute: 2 });
+    expect(await limiter.countRequest(key)).toBeUndefined();
+    expect(await limiter.countRequest(key)).toBeUndefined();
+    const denied = await limiter.countRequest(key);
+    expect(denied?.message).toContain('2 requests per minute');
+    expect(denied?.retryAfterMs).toBeGreaterThan(0);
+    expect(denied?.retryAfterMs).toBeLessThanOrEqual(60_000);
+    expect(await limiter.countRequest(caller({ requestsPerMinute: 2 }, 'other'))).toBeUndefined();
+  });
+
+  it('bounds the calls under way and forgets keys without any', () => {
+    const limiter = setup();
+    const key = caller({ concurrentRequests: 1 });
+    expect(limiter.enter(key)).toBeUndefined();
+    expect(limiter.enter(key)?.message).toContain('under way');
+    limiter.leave(key);
+    expect(limiter.enter(key)).toBeUndefined();
+  });
+
+  it('sets estimated tokens aside, so that calls begun together cannot all pass', async () => {
+    const limiter = setup();
+    const key = caller({ tokensPerMinute: 100 });
+    const first = await limiter.reserveTokens(key, 100);
+    expect(first).toHaveProperty('settle');
+    expect(await limiter.reserveTokens(key, 10)).toHaveProperty('message');
+    // The call used less than was set aside: there is room again.
+    if ('settle' in first) await first.settle(30);
+    const second = await limiter.reserveTokens(key, 10);
+    expect(second).toHaveProperty('settle');
+    if ('settle' in second) await second.settle(200);
+    expect(await limiter.reserveTokens(key, 1)).toHaveProperty('message');
+  });
+
+  it('lets keys without limits pass without counting', async () => {
+    const limiter = setup();
+    const key = caller({});
+    for (let count = 0; count < 50; count += 1) {
+      expect(await limiter.countRequest(key)).toBeUndefined();
+      expect(limiter.enter(key)).toBeUndefined();
+    }
+  });
+});

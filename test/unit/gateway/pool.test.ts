@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { parseLoad } from '../../../src/gateway/balance/load-metrics.ts';
+import { Pool } from '../../../src/gateway/balance/pool.ts';
+import type { Target } from '../../../src/gateway/discovery/types.ts';
+import { Endpoint } from '../../../src/gateway/endpoint.ts';
+
+function poolOf(count: number) {
+  const clock = { now: 10_000 };
+  const now = (): number => clock.now;
+  const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
+  const endpoints = Array.from({ length: count }, (_, index) => {
+    const target: Target = { key: `pod-${index}`, origin: '', incarnation: '', server, available: true };
+    return new Endpoint(target, now);
+  });
+  const pool = new Pool(
+    'tiny',
+    endpoints.map((endpoint) => ({ endpoint, upstreamModel: 'tiny' })),
+    now,
+  );
+  return { pool, endpoints, clock };
+}
+
+describe('Pool', () => {
+  it('without a key picks where the fewest requests are outstanding, and spreads ties', () => {
+    const { pool, endpoints } = poolOf(3);
+    const picked = new Set([0, 1, 2].map(() => pool.pick(undefined, [])?.endpoint));
+    expect(picked.size).toBe(3);
+    for (const [index, endpoint] of endpoints.entries()) endpoint.inFlight = [2, 1, 3][index] ?? 0;
+    for (let count = 0; count < 5; count += 1) expect(pool.pick(undefined, [])?.endpoint).toBe(endpoints[1]);
+  });
+
+  it('with a key stays on one endpoint until that one is above its share', () => {
+    const { pool } = poolOf(4);
+    const home = pool.pick(12_345, [])?.endpoint as Endpoint;
+    home.inFlight = 1;
+    expect(pool.pick(12_345, [])?.endpoint).not.toBe(home);
+    for (const { endpoint } of pool.members) endpoint.inFlight = 5;
+    expect(pool.pick(12_345, [])?.endpoint).toBe(home);
+  });
+
+  it('never picks what was tried, drains, or is open', () => {
+    const { pool, endpoints } = poolOf(4);
+    const [tried, draining, open, good] = endpoints as [Endpoint, Endpoint, Endpoint, Endpoint];
+    draining.available = false;
+    for (let count = 0; count < 3; count += 1) open.breaker.fail('connection');
+    for (let key = 0; key < 50; key += 1) expect(pool.pick(key * 80_000_000, [tried])?.endpoint).toBe(good);
+    expect(pool.pick(undefined, [tried, good])).toBeUndefined();
+    expect(pool.readyCount).toBe(3);
+  });
+
+  it('avoids servers that call themselves saturated while that is fresh and another is not', () => {
+    const { pool, endpoints, clock } = poolOf(2);
+    const [full, free] = endpoints as [Endpoint, Endpoint];
+    full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.now };
+    const keys = Array.from({ length: 40 }, (_, index) => index * 100_000_000);
+    for (const key of keys) expect(pool.pick(key, [])?.endpoint).toBe(free);
+    expect(pool.pick(0, [free])?.endpoint).toBe(full);
+    clock.now += 5001;
+    expect(new Set(keys.map((key) => pool.pick(key, [])?.endpoint)).size).toBe(2);
+  });
+
+  it('says how long until one may be tried again', () => {
+    const { pool, endpoints } = poolOf(2);
+    expect(pool.waitMs).toBe(0);
+    for (const endpoint of endpoints) endpoint.breaker.rest(3000);
+    expect(pool.waitMs).toBe(3000);
+    for (const endpoint of endpoints) endpoint.available = false;
+    expect(pool.waitMs).toBeUndefined();
+  });
+});
+
+describe('parseLoad', () => {
+  it('reads the queue, the running requests and the cache of vLLM, new names and old', () => {
+    const text = [
+      '# HELP vllm:num_requests_waiting x',
+      'vllm:num_requests_waiting{engine="0",model_name="a b"} 3.0',
+      'vllm:num_requests_waiting{engine="1",model_name="a b"} 4',
+      'vllm:num_requests_running{engine="0"} 2',
+      'vllm:gpu_cache_usage_perc{engine="0"} 0.25',
+      'vllm:gpu_cache_usage_perc{engine="1"} 7.5e-1',
+    ].join('\n');
+    expect(parseLoad('vllm', text, 5)).toEqual({ waiting: 7, running: 2, kvUsage: 0.75, at: 5 });
+    expect(parseLoad('sglang', 'sglang:num_queue_reqs 1\nsglang:token_usage 0.1', 5)).toMatchObject({ waiting: 1 });
+    expect(parseLoad('vllm', 'nothing here', 5)).toBeUndefined();
+    expect(parseLoad('ollama', text, 5)).toBeUndefined();
+  });
+});

@@ -1,0 +1,76 @@
+import { Agent } from 'undici';
+import { afterEach, describe, expect, it } from 'vitest';
+import { probe, ProbeError } from '../../../src/gateway/discovery/probe.ts';
+import { smallRequest } from '../../../src/gateway/discovery/small-http.ts';
+import type { Probe, ServerSpec } from '../../../src/gateway/discovery/types.ts';
+import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
+
+const SERVER: ServerSpec = {
+  namespace: 'team',
+  name: 'llm',
+  uid: 'svc',
+  shared: false,
+  aliases: [],
+  created: 0,
+  problems: [],
+};
+
+describe('probe', () => {
+  const dispatcher = new Agent();
+  let engine: ScriptedEngine | undefined;
+  afterEach(() => engine?.close());
+
+  async function probed(options: EngineOptions, server: Partial<ServerSpec> = {}): Promise<Probe> {
+    engine = await startEngine(options);
+    const { origin } = engine;
+    const ask = (path: string, body?: unknown) =>
+      smallRequest(dispatcher, { origin, path, body, timeoutMs: 2000, maxBytes: 1 << 20 });
+    return probe(ask, { ...SERVER, ...server });
+  }
+
+  it.each([
+    ['vllm', '0.22.0'],
+    ['sglang', '0.5.17'],
+    ['llama.cpp', 'b7610-abc'],
+    ['ollama', '0.14.1'],
+    ['tgi', '3.3.0'],
+  ] as const)('recognises %s', async (name, version) => {
+    expect(await probed({ engine: name, version, models: ['m1', 'm2'] })).toMatchObject({
+      engine: name,
+      version,
+      prefix: '',
+      models: [{ id: 'm1', contextLength: 4096 }, { id: 'm2' }],
+      dialects: ['chat'],
+      countTokens: false,
+    });
+  });
+
+  it('finds the dialects by their routes, and count_tokens', async () => {
+    const found = await probed({ dialects: ['chat', 'messages'], countTokens: true });
+    expect(found).toMatchObject({ dialects: ['chat', 'messages'], countTokens: true });
+  });
+
+  it('generates nothing', async () => {
+    await probed({ dialects: ['chat', 'responses', 'messages'] });
+    expect(engine?.received).toEqual([]);
+  });
+
+  it('finds the prefix of KServe by itself and obeys the one given', async () => {
+    expect(await probed({ prefix: '/openai' })).toMatchObject({ prefix: '/openai', dialects: ['chat'] });
+    await engine?.close();
+    expect(await probed({ prefix: '/custom' }, { prefix: '/custom' })).toMatchObject({ prefix: '/custom' });
+  });
+
+  it('lets annotations override what it finds', async () => {
+    const found = await probed({ engine: 'vllm' }, { engine: 'sglang', dialects: ['messages'] });
+    expect(found).toMatchObject({ engine: 'sglang', dialects: ['messages'] });
+  });
+
+  it('says what is missing', async () => {
+    await expect(probed({ models: [] })).rejects.toThrow(ProbeError);
+    await engine?.close();
+    await expect(probed({ dialects: [] })).rejects.toThrow('none of chat/completions');
+    await engine?.close();
+    await expect(probed({ prefix: '/elsewhere' })).rejects.toThrow('GET /v1/models answered 404');
+  });
+});

@@ -1,0 +1,107 @@
+import { describe, expect, it, vi } from 'vitest';
+import { Prober } from '../../../src/gateway/discovery/prober.ts';
+import type { Probe, Target } from '../../../src/gateway/discovery/types.ts';
+
+const FOUND: Probe = {
+  engine: 'vllm',
+  prefix: '',
+  models: [{ id: 'tiny' }],
+  dialects: ['chat'],
+  countTokens: false,
+  tokenize: false,
+};
+
+function target(key: string, more: Partial<Target> = {}): Target {
+  const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
+  return { key, origin: `http://${key}`, incarnation: '1', server, available: true, ...more };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+function setup(answer: (target: Target) => Promise<Probe> = () => Promise.resolve(FOUND)) {
+  const clock = { now: 0 };
+  const probed = vi.fn(answer);
+  const prober = new Prober({
+    probe: probed,
+    changed: () => {},
+    failed: () => {},
+    now: () => clock.now,
+    random: () => 0.5,
+  });
+  return { clock, probed, prober };
+}
+
+describe('Prober', () => {
+  it('probes a target once, and again after a minute', async () => {
+    const { prober, probed, clock } = setup();
+    prober.sync([target('a')]);
+    await settle();
+    prober.sync([target('a')]);
+    prober.tick();
+    await settle();
+    expect(probed).toHaveBeenCalledTimes(1);
+    expect(prober.get('a')).toEqual(FOUND);
+    clock.now = 60_000;
+    prober.tick();
+    expect(probed).toHaveBeenCalledTimes(2);
+  });
+
+  it('waits for a target to be available', () => {
+    const { prober, probed } = setup();
+    prober.sync([target('a', { available: false })]);
+    expect(probed).not.toHaveBeenCalled();
+    prober.sync([target('a')]);
+    expect(probed).toHaveBeenCalledTimes(1);
+  });
+
+  it('probes again at once when a container restarted or the annotations changed', async () => {
+    const { prober, probed } = setup();
+    prober.sync([target('a')]);
+    await settle();
+    prober.sync([target('a', { incarnation: '2' })]);
+    expect(probed).toHaveBeenCalledTimes(2);
+  });
+
+  it('keeps what it knows and backs off from 0.5 s to 30 s while probes fail', async () => {
+    let broken = false;
+    const { prober, probed, clock } = setup(() => (broken ? Promise.reject(new Error('no')) : Promise.resolve(FOUND)));
+    prober.sync([target('a')]);
+    await settle();
+    broken = true;
+    clock.now = 60_000;
+    const waits: number[] = [];
+    let last = clock.now;
+    for (let calls = probed.mock.calls.length; waits.length < 9; clock.now += 250) {
+      prober.tick();
+      await settle();
+      if (probed.mock.calls.length === calls) continue;
+      calls = probed.mock.calls.length;
+      waits.push(clock.now - last);
+      last = clock.now;
+    }
+    expect(waits).toEqual([0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+    expect(prober.get('a')).toEqual(FOUND);
+  });
+
+  it('runs at most eight at once and gets to all', async () => {
+    const waiting: (() => void)[] = [];
+    const { prober, probed } = setup(() => new Promise((resolve) => waiting.push(() => resolve(FOUND))));
+    prober.sync(Array.from({ length: 20 }, (_, index) => target(`t${index}`)));
+    expect(probed).toHaveBeenCalledTimes(8);
+    while (waiting.length > 0) {
+      for (const finish of waiting.splice(0)) finish();
+      await settle();
+      expect(waiting.length).toBeLessThanOrEqual(8);
+    }
+    expect(probed).toHaveBeenCalledTimes(20);
+  });
+
+  it('forgets targets that left, follows no more than 4096 and says how many it left out', async () => {
+    const { prober } = setup();
+    prober.sync([target('a')]);
+    await settle();
+    expect(prober.sync(Array.from({ length: 4100 }, (_, index) => target(`t${index}`)))).toBe(4);
+    expect(prober.get('a')).toBeUndefined();
+    prober.stop();
+  });
+});

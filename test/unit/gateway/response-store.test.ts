@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { readHistory } from '../../../src/gateway/state/history.ts';
+import { createMemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
+
+function stored(text: string, previous?: string): StoredResponse {
+  const items = [
+    { kind: 'message' as const, role: 'user' as const, parts: [{ type: 'text' as const, text }], id: `item-${text}` },
+  ];
+  return { items, response: { text }, ...(previous !== undefined && { previous }) };
+}
+
+function setup(bounds = { ttlMs: 1000, maxSizePerKey: 600, maxSize: 1500 }) {
+  const clock = { now: 0 };
+  return { clock, store: createMemoryStore(() => clock.now, bounds) };
+}
+
+describe('memory store of responses', () => {
+  it('gives back to the key that stored, and to no other', async () => {
+    const { store } = setup();
+    await store.put('a', 'r1', stored('one'));
+    expect(await store.get('a', 'r1')).toEqual(stored('one'));
+    expect(await store.get('b', 'r1')).toBeUndefined();
+    expect(await store.delete('b', 'r1')).toBe(false);
+    expect(await store.delete('a', 'r1')).toBe(true);
+    expect(await store.get('a', 'r1')).toBeUndefined();
+  });
+
+  it('forgets after the time to live', async () => {
+    const { store, clock } = setup();
+    await store.put('a', 'r1', stored('one'));
+    clock.now = 1000;
+    expect(await store.get('a', 'r1')).toBeUndefined();
+  });
+
+  it('drops what was not used for longest, first within the key, then over all', async () => {
+    const { store } = setup();
+    for (const id of ['r1', 'r2', 'r3']) await store.put('a', id, stored('x'.repeat(50)));
+    await store.get('a', 'r1');
+    for (const id of ['r4', 'r5']) await store.put('a', id, stored('x'.repeat(50)));
+    expect(await store.get('a', 'r2')).toBeUndefined();
+    expect(await store.get('a', 'r5')).toBeDefined();
+    for (const key of ['b', 'c', 'd'])
+      for (const id of ['r1', 'r2', 'r3']) await store.put(key, id, stored('x'.repeat(50)));
+    expect(await store.get('a', 'r5')).toBeUndefined();
+    expect(await store.get('d', 'r3')).toBeDefined();
+  });
+
+  it('does not keep what is larger than a key may hold', async () => {
+    const { store } = setup();
+    await store.put('a', 'small', stored('one'));
+    await store.put('a', 'big', stored('x'.repeat(700)));
+    expect(await store.get('a', 'big')).toBeUndefined();
+    expect(await store.get('a', 'small')).toBeDefined();
+  });
+
+  it('finds items by their id', async () => {
+    const { store } = setup();
+    await store.put('a', 'r1', stored('one'));
+    await store.put('a', 'r2', stored('two'));
+    const found = await store.findItems('a', ['item-two', 'item-three']);
+    expect([...found.keys()]).toEqual(['item-two']);
+    expect((await store.findItems('b', ['item-two'])).size).toBe(0);
+  });
+});
+
+describe('readHistory', () => {
+  it('joins the chain, oldest first', async () => {
+    const { store } = setup();
+    await store.put('a', 'r1', stored('one'));
+    await store.put('a', 'r2', stored('two', 'r1'));
+    const items = await readHistory(store, 'a', 'r2');
+    expect(items.map(({ id }) => id)).toEqual(['item-one', 'item-two']);
+  });
+
+  it('refuses a chain with a missing link, and one that bites its tail', async () => {
+    const { store } = setup();
+    await store.put('a', 'r2', stored('two', 'gone'));
+    await expect(readHistory(store, 'a', 'r2')).rejects.toMatchObject({
+      status: 400,
+      code: 'previous_response_not_found',
+    });
+    await store.put('a', 'loop', stored('loop', 'loop'));
+    await expect(readHistory(store, 'a', 'loop')).rejects.toMatchObject({ status: 400 });
+  });
+});
