@@ -150,6 +150,7 @@ export const gpuInstanceStatusSchema = z.object({
   claim: claimSchema.optional().describe('The place that was granted. Absent while waiting and while stopped.'),
   incarnation: z.int().min(0).optional().describe('How many pods this instance has had.'),
   podName: z.string().optional().describe('Name of the pod of the current incarnation.'),
+  podUid: z.string().optional().describe('uid of the pod of the current incarnation, once it was seen.'),
   podIP: z.string().optional().describe('Address of the pod.'),
   image: z.string().optional().describe('Image in use after template and defaults.'),
   runtype: runtypeSchema.optional(),
@@ -176,6 +177,22 @@ export const gpuInstanceStatusSchema = z.object({
     })
     .optional()
     .describe('What the instance has used, the running start not counted.'),
+  preempted: z
+    .object({
+      at: timeSchema.describe('When the GPUs were asked back.'),
+      by: z.string().describe('Namespace and name of the instance that needs them.'),
+    })
+    .optional()
+    .describe('Set while the GPUs of this interruptible instance are being given to another one.'),
+  halt: z
+    .object({
+      reason: z.string().describe('Reason of the Ready condition while halted.'),
+      message: z.string().describe('Explanation for people.'),
+      at: timeSchema.describe('When it ended.'),
+      spec: z.string().describe('Hash of what the spec asked to start; a change of it starts the instance again.'),
+    })
+    .optional()
+    .describe('Why the instance is not started again as it is.'),
   failures: z
     .object({
       count: z.int().describe('Failed starts in a row.'),

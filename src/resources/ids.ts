@@ -45,13 +45,14 @@ export interface OfferIdentity {
   product: string;
   memoryMb: number;
   gpuCount: number;
+  /** Simulated nodes never share an offer with real ones. */
+  simulated?: boolean;
 }
 
 /** The id of an offer (`ask_id`): a positive 31-bit integer derived from what the offer is. */
 export function offerId(identity: OfferIdentity): number {
-  const text = [identity.pool, identity.resourceName, identity.product, identity.memoryMb, identity.gpuCount].join(
-    '\0',
-  );
+  const { pool, resourceName, product, memoryMb, gpuCount, simulated = false } = identity;
+  const text = [pool, resourceName, product, memoryMb, gpuCount, ...(simulated ? ['simulated'] : [])].join('\0');
   const id = createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
   return id === 0 ? 1 : id;
 }

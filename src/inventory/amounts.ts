@@ -1,0 +1,40 @@
+import { parseQuantity } from './quantity.ts';
+
+/**
+ * Amounts by resource name: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in
+ * pieces. Only what decides about places is kept.
+ */
+export type Amounts = Readonly<Record<string, number>>;
+
+const KEPT = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
+const GPU_PREFIX = 'nvidia.com/';
+
+/** Whether a resource is a GPU, a MIG slice or a replica of one. */
+export function isGpuResource(name: string): boolean {
+  return name.startsWith(GPU_PREFIX);
+}
+
+/** A Kubernetes resource list as amounts. */
+export function toAmounts(list: Readonly<Record<string, string>> | undefined): Amounts {
+  const amounts: Record<string, number> = {};
+  for (const [name, quantity] of Object.entries(list ?? {})) {
+    if (!KEPT.has(name) && !isGpuResource(name)) continue;
+    // Rounded up like MilliValue, so that a fraction is never lost on the side of the user.
+    amounts[name] = name === 'cpu' ? Math.ceil(parseQuantity(quantity) * 1000) : Math.ceil(parseQuantity(quantity));
+  }
+  return amounts;
+}
+
+function combine(left: Amounts, right: Amounts, merge: (a: number, b: number) => number): Amounts {
+  const result: Record<string, number> = { ...left };
+  for (const [name, amount] of Object.entries(right)) result[name] = merge(result[name] ?? 0, amount);
+  return result;
+}
+
+export function addAmounts(left: Amounts, right: Amounts): Amounts {
+  return combine(left, right, (a, b) => a + b);
+}
+
+export function maxAmounts(left: Amounts, right: Amounts): Amounts {
+  return combine(left, right, Math.max);
+}

@@ -1,0 +1,201 @@
+import type { GpuInstanceSpec, Isolation } from '../resources/gpu-instance.ts';
+import { compareMoney } from '../resources/money.ts';
+import { freeOf, type NodeView, placesOn, requestsOf, timesThatFit } from './node-view.ts';
+import { diskOn, type HasStorage, hasImage, type Offer, type OfferClass } from './offers.ts';
+
+/** What an instance asks for. */
+export interface PlaceRequest {
+  offerId: number | undefined;
+  gpu: GpuInstanceSpec['gpu'];
+  type: GpuInstanceSpec['type'];
+  diskGb: number;
+  /** GB of disk the client saw in the offer. */
+  offerDiskSpace: number | undefined;
+  image: string;
+  /** Nodes to use only when no other fits. */
+  avoid: ReadonlySet<string>;
+  /** Nodes the disk can be used on; undefined for all. */
+  only: ReadonlySet<string> | undefined;
+}
+
+export interface Place {
+  klass: OfferClass;
+  node: string;
+  diskGbMax: number;
+  diskPersistent: boolean;
+}
+
+export type RefusalReason = 'NoCapacity' | 'OfferNotFound' | 'OfferChanged' | 'DiskTooLarge';
+export type Grant = { place: Place } | { refusal: RefusalReason; message: string };
+
+/** What a grant looks at. */
+export interface Market {
+  classes: ReadonlyMap<number, OfferClass>;
+  viewOf: (node: string) => NodeView | undefined;
+  hasStorage: HasStorage;
+}
+
+function wantedIsolation(gpu: PlaceRequest['gpu']): Isolation | undefined {
+  if (gpu?.isolation !== undefined) return gpu.isolation;
+  if (gpu?.migProfile !== undefined) return 'mig';
+  // Whoever names neither product nor isolation means a GPU of their own.
+  return gpu?.product === undefined ? 'whole' : undefined;
+}
+
+function fits(klass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
+  const isolation = wantedIsolation(gpu);
+  return (
+    klass.gpuCount === (gpu?.count ?? 1) &&
+    (gpu?.product === undefined || klass.product === gpu.product) &&
+    (gpu?.migProfile === undefined || klass.migProfile === gpu.migProfile) &&
+    (isolation === undefined || klass.isolation === isolation)
+  );
+}
+
+function priceFor(klass: OfferClass, type: PlaceRequest['type']): string {
+  return type === 'Interruptible' ? klass.prices.interruptible : klass.prices.onDemand;
+}
+
+/** The classes that serve a request: the one it names, or all that fit, the cheapest first. */
+export function candidates(market: Market, request: PlaceRequest): OfferClass[] {
+  if (request.offerId !== undefined) {
+    const named = market.classes.get(request.offerId);
+    return named === undefined ? [] : [named];
+  }
+  return [...market.classes.values()]
+    .filter((klass) => fits(klass, request.gpu))
+    .toSorted((a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id);
+}
+
+interface Scored {
+  node: string;
+  avoided: number;
+  free: number;
+  cold: number;
+  diskGbMax: number;
+  diskPersistent: boolean;
+}
+
+function better(a: Scored, b: Scored): number {
+  return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || (a.node < b.node ? -1 : 1);
+}
+
+/** Places of a class on one node that the request could have, with how good they are. */
+function scoreMember(
+  market: Market,
+  klass: OfferClass,
+  member: OfferClass['members'][number],
+  request: PlaceRequest,
+): Scored | 'full' | 'small' {
+  const view = market.viewOf(member.node);
+  const share = { resource: member.resource, count: klass.gpuCount };
+  if (view === undefined || (request.only !== undefined && !request.only.has(member.node))) return 'full';
+  if (placesOn(view, share) === 0) return 'full';
+  const disk = diskOn(view.facts, share, market.hasStorage);
+  if (request.diskGb > disk.maxGb) return 'small';
+  if (timesThatFit(view, requestsOf(view.facts, share, disk.persistent ? 0 : request.diskGb)) === 0) return 'full';
+  return {
+    node: member.node,
+    avoided: request.avoid.has(member.node) ? 1 : 0,
+    free: freeOf(view, klass.resourceName),
+    cold: hasImage(view.facts, request.image) ? 0 : 1,
+    diskGbMax: disk.maxGb,
+    diskPersistent: disk.persistent,
+  };
+}
+
+function bestPlace(market: Market, klass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
+  let best: Scored | undefined;
+  let small = false;
+  for (const member of klass.members) {
+    const scored = scoreMember(market, klass, member, request);
+    if (scored === 'small') small = true;
+    else if (scored !== 'full' && (best === undefined || better(scored, best) < 0)) best = scored;
+  }
+  if (best === undefined) return small ? 'small' : 'full';
+  return { klass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
+}
+
+function largestDisk(market: Market, klass: OfferClass): number {
+  const sizes = klass.members.map(({ node, resource }) => {
+    const view = market.viewOf(node);
+    return view === undefined ? 0 : diskOn(view.facts, { resource, count: klass.gpuCount }, market.hasStorage).maxGb;
+  });
+  return Math.max(0, ...sizes);
+}
+
+function describe(request: PlaceRequest): string {
+  const { gpu, offerId } = request;
+  if (offerId !== undefined) return `offer ${offerId}`;
+  const what = [gpu?.product, gpu?.migProfile, gpu?.isolation].filter((word) => word !== undefined).join(' ');
+  return `${gpu?.count ?? 1} x ${what === '' ? 'GPU' : what}`;
+}
+
+function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferClass[]): Grant | undefined {
+  if (klasses.length === 0) {
+    if (request.offerId !== undefined) {
+      return {
+        refusal: 'OfferNotFound',
+        message: `There is no offer ${request.offerId}. List the offers and choose another.`,
+      };
+    }
+    return {
+      refusal: 'NoCapacity',
+      message: `No node has ${describe(request)}. Ask for what the offers show, or add such a node.`,
+    };
+  }
+  const disk = Math.max(...klasses.map((klass) => largestDisk(market, klass)));
+  if (request.offerDiskSpace !== undefined && disk < request.offerDiskSpace) {
+    return {
+      refusal: 'OfferChanged',
+      message: `The offer has ${disk} GB of disk now, not ${request.offerDiskSpace}. Look at the offers again.`,
+    };
+  }
+  if (request.diskGb <= disk) return undefined;
+  return {
+    refusal: 'DiskTooLarge',
+    message: `The disk may have at most ${disk} GB here, not ${request.diskGb}. Lower diskGb or choose another offer.`,
+  };
+}
+
+/**
+ * The place for a request: in the cheapest class that has one, on the node with the fewest free GPUs that still fits
+ * (so that large places stay whole), one that has the image before others, then by name. Pure and deterministic.
+ */
+export function grant(market: Market, request: PlaceRequest): Grant {
+  const klasses = candidates(market, request);
+  const refusal = refuse(market, request, klasses);
+  if (refusal !== undefined) return refusal;
+  for (const klass of klasses) {
+    const place = bestPlace(market, klass, request);
+    if (typeof place === 'object') return { place };
+  }
+  return {
+    refusal: 'NoCapacity',
+    message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
+  };
+}
+
+const MAX_ALTERNATIVES = 5;
+
+/** The free offers nearest to one that cannot be had: the same product first, then by size, memory and price. */
+export function alternatives(
+  offers: readonly Offer[],
+  wanted: Pick<Offer, 'product' | 'gpuCount' | 'memoryMb'>,
+): Offer[] {
+  const distance = (offer: Offer): number[] => [
+    offer.product === wanted.product ? 0 : 1,
+    Math.abs(offer.gpuCount - wanted.gpuCount),
+    Math.abs(offer.memoryMb - wanted.memoryMb),
+  ];
+  return offers
+    .filter(({ available }) => available > 0)
+    .map((offer) => ({ offer, far: distance(offer) }))
+    .toSorted((a, b) => {
+      const differing = a.far.findIndex((value, index) => value !== b.far[index]);
+      if (differing >= 0) return (a.far[differing] ?? 0) - (b.far[differing] ?? 0);
+      return compareMoney(a.offer.prices.onDemand, b.offer.prices.onDemand) || a.offer.id - b.offer.id;
+    })
+    .slice(0, MAX_ALTERNATIVES)
+    .map(({ offer }) => offer);
+}

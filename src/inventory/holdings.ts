@@ -1,0 +1,81 @@
+import type { KubeObject, Pod } from '../kube/types.ts';
+import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
+import { addAmounts, type Amounts } from './amounts.ts';
+import { amountsOfClaim, type NodeFacts } from './node-view.ts';
+import { holdsResources, requestsOfPod } from './pod-requests.ts';
+
+/** Label of an instance's pods: the uid of the instance. */
+export const INSTANCE_UID_LABEL = 'berth.dev/instance-uid';
+
+/** A pod that takes something from its node. */
+export interface PodHolding {
+  node: string;
+  /** uid of the instance it belongs to. */
+  instance: string | undefined;
+  amounts: Amounts;
+}
+
+/** A claim that takes something from its node, with what preemption needs to know of its instance. */
+export interface ClaimHolding {
+  key: string;
+  uid: string;
+  claim: Claim;
+  interruptible: boolean;
+  /** About to be given up: preempted or being deleted. */
+  leaving: boolean;
+  ephemeralGb: number;
+}
+
+export function podHolding(pod: Pod): PodHolding | undefined {
+  if (!holdsResources(pod)) return undefined;
+  const node = pod.spec?.nodeName;
+  if (node === undefined) return undefined;
+  return { node, instance: pod.metadata.labels?.[INSTANCE_UID_LABEL], amounts: requestsOfPod(pod) };
+}
+
+/** Size in GB of a disk that lives on the node. */
+export function ephemeralGbOf(instance: Pick<GpuInstance, 'status'>): number {
+  return instance.status?.diskPersistent === false ? (instance.status.diskGb ?? 0) : 0;
+}
+
+export function claimHolding(
+  key: string,
+  instance: Pick<GpuInstance, 'spec' | 'status'> & { metadata: KubeObject['metadata'] },
+): ClaimHolding | undefined {
+  const claim = instance.status?.claim;
+  if (claim === undefined) return undefined;
+  return {
+    key,
+    uid: instance.metadata.uid ?? '',
+    claim,
+    interruptible: instance.spec.type === 'Interruptible',
+    leaving: instance.status?.preempted !== undefined || instance.metadata.deletionTimestamp !== undefined,
+    ephemeralGb: ephemeralGbOf(instance),
+  };
+}
+
+/**
+ * What is taken on a node: its pods, and those claims that have no pod there yet. A claim and its own pod are one
+ * holding, never two.
+ */
+export function takenOn(
+  facts: NodeFacts | undefined,
+  pods: Iterable<PodHolding>,
+  claims: Iterable<ClaimHolding>,
+): { used: Amounts; leaving: Amounts } {
+  let used: Amounts = {};
+  let leaving: Amounts = {};
+  const podsOf = new Map<string, Amounts>();
+  for (const pod of pods) {
+    used = addAmounts(used, pod.amounts);
+    if (pod.instance === undefined) continue;
+    podsOf.set(pod.instance, addAmounts(podsOf.get(pod.instance) ?? {}, pod.amounts));
+  }
+  for (const holding of claims) {
+    const own = podsOf.get(holding.uid);
+    const amounts = own ?? amountsOfClaim(facts, holding.claim, holding.ephemeralGb);
+    if (own === undefined) used = addAmounts(used, amounts);
+    if (holding.leaving) leaving = addAmounts(leaving, amounts);
+  }
+  return { used, leaving };
+}

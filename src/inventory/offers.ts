@@ -1,0 +1,185 @@
+import type { Isolation } from '../resources/gpu-instance.ts';
+import { offerId } from '../resources/ids.ts';
+import { multiplyMoney } from '../resources/money.ts';
+import type { GpuResource } from './gpu-labels.ts';
+import { type NodeFacts, type NodeView, placesOn, shareOf } from './node-view.ts';
+import { type Pool, priceOf } from './pools.ts';
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+
+/** Places that are the same to whoever rents one: what an offer is, before what is free. */
+export interface OfferClass {
+  readonly id: number;
+  readonly pool: Pool;
+  readonly resourceName: string;
+  readonly product: string;
+  readonly memoryMb: number;
+  readonly gpuCount: number;
+  readonly isolation: Isolation;
+  readonly migProfile: string | undefined;
+  readonly simulated: boolean;
+  /** Of one instance with all its GPUs, per hour. */
+  readonly prices: { readonly onDemand: string; readonly interruptible: string; readonly currency: string };
+  /** Nodes that have such places, free or not, by name. */
+  readonly members: readonly { readonly node: string; readonly resource: GpuResource }[];
+}
+
+/** A class of identical places with what is free now. */
+export interface Offer {
+  readonly id: number;
+  readonly pool: string;
+  readonly resourceName: string;
+  readonly product: string;
+  readonly gpuCount: number;
+  /** Memory of one GPU or slice, MiB. */
+  readonly memoryMb: number;
+  readonly isolation: Isolation;
+  readonly migProfile: string | undefined;
+  /** Instances that could start now, one beside the other. */
+  readonly available: number;
+  readonly simulated: boolean;
+  readonly prices: OfferClass['prices'];
+  /** Share of the node that goes with it: the least of the nodes that have a place. */
+  readonly cpuCores: number;
+  readonly memoryMbHost: number;
+  readonly diskGbMax: number;
+  /** Whether the disk survives a stop. */
+  readonly diskPersistent: boolean;
+  /** The oldest among the nodes that have a place; the empty string when none says. */
+  readonly driverVersion: string;
+  readonly cudaVersion: string;
+  /** Whether a node that has a place has the image already. */
+  readonly imageCached: (image: string) => boolean;
+}
+
+function byName(a: { node: string }, b: { node: string }): number {
+  return a.node < b.node ? -1 : 1;
+}
+
+interface Draft {
+  klass: Omit<OfferClass, 'members'>;
+  members: { node: string; resource: GpuResource }[];
+}
+
+// CUDA sees one MIG slice at a time, and device plugins refuse more than one replica of a shared GPU
+// (k8s-device-plugin README, failRequestsGreaterThanOne): only whole GPUs come in sizes.
+function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
+  return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
+}
+
+function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Draft['klass'] {
+  const price = priceOf(pool, resource.product);
+  const { resourceName, product, memoryMb, isolation, migProfile } = resource;
+  const { simulated } = facts;
+  return {
+    id: offerId({ pool: pool.name, resourceName, product, memoryMb, gpuCount, simulated }),
+    pool,
+    resourceName,
+    product,
+    memoryMb,
+    gpuCount,
+    isolation,
+    migProfile,
+    simulated,
+    prices: {
+      onDemand: multiplyMoney(price.onDemand, gpuCount),
+      interruptible: multiplyMoney(price.interruptible, gpuCount),
+      currency: pool.spec.currency,
+    },
+  };
+}
+
+/** Every class of places of the nodes for rent, by offer id. Depends on what nodes are, not on what is free. */
+export function offerClasses(nodes: Iterable<NodeFacts>): Map<number, OfferClass> {
+  const drafts = new Map<number, Draft>();
+  const known = new Map<string, Draft>();
+  for (const facts of nodes) {
+    if (facts.pool === undefined) continue;
+    for (const resource of facts.resources) {
+      for (const size of sizesOf(facts.pool, resource)) {
+        const { resourceName, product, memoryMb } = resource;
+        const identity = [facts.pool.name, resourceName, product, memoryMb, size, facts.simulated].join('\0');
+        let draft = known.get(identity);
+        if (draft === undefined) {
+          const klass = draftOf(facts, facts.pool, resource, size);
+          draft = { klass, members: [] };
+          known.set(identity, draft);
+          // Two identities with one hash of 31 bits: the first keeps the id, so that no claim can mean two things.
+          if (!drafts.has(klass.id)) drafts.set(klass.id, draft);
+        }
+        draft.members.push({ node: facts.name, resource });
+      }
+    }
+  }
+  return new Map([...drafts].map(([id, { klass, members }]) => [id, { ...klass, members: members.toSorted(byName) }]));
+}
+
+/** Whether the pool's disks are PersistentVolumeClaims. */
+export type HasStorage = (pool: Pool) => boolean;
+
+/** Largest disk of an instance on this node in GB, and whether it survives a stop. Simulated nodes mount nothing. */
+export function diskOn(
+  facts: NodeFacts,
+  share: { resource: GpuResource; count: number },
+  hasStorage: HasStorage,
+): { maxGb: number; persistent: boolean } {
+  const limit = facts.pool?.spec.disk.maxGb ?? 0;
+  if (facts.pool !== undefined && !facts.simulated && hasStorage(facts.pool)) return { maxGb: limit, persistent: true };
+  const { disk } = shareOf(facts, share);
+  return { maxGb: disk === 0 ? limit : Math.min(limit, Math.floor(disk / GIB)), persistent: false };
+}
+
+function leastVersion(versions: readonly string[]): string {
+  const known = versions.filter((version) => version !== '');
+  return known.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))[0] ?? '';
+}
+
+function least(values: readonly number[]): number {
+  return values.length === 0 ? 0 : Math.min(...values);
+}
+
+/** The offer of a class for what is free on its nodes. */
+export function offerOf(
+  klass: OfferClass,
+  viewOf: (node: string) => NodeView | undefined,
+  hasStorage: HasStorage,
+): Offer {
+  let available = 0;
+  const all: { facts: NodeFacts; resource: GpuResource }[] = [];
+  const free: typeof all = [];
+  for (const { node, resource } of klass.members) {
+    const view = viewOf(node);
+    if (view === undefined) continue;
+    const places = placesOn(view, { resource, count: klass.gpuCount });
+    available += places;
+    const member = { facts: view.facts, resource };
+    all.push(member);
+    if (places > 0) free.push(member);
+  }
+  const shown = free.length > 0 ? free : all;
+  const shares = shown.map(({ facts, resource }) => {
+    const share = { resource, count: klass.gpuCount };
+    return { ...shareOf(facts, share), ...diskOn(facts, share, hasStorage) };
+  });
+  const { pool, members: _members, ...rest } = klass;
+  return {
+    ...rest,
+    pool: pool.name,
+    available,
+    cpuCores: Math.floor(least(shares.map(({ cpu }) => cpu)) / 100) / 10,
+    memoryMbHost: Math.floor(least(shares.map(({ memory }) => memory)) / MIB),
+    diskGbMax: least(shares.map(({ maxGb }) => maxGb)),
+    diskPersistent: shares.length > 0 && shares.every(({ persistent }) => persistent),
+    driverVersion: leastVersion(shown.map(({ facts }) => facts.driverVersion)),
+    cudaVersion: leastVersion(shown.map(({ facts }) => facts.cudaVersion)),
+    imageCached: (image) => free.some(({ facts }) => hasImage(facts, image)),
+  };
+}
+
+/** Whether a node has an image, by its short or its full name (docker.io/library/ is left out by habit). */
+export function hasImage(facts: NodeFacts, image: string): boolean {
+  if (image === '') return false;
+  const tagged = image.includes('@') || /:[^/]*$/.test(image) ? image : `${image}:latest`;
+  return [tagged, `docker.io/${tagged}`, `docker.io/library/${tagged}`].some((name) => facts.images.has(name));
+}

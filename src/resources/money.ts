@@ -1,0 +1,37 @@
+const DECIMALS = 6;
+const UNIT = 10n ** BigInt(DECIMALS);
+const HOUR_MS = 3_600_000n;
+
+/** Millionths of a currency unit. Throws RangeError on text that is no decimal amount with at most six decimals. */
+function parseMoney(text: string): bigint {
+  const match = /^(\d+)(?:\.(\d{1,6}))?$/.exec(text);
+  if (!match) throw new RangeError(`not an amount of money: ${text}; write for example 2.49`);
+  return BigInt(match[1] ?? '0') * UNIT + BigInt((match[2] ?? '').padEnd(DECIMALS, '0'));
+}
+
+/** At least two decimals, as prices are written, and no more than it takes. */
+function formatMoney(millionths: bigint): string {
+  const fraction = (millionths % UNIT).toString().padStart(DECIMALS, '0').replace(/0+$/, '').padEnd(2, '0');
+  return `${millionths / UNIT}.${fraction}`;
+}
+
+export function addMoney(left: string, right: string): string {
+  return formatMoney(parseMoney(left) + parseMoney(right));
+}
+
+/** A price times a whole number of pieces. */
+export function multiplyMoney(price: string, count: number): string {
+  return formatMoney(parseMoney(price) * BigInt(count));
+}
+
+/** What `ms` milliseconds cost at a price per hour, rounded half up to the sixth decimal. */
+export function costOf(pricePerHour: string, ms: number): string {
+  const scaled = parseMoney(pricePerHour) * BigInt(Math.max(0, Math.round(ms)));
+  return formatMoney((scaled + HOUR_MS / 2n) / HOUR_MS);
+}
+
+/** Negative, zero or positive, for sorting by price. */
+export function compareMoney(left: string, right: string): number {
+  const difference = parseMoney(left) - parseMoney(right);
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+}

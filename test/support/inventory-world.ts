@@ -1,0 +1,160 @@
+import { createCache } from '../../src/kube/cache.ts';
+import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
+import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
+import { gpuInstanceSpecSchema } from '../../src/resources/gpu-instance.ts';
+import { type GpuPool, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
+import { Inventory } from '../../src/inventory/inventory.ts';
+
+export const A100 = 'NVIDIA-A100-SXM4-80GB';
+
+export interface NodeShape {
+  labels?: Record<string, string>;
+  allocatable?: Record<string, string>;
+  ready?: boolean;
+  cordoned?: boolean;
+  taints?: { key: string; effect: string }[];
+  images?: string[];
+}
+
+/** A node with eight whole GPUs unless told otherwise. */
+export function gpuNode(name: string, shape: NodeShape = {}): Node {
+  return {
+    metadata: {
+      name,
+      labels: {
+        'nvidia.com/gpu.product': A100,
+        'nvidia.com/gpu.memory': '81920',
+        'nvidia.com/gpu.count': '8',
+        ...shape.labels,
+      },
+    },
+    spec: {
+      ...(shape.cordoned === true && { unschedulable: true }),
+      ...(shape.taints !== undefined && { taints: shape.taints }),
+    },
+    status: {
+      allocatable: { cpu: '64', memory: '512Gi', pods: '110', 'nvidia.com/gpu': '8', ...shape.allocatable },
+      conditions: [{ type: 'Ready', status: shape.ready === false ? 'False' : 'True' }],
+      images: [{ names: shape.images ?? [], sizeBytes: 1 }],
+    },
+  };
+}
+
+export interface PodShape {
+  gpus?: number;
+  resource?: string;
+  phase?: string;
+  instanceUid?: string;
+  terminating?: boolean;
+}
+
+export function gpuPod(name: string, node: string | undefined, shape: PodShape = {}): Pod {
+  const requests = { [shape.resource ?? 'nvidia.com/gpu']: String(shape.gpus ?? 1) };
+  return {
+    metadata: {
+      name,
+      namespace: 'default',
+      ...(shape.instanceUid !== undefined && { labels: { 'berth.dev/instance-uid': shape.instanceUid } }),
+      ...(shape.terminating === true && { deletionTimestamp: '2026-01-01T00:00:00Z' }),
+    },
+    spec: { containers: [{ name: 'main', resources: { requests } }], ...(node !== undefined && { nodeName: node }) },
+    status: { phase: shape.phase ?? 'Running' },
+  };
+}
+
+export function gpuInstance(
+  name: string,
+  spec: Partial<GpuInstanceSpec> = {},
+  status?: GpuInstanceStatus,
+): GpuInstance {
+  return {
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-${name}`,
+      generation: 1,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    spec: gpuInstanceSpecSchema.parse(spec),
+    ...(status && { status }),
+  };
+}
+
+export function claimOn(node: string, over: Partial<Claim> = {}): Claim {
+  return {
+    offerId: 1,
+    pool: 'default',
+    node,
+    resourceName: 'nvidia.com/gpu',
+    product: A100,
+    gpuCount: 1,
+    memoryMb: 81920,
+    isolation: 'whole',
+    pricePerHour: '1.00',
+    currency: 'USD',
+    simulated: false,
+    grantedAt: '2026-01-01T00:00:00Z',
+    ...over,
+  };
+}
+
+export function gpuPool(name: string, spec: Partial<GpuPool['spec']> = {}): GpuPool {
+  return { metadata: { name }, spec: gpuPoolSpecSchema.parse(spec) };
+}
+
+interface World {
+  nodes?: Node[];
+  pods?: Pod[];
+  pools?: GpuPool[];
+  instances?: GpuInstance[];
+  storageClasses?: StorageClass[];
+}
+
+function cacheOf<T extends KubeObject>(objects: T[] = []) {
+  const cache = createCache<T>({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+  cache.replace(objects, '100');
+  return cache;
+}
+
+/** An inventory over caches that the test changes. */
+export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
+  const caches = {
+    nodes: cacheOf(world.nodes),
+    pods: cacheOf(world.pods),
+    pools: cacheOf(world.pools),
+    instances: cacheOf(world.instances),
+    storageClasses: cacheOf(world.storageClasses),
+  };
+  const clock = { at: now, now: () => clock.at };
+  const inventory = new Inventory(
+    {
+      nodes: caches.nodes.store,
+      pods: caches.pods.store,
+      pools: caches.pools.store,
+      instances: caches.instances.store,
+      storageClasses: caches.storageClasses.store,
+    },
+    clock,
+  );
+  return { inventory, caches, clock };
+}
+
+/** A request for one on-demand GPU unless told otherwise. */
+export function placeRequest(over: Partial<Parameters<Inventory['grant']>[0]> = {}): Parameters<Inventory['grant']>[0] {
+  return {
+    offerId: undefined,
+    gpu: undefined,
+    type: 'OnDemand',
+    diskGb: 10,
+    offerDiskSpace: undefined,
+    image: '',
+    avoid: new Set(),
+    only: undefined,
+    ...over,
+  };
+}

@@ -1,0 +1,284 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  claimOn,
+  gpuInstance,
+  gpuNode,
+  gpuPod,
+  gpuPool,
+  inventoryOf,
+  placeRequest,
+} from '../../support/inventory-world.ts';
+
+function free(world: Parameters<typeof inventoryOf>[0], size = 1): number {
+  return inventoryOf(world)
+    .inventory.offers()
+    .filter(({ gpuCount }) => gpuCount === size)
+    .reduce((sum, { available }) => sum + available, 0);
+}
+
+describe('what counts as free', () => {
+  test.each([
+    ['an empty node', {}, [], 8],
+    ['a pod of somebody else', {}, [gpuPod('other', 'n', { gpus: 3 })], 5],
+    ['a pod that is ending still holds its GPUs', {}, [gpuPod('other', 'n', { gpus: 3, terminating: true })], 5],
+    ['a pod that has ended', {}, [gpuPod('other', 'n', { gpus: 3, phase: 'Succeeded' })], 8],
+    ['a pod that is not bound', {}, [gpuPod('other', undefined, { gpus: 3 })], 8],
+    ['a cordoned node', { cordoned: true }, [], 0],
+    ['a node that is not ready', { ready: false }, [], 0],
+    ['a foreign taint', { taints: [{ key: 'team', effect: 'NoSchedule' }] }, [], 0],
+    ['the GPU taint', { taints: [{ key: 'nvidia.com/gpu', effect: 'NoSchedule' }] }, [], 8],
+    ['a preference', { taints: [{ key: 'team', effect: 'PreferNoSchedule' }] }, [], 8],
+    [
+      'a node whose device plugin lost GPUs',
+      { allocatable: { 'nvidia.com/gpu': '2' } },
+      [gpuPod('p', 'n', { gpus: 3 })],
+      0,
+    ],
+  ])('%s', (_name, shape, pods, want) => {
+    expect(free({ nodes: [gpuNode('n', shape)], pods })).toBe(want);
+  });
+
+  test('the largest init container counts, not the sum', () => {
+    const pod = gpuPod('p', 'n', { gpus: 1 });
+    const init = { name: 'i', resources: { requests: { 'nvidia.com/gpu': '4' } } };
+    const spec = { containers: [], ...pod.spec, initContainers: [init, { ...init, name: 'j' }] };
+    expect(free({ nodes: [gpuNode('n')], pods: [{ ...pod, spec }] })).toBe(4);
+  });
+
+  test('an init container that keeps running counts beside the main one', () => {
+    const pod = gpuPod('p', 'n', { gpus: 1 });
+    const init = { name: 'i', restartPolicy: 'Always', resources: { requests: { 'nvidia.com/gpu': '2' } } };
+    const spec = { containers: [], ...pod.spec, initContainers: [init] };
+    expect(free({ nodes: [gpuNode('n')], pods: [{ ...pod, spec }] })).toBe(5);
+  });
+
+  test('a claim counts, and together with its own pod it counts once', () => {
+    const instance = gpuInstance('a', {}, { claim: claimOn('n', { gpuCount: 2 }) });
+    expect(free({ nodes: [gpuNode('n')], instances: [instance] })).toBe(6);
+    const own = gpuPod('a-1', 'n', { gpus: 2, instanceUid: 'uid-a' });
+    expect(free({ nodes: [gpuNode('n')], instances: [instance], pods: [own] })).toBe(6);
+  });
+
+  test('sizes come from the pool, and only whole GPUs come in sizes', () => {
+    const pools = [gpuPool('p', { sizes: [1, 4] })];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n')], pools });
+    expect(inventory.offers().map(({ gpuCount, available }) => [gpuCount, available])).toEqual([
+      [1, 8],
+      [4, 2],
+    ]);
+    const sliced = gpuNode('n', {
+      labels: { 'nvidia.com/gpu.replicas': '4' },
+      allocatable: { 'nvidia.com/gpu': '32' },
+    });
+    expect(inventoryOf({ nodes: [sliced] }).inventory.offers()).toHaveLength(1);
+  });
+
+  test('a node in two pools is offered once, by the pool that asks for more', () => {
+    const labels = { tier: 'gold' };
+    const pools = [gpuPool('all'), gpuPool('gold', { nodeSelector: { tier: 'gold' } })];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n', { labels }), gpuNode('m')], pools });
+    const ones = inventory.offers().filter(({ gpuCount }) => gpuCount === 1);
+    expect(ones.map(({ pool, available }) => [pool, available]).toSorted()).toEqual([
+      ['all', 8],
+      ['gold', 8],
+    ]);
+  });
+
+  test('simulated nodes never share an offer with real ones', () => {
+    const nodes = [gpuNode('real'), gpuNode('fake', { labels: { 'berth.dev/simulated': 'true' } })];
+    const ones = inventoryOf({ nodes })
+      .inventory.offers()
+      .filter(({ gpuCount }) => gpuCount === 1);
+    expect(ones.map(({ simulated, available }) => [simulated, available]).toSorted()).toEqual([
+      [false, 8],
+      [true, 8],
+    ]);
+    expect(new Set(ones.map(({ id }) => id)).size).toBe(2);
+  });
+
+  test('CPU that others took limits the places too', () => {
+    const busy = { ...gpuPod('cpu', 'n', { gpus: 0 }) };
+    const spec = { containers: [{ name: 'c', resources: { requests: { cpu: '60' } } }], nodeName: 'n' };
+    expect(free({ nodes: [gpuNode('n')], pods: [{ ...busy, spec }] })).toBe(0);
+  });
+
+  test('a node on which starts of three instances failed is left alone for a while', () => {
+    const failures = { count: 1, lastTime: '2026-01-01T00:00:00Z', nodes: ['n'] };
+    const instances = ['a', 'b', 'c'].map((name) => gpuInstance(name, {}, { failures }));
+    const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')], instances });
+    expect(inventory.offers()[0]?.available).toBe(0);
+    clock.at = inventory.staleAt;
+    expect(inventory.offers()[0]?.available).toBe(8);
+  });
+
+  test('prices are of the whole instance', () => {
+    const prices = [{ product: '*', onDemand: '1.25', interruptible: '0.4' }];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n')], pools: [gpuPool('p', { prices, currency: 'EUR' })] });
+    expect(inventory.offers().find(({ gpuCount }) => gpuCount === 8)?.prices).toEqual({
+      onDemand: '10.00',
+      interruptible: '3.20',
+      currency: 'EUR',
+    });
+  });
+});
+
+describe('grants', () => {
+  test('pack: the node with the fewest free GPUs that still fits', () => {
+    const world = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods: [gpuPod('p', 'b', { gpus: 5 })] });
+    expect(world.inventory.grant(placeRequest())).toMatchObject({ place: { node: 'b' } });
+    expect(world.inventory.grant(placeRequest({ gpu: { count: 4 } }))).toMatchObject({ place: { node: 'a' } });
+  });
+
+  test('a node that has the image goes before one that has not', () => {
+    const nodes = [gpuNode('a'), gpuNode('b', { images: ['docker.io/library/debian:12'] })];
+    expect(inventoryOf({ nodes }).inventory.grant(placeRequest({ image: 'debian:12' }))).toMatchObject({
+      place: { node: 'b' },
+    });
+  });
+
+  test('nodes to avoid come last, but are not refused', () => {
+    const { inventory } = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')] });
+    expect(inventory.grant(placeRequest({ avoid: new Set(['a']) }))).toMatchObject({ place: { node: 'b' } });
+    expect(inventory.grant(placeRequest({ avoid: new Set(['a', 'b']) }))).toMatchObject({ place: { node: 'a' } });
+  });
+
+  test.each([
+    ['OfferNotFound', { offerId: 12 }],
+    ['NoCapacity', { gpu: { count: 1, product: 'H100' } }],
+    ['NoCapacity', { gpu: { count: 64 } }],
+    ['DiskTooLarge', { diskGb: 5000 }],
+    ['OfferChanged', { offerDiskSpace: 5000 }],
+  ])('refuses with %s', (refusal, over) => {
+    expect(inventoryOf({ nodes: [gpuNode('a')] }).inventory.grant(placeRequest(over))).toMatchObject({ refusal });
+  });
+
+  test('an assumed claim counts at once and until the cache has it', () => {
+    const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a')], instances: [gpuInstance('x')] });
+    inventory.assume(gpuInstance('x'), claimOn('a', { gpuCount: 8 }), { gb: 10, persistent: false });
+    expect(inventory.grant(placeRequest())).toMatchObject({ refusal: 'NoCapacity' });
+    const done = gpuInstance('x', {}, { claim: claimOn('a', { gpuCount: 8 }) });
+    done.metadata.resourceVersion = '120';
+    inventory.written(done);
+    expect(inventory.offers()[0]?.available).toBe(0);
+    caches.instances.upsert(done);
+    expect(inventory.offers()[0]?.available).toBe(0);
+    const gone = gpuInstance('x');
+    gone.metadata.resourceVersion = '130';
+    caches.instances.upsert(gone);
+    expect(inventory.offers()[0]?.available).toBe(8);
+  });
+
+  test('a claim that could not be written is free again', () => {
+    const { inventory } = inventoryOf({ nodes: [gpuNode('a')], instances: [gpuInstance('x')] });
+    inventory.assume(gpuInstance('x'), claimOn('a', { gpuCount: 8 }), { gb: 10, persistent: false });
+    inventory.forget('default/x');
+    expect(inventory.offers()[0]?.available).toBe(8);
+  });
+
+  test('never more is granted than a node has, whatever comes and goes', () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('rent' as const), count: fc.constantFrom(1, 2, 4, 8) }),
+      fc.record({ kind: fc.constant('release' as const), pick: fc.nat() }),
+      fc.record({ kind: fc.constant('pod' as const), node: fc.nat(2), gpus: fc.integer({ min: 1, max: 8 }) }),
+      fc.record({ kind: fc.constant('cordon' as const), node: fc.nat(2), on: fc.boolean() }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const { inventory, caches } = inventoryOf({ nodes: [gpuNode('n0'), gpuNode('n1'), gpuNode('n2')] });
+        const claims = new Map<string, { node: string; count: number }>();
+        const foreign: Record<string, number> = {};
+        const busy = (node: string): number =>
+          [...claims.values()].filter((one) => one.node === node).reduce((sum, { count }) => sum + count, 0);
+        let version = 100;
+        for (const [index, one] of steps.entries()) {
+          version += 1;
+          if (one.kind === 'rent') {
+            const granted = inventory.grant(placeRequest({ gpu: { count: one.count } }));
+            if (!('place' in granted)) continue;
+            const { node } = granted.place;
+            expect(busy(node) + (foreign[node] ?? 0) + one.count).toBeLessThanOrEqual(8);
+            const name = `i${index}`;
+            claims.set(name, { node, count: one.count });
+            const claim = claimOn(node, { gpuCount: one.count });
+            // Half of the grants are seen through the cache, half are still assumed.
+            if (index % 2 === 0) {
+              const instance = gpuInstance(name, {}, { claim, diskPersistent: true });
+              instance.metadata.resourceVersion = String(version);
+              caches.instances.upsert(instance);
+            } else {
+              inventory.assume(gpuInstance(name), claim, { gb: 1, persistent: true });
+            }
+          } else if (one.kind === 'release') {
+            const name = [...claims.keys()][one.pick % Math.max(1, claims.size)];
+            if (name === undefined) continue;
+            claims.delete(name);
+            inventory.forget(`default/${name}`);
+            const instance = gpuInstance(name);
+            instance.metadata.resourceVersion = String(version);
+            caches.instances.remove(instance);
+          } else if (one.kind === 'pod') {
+            const node = `n${one.node}`;
+            if (busy(node) + (foreign[node] ?? 0) + one.gpus > 8) continue;
+            foreign[node] = (foreign[node] ?? 0) + one.gpus;
+            const pod = gpuPod(`p${index}`, node, { gpus: one.gpus });
+            caches.pods.upsert({ ...pod, metadata: { ...pod.metadata, resourceVersion: String(version) } });
+          } else {
+            const node = gpuNode(`n${one.node}`, { cordoned: one.on });
+            caches.nodes.upsert({ ...node, metadata: { ...node.metadata, resourceVersion: String(version) } });
+          }
+          const available = inventory.offers().find(({ gpuCount }) => gpuCount === 1)?.available ?? 0;
+          const really = ['n0', 'n1', 'n2'].reduce((sum, node) => sum + 8 - busy(node) - (foreign[node] ?? 0), 0);
+          expect(available).toBeLessThanOrEqual(really);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('what was kept up to date equals what is computed afresh', () => {
+    const pods = [gpuPod('p', 'a', { gpus: 2 }), gpuPod('q', 'b', { gpus: 1 })];
+    const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods });
+    inventory.offers();
+    const gone = pods[0];
+    if (gone !== undefined) caches.pods.remove({ ...gone, metadata: { ...gone.metadata, resourceVersion: '101' } });
+    const fresh = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods: [pods[1] ?? gpuPod('q', 'b')] });
+    const plain = (offers: readonly object[]): unknown => JSON.parse(JSON.stringify(offers));
+    expect(plain(inventory.offers())).toEqual(plain(fresh.inventory.offers()));
+  });
+});
+
+describe('preemption', () => {
+  const onDemand = placeRequest({ gpu: { count: 8 } });
+  const held = (name: string, node: string, over: object = {}) =>
+    gpuInstance(
+      name,
+      { type: 'Interruptible' },
+      { claim: claimOn(node, { gpuCount: 4, ...over }), diskPersistent: true },
+    );
+
+  test('takes the node where the fewest must go', () => {
+    const instances = [held('a', 'n'), held('b', 'n'), held('c', 'm', { gpuCount: 8 })];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
+    expect(inventory.preempt(onDemand)).toMatchObject({ node: 'm', victims: [{ key: 'default/c' }] });
+  });
+
+  test('the newest goes first, and no more than needed', () => {
+    const instances = [held('old', 'n'), held('new', 'n', { grantedAt: '2026-01-01T01:00:00Z' })];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n')], instances });
+    expect(inventory.preempt(placeRequest({ gpu: { count: 4 } }))).toMatchObject({ victims: [{ key: 'default/new' }] });
+  });
+
+  test('never touches on-demand instances', () => {
+    const instances = [gpuInstance('a', {}, { claim: claimOn('n', { gpuCount: 8 }), diskPersistent: true })];
+    expect(inventoryOf({ nodes: [gpuNode('n')], instances }).inventory.preempt(onDemand)).toBeUndefined();
+  });
+
+  test('waits for those who are leaving already', () => {
+    const leaving = held('a', 'n', { gpuCount: 8 });
+    leaving.status = { ...leaving.status, preempted: { at: '2026-01-01T00:00:00Z', by: 'default/x' } };
+    const instances = [leaving, held('b', 'm', { gpuCount: 8 })];
+    const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
+    expect(inventory.preempt(onDemand)).toEqual({ leaving: 'n' });
+  });
+});
