@@ -1,0 +1,98 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import type { KubeClient } from '../kube/client.ts';
+import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  NODES,
+  type CustomResourceDefinition,
+  type KubeObject,
+  type ResourceType,
+} from '../kube/types.ts';
+import { LocalFailure } from './failure.ts';
+import { fleetNodes } from './fleet/nodes.ts';
+import { ROOT } from './paths.ts';
+import { waitFor } from './wait.ts';
+
+const FIELD_MANAGER = 'berth-local';
+
+/** Applies every CRD under crds/ and resolves when the API server serves them all. */
+export async function applyDefinitions(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const definitions = (await readManifests(join(ROOT, 'crds'))) as CustomResourceDefinition[];
+  const options = { fieldManager: FIELD_MANAGER, force: true, signal };
+  await Promise.all(definitions.map((object) => client.apply(CUSTOM_RESOURCE_DEFINITIONS, object, options)));
+  const served = await waitFor(
+    async () => {
+      const { items } = await client.list(CUSTOM_RESOURCE_DEFINITIONS, { signal });
+      const established = new Set(items.filter(isEstablished).map(({ metadata }) => metadata.name));
+      return definitions.every(({ metadata }) => established.has(metadata.name));
+    },
+    { timeout: 30_000, interval: 100, signal },
+  );
+  if (served === true) return;
+  throw new LocalFailure('The API server does not serve the custom resources.', 'See `kubectl get crd -o yaml`.');
+}
+
+function isEstablished({ status }: CustomResourceDefinition): boolean {
+  return (
+    status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') ?? false
+  );
+}
+
+/** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
+export async function applyFleet(client: KubeClient, signal: AbortSignal): Promise<void> {
+  await Promise.all(fleetNodes().map((node) => createOnce(client, node, signal)));
+  for (const object of await readManifests(join(ROOT, 'deploy/local/manifests'))) {
+    const type = await typeOf(client, object, signal);
+    await client.apply(type, object, { fieldManager: FIELD_MANAGER, force: true, signal });
+  }
+}
+
+/** A node's status counts only when it is created: server-side apply would drop it. */
+async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSignal): Promise<void> {
+  try {
+    await client.create(NODES, node, { signal });
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  }
+}
+
+/** The documents of every YAML file of a folder, in the order of their names. */
+export async function readManifests(folder: string): Promise<KubeObject[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).toSorted();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as KubeObject));
+}
+
+/** Finds the plural name and scope of an object's kind in the server's discovery. */
+async function typeOf(
+  client: KubeClient,
+  { apiVersion = '', kind = '' }: KubeObject,
+  signal: AbortSignal,
+): Promise<ResourceType> {
+  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
+  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+  // A kind that was just defined takes a moment to appear in discovery.
+  const found = await waitFor(
+    async () => {
+      try {
+        const { resources } = await client.raw<{ resources: DiscoveredResource[] }>('GET', path, undefined, { signal });
+        return resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
+      } catch (error) {
+        if (error instanceof NotFoundError) return undefined;
+        throw error;
+      }
+    },
+    { timeout: 10_000, interval: 100, signal },
+  );
+  if (found === undefined)
+    throw new LocalFailure(`The cluster does not know the kind ${kind} (${apiVersion}).`, 'Apply crds/ first.');
+  return { group: group ?? '', version: version ?? '', kind, plural: found.name, namespaced: found.namespaced };
+}
+
+interface DiscoveredResource {
+  name: string;
+  kind: string;
+  namespaced: boolean;
+}

@@ -1,0 +1,144 @@
+import type { KubeClient } from '../kube/client.ts';
+import { applyDefinitions, applyFleet } from './apply.ts';
+import { ensurePrograms, missingPrograms } from './build/build.ts';
+import { startBuiltCluster } from './cluster/built-cluster.ts';
+import { connectGiven } from './given-cluster.ts';
+import { decideNode, type ConsentOptions } from './host.ts';
+import { createKind, deleteKind } from './kind-cluster.ts';
+import type { LocalFailure } from './failure.ts';
+import { defaultKubeconfig } from './options.ts';
+import { findProgram, run } from './shell.ts';
+import { chooseWay, judgeGo, type Surroundings, type Way } from './ways.ts';
+
+export interface BringUpOptions extends ConsentOptions {
+  state: string;
+  cache: string;
+  /** A cluster was named: by these two, or by the environment as kubectl reads it. */
+  given: boolean;
+  kubeconfig: string | undefined;
+  context: string | undefined;
+  signal: AbortSignal;
+}
+
+/** A cluster with Berth's custom resources and, unless it was given, a GPU fleet. */
+export interface LocalCluster {
+  way: Way;
+  kubeconfig: string;
+  /** The context to use of the kubeconfig, when it is not its current one. */
+  context: string | undefined;
+  client: KubeClient;
+  /** One sentence on what the nodes are. */
+  nodes: string;
+  programs: string | undefined;
+  initPid: number | undefined;
+  link: string | undefined;
+  cgroup: string | undefined;
+  /** Resolves with the reason when the cluster breaks by itself. */
+  broken: Promise<LocalFailure>;
+  stop(): Promise<void>;
+}
+
+const NEVER = new Promise<LocalFailure>(() => undefined);
+
+/** Brings up a cluster by the first way that works here. Nothing runs any more when it throws. */
+export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
+  const surroundings = await lookAround(options);
+  const way = chooseWay(surroundings);
+  const cluster = await create(way, surroundings, options);
+  const { progress, signal } = options;
+  try {
+    progress.step({ title: 'Defining the custom resources and the GPU fleet', index: 2, total: 2, next: 'ready' });
+    await applyDefinitions(cluster.client, signal);
+    // Someone else's cluster gets nothing that an installation would not bring.
+    if (way !== 'given') await applyFleet(cluster.client, signal);
+    progress.end();
+    return cluster;
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+}
+
+async function lookAround({ given, cache }: BringUpOptions): Promise<Surroundings> {
+  if (given) return { given, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
+  const go = await findProgram('go', ['/usr/local/go/bin']);
+  const version = go === undefined ? undefined : (await run(go, ['version'])).stdout;
+  return {
+    given,
+    engine: await findEngine(),
+    kind: (await findProgram('kind')) !== undefined,
+    go: judgeGo(version),
+    cached: (await missingPrograms(cache, false)).length === 0,
+  };
+}
+
+async function findEngine(): Promise<'docker' | 'podman' | undefined> {
+  for (const engine of ['docker', 'podman'] as const) {
+    if ((await findProgram(engine)) === undefined) continue;
+    if ((await run(engine, ['info'], { timeout: 10_000 })).code === 0) return engine;
+  }
+  return undefined;
+}
+
+async function create(way: Way, { engine }: Surroundings, options: BringUpOptions): Promise<LocalCluster> {
+  if (way === 'given') return useGiven(options);
+  if (way === 'kind' && engine !== undefined) return useKind(engine, options);
+  return useBuilt(options);
+}
+
+async function useGiven({ kubeconfig, context, signal }: BringUpOptions): Promise<LocalCluster> {
+  const client = await connectGiven({ kubeconfig, context, signal });
+  return {
+    ...NO_NODE,
+    way: 'given',
+    kubeconfig: kubeconfig ?? defaultKubeconfig(process.env),
+    context,
+    client,
+    nodes: 'The nodes are those of the given cluster.',
+    stop: () => client.close(),
+  };
+}
+
+async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Promise<LocalCluster> {
+  const { state, progress, signal } = options;
+  progress.step({ title: `Creating a kind cluster with ${engine}`, index: 1, total: 2, expect: 60, next: 'fleet' });
+  const kubeconfig = await createKind({ state, engine, run, signal });
+  const client = await connectGiven({ kubeconfig, context: undefined, signal });
+  const stop = async () => {
+    await client.close();
+    await deleteKind({ state, engine, run });
+  };
+  return {
+    ...NO_NODE,
+    way: 'kind',
+    kubeconfig,
+    context: undefined,
+    client,
+    nodes: 'Real containers run on the node of kind.',
+    stop,
+  };
+}
+
+async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
+  const { state, cache, progress, signal } = options;
+  const decision = await decideNode(options);
+  const tools = 'tools' in decision ? decision.tools : undefined;
+  if ('simulated' in decision) progress.line(`All nodes will be simulated: ${decision.simulated}.`);
+  const programs = await ensurePrograms({ cache, realNode: tools !== undefined, progress, signal });
+  const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
+  progress.step({ title, index: 1, total: 2, expect: 8, next: 'the custom resources and the GPU fleet' });
+  const cluster = await startBuiltCluster({ state, programs, node: tools, signal });
+  const nodes =
+    tools === undefined
+      ? 'All nodes are simulated: pods get ready, but no container runs.'
+      : 'Node real-0 runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
+  return { ...cluster, way: 'built', context: undefined, nodes, link: cluster.network?.link };
+}
+
+const NO_NODE = {
+  programs: undefined,
+  initPid: undefined,
+  link: undefined,
+  cgroup: undefined,
+  broken: NEVER,
+} satisfies Partial<LocalCluster>;

@@ -1,0 +1,169 @@
+import { mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import { LocalFailure, systemCode } from '../failure.ts';
+import { tryLock, type FileLock } from '../lock.ts';
+import type { Progress } from '../progress.ts';
+import { findProgram, isExecutable, run } from '../shell.ts';
+import { waitFor } from '../wait.ts';
+import { diagnoseBuild } from './diagnose.ts';
+import {
+  buildArguments,
+  KWOK_STAGE_FOLDERS,
+  KWOK_STAGES,
+  moduleFolder,
+  programsFor,
+  versionHash,
+  type Program,
+} from './plan.ts';
+
+/** Bytes that a build from nothing takes at its peak: module downloads, Go's build cache and the programs. */
+const NEEDED_BYTES = 8e9;
+
+/** Longer than any build: another checkout that builds is waited for this long, in milliseconds. */
+const LOCK_TIMEOUT = 3_600_000;
+
+export interface BuildOptions {
+  cache: string;
+  realNode: boolean;
+  progress: Progress;
+  signal: AbortSignal;
+}
+
+/** Where finished programs of these locked versions live. */
+export function programFolder(cache: string): string {
+  return join(cache, 'bin', versionHash(`${platform()}/${arch()}`));
+}
+
+/** The programs that still have to be built. */
+export async function missingPrograms(cache: string, realNode: boolean): Promise<Program[]> {
+  const folder = programFolder(cache);
+  const present = new Set(await readdir(folder).catch(() => []));
+  return programsFor({ realNode }).filter(({ name }) => !present.has(name));
+}
+
+/**
+ * Builds what is missing and returns the folder of the programs. Interrupted at any point, the next call goes on with
+ * the first unfinished program; a second checkout waits for the first and shares its result.
+ * Throws LocalFailure with the compiler's last lines.
+ */
+export async function ensurePrograms(options: BuildOptions): Promise<string> {
+  const { cache, realNode, progress, signal } = options;
+  const folder = programFolder(cache);
+  if (await isComplete(options)) return folder;
+  const go = await findProgram('go', ['/usr/local/go/bin']);
+  if (go === undefined)
+    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  await makeFolders(cache, folder);
+  const lock = await takeLock(join(cache, 'build.lock'), progress, signal);
+  try {
+    const missing = await missingPrograms(cache, realNode);
+    if (missing.length > 5) await requireSpace(cache);
+    for (const [position, program] of missing.entries()) {
+      progress.step({
+        title: `Building ${program.name}`,
+        index: position + 1,
+        total: missing.length,
+        expect: program.seconds,
+        next: missing[position + 1]?.name ?? 'start the cluster',
+      });
+      await buildProgram(go, program, options);
+    }
+    await writeStages(go, folder, options);
+    progress.end();
+  } finally {
+    lock.release();
+  }
+  return folder;
+}
+
+async function isComplete({ cache, realNode }: BuildOptions): Promise<boolean> {
+  const missing = await missingPrograms(cache, realNode);
+  const stages = await readFile(join(programFolder(cache), KWOK_STAGES), 'utf8').catch(() => undefined);
+  return missing.length === 0 && stages !== undefined;
+}
+
+async function makeFolders(cache: string, folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new LocalFailure(
+      `The cache folder ${cache} cannot be written (${systemCode(error) ?? String(error)}).`,
+      'Set BERTH_CACHE to a folder that can.',
+    );
+  }
+}
+
+async function requireSpace(cache: string): Promise<void> {
+  const { bavail, bsize } = await statfs(cache);
+  if (bavail * bsize >= NEEDED_BYTES) return;
+  throw new LocalFailure(
+    `The first build needs ${NEEDED_BYTES / 1e9} GB of disk in ${cache}; ${((bavail * bsize) / 1e9).toFixed(1)} GB are free.`,
+    'Free some space, or set BERTH_CACHE to a folder on a larger disk.',
+  );
+}
+
+async function takeLock(path: string, progress: Progress, signal: AbortSignal): Promise<FileLock> {
+  let told = false;
+  const lock = await waitFor(
+    () => {
+      const result = tryLock(path);
+      if ('release' in result) return result;
+      if (!told)
+        progress.line(`Another checkout (process ${result.pid}) is building the cluster programs; waiting for it.`);
+      told = true;
+      return undefined;
+    },
+    { timeout: LOCK_TIMEOUT, interval: 500, signal },
+  );
+  if (lock === undefined)
+    throw new LocalFailure('Another build has not ended in an hour.', `End it, or remove ${path}.`);
+  return lock;
+}
+
+function goEnvironment(cache: string): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    CGO_ENABLED: '0',
+    GOFLAGS: [process.env['GOFLAGS'] ?? '', '-modcacherw'].join(' ').trim(),
+    GOCACHE: join(cache, 'go', 'build'),
+    GOMODCACHE: join(cache, 'go', 'mod'),
+    GOWORK: 'off',
+  };
+}
+
+async function buildProgram(go: string, program: Program, { cache, signal }: BuildOptions): Promise<void> {
+  const folder = programFolder(cache);
+  if (await isExecutable(join(folder, program.name))) return;
+  const partial = join(folder, `.${program.name}.partial`);
+  const { code, stdout, stderr } = await run(go, buildArguments(program, partial), {
+    cwd: moduleFolder(program.module),
+    env: goEnvironment(cache),
+    signal,
+  });
+  signal.throwIfAborted();
+  if (code !== 0) {
+    await rm(partial, { force: true });
+    throw diagnoseBuild(program.name, stdout + stderr);
+  }
+  await rename(partial, join(folder, program.name));
+}
+
+/** Joins kwok's own stage files, taken from the module that kwok was built from, into one. */
+async function writeStages(go: string, folder: string, { cache, signal }: BuildOptions): Promise<void> {
+  const { code, stdout, stderr } = await run(go, ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], {
+    cwd: moduleFolder('kubernetes'),
+    env: goEnvironment(cache),
+    signal,
+  });
+  if (code !== 0) throw diagnoseBuild(KWOK_STAGES, stderr);
+  const documents: string[] = [];
+  for (const stage of KWOK_STAGE_FOLDERS) {
+    const source = join(stdout.trim(), 'kustomize/stage', stage);
+    const files = (await readdir(source)).filter((file) => file.endsWith('.yaml') && !file.startsWith('kustomization'));
+    for (const file of files) documents.push(await readFile(join(source, file), 'utf8'));
+  }
+  const partial = join(folder, `.${KWOK_STAGES}.partial`);
+  await writeFile(partial, documents.join('\n---\n'));
+  await rename(partial, join(folder, KWOK_STAGES));
+}

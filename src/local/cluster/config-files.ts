@@ -1,0 +1,112 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Layout } from './components.ts';
+
+/** The sandbox image of every pod; made by hand, so no registry is needed. */
+export const PAUSE_IMAGE = 'localhost/berth-pause:1';
+
+/** Where containerd listens, inside the cluster's mount namespace. */
+export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';
+
+/** Writes the configuration files of the components. JSON is YAML, so JSON it is. */
+export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFolder: string }): void {
+  const { config } = layout;
+  mkdirSync(config, { recursive: true, mode: 0o700 });
+  const write = (name: string, value: unknown) =>
+    writeFileSync(join(config, name), JSON.stringify(value, undefined, 2));
+  write('scheduler.json', schedulerConfig(layout));
+  if (node === undefined) return;
+  write('kubelet.json', kubeletConfig(layout, node.cgroup));
+  mkdirSync(join(config, 'cni'), { recursive: true });
+  write('cni/10-berth.conflist', cniConfig(layout));
+  writeFileSync(join(config, 'containerd.toml'), containerdConfig(layout, node.cniFolder));
+  // Pods reach no name server: the cluster has none, and the host's may answer on loopback only.
+  writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
+}
+
+function schedulerConfig({ credentials }: Layout): object {
+  return {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'KubeSchedulerConfiguration',
+    // With the default of 50 requests a second the scheduler is what one measures.
+    clientConnection: { kubeconfig: join(credentials, 'scheduler.kubeconfig'), qps: 1000, burst: 2000 },
+    leaderElection: { leaderElect: false },
+    enableProfiling: false,
+  };
+}
+
+function kubeletConfig({ credentials, config, data }: Layout, cgroup: string): object {
+  return {
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    containerRuntimeEndpoint: `unix://${CONTAINERD_SOCKET}`,
+    cgroupDriver: 'cgroupfs',
+    cgroupRoot: cgroup,
+    failCgroupV1: false,
+    failSwapOn: false,
+    podLogsDir: join(data, 'pod-logs'),
+    volumePluginDir: join(data, 'volume-plugins'),
+    resolvConf: join(config, 'resolv.conf'),
+    tlsCertFile: join(credentials, 'kubelet.crt'),
+    tlsPrivateKeyFile: join(credentials, 'kubelet.key'),
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: true },
+      x509: { clientCAFile: join(credentials, 'ca.crt') },
+    },
+    authorization: { mode: 'Webhook' },
+    // Zero is refused, and the defaults evict pods from a disk that is merely well used.
+    evictionHard: {
+      'nodefs.available': '1%',
+      'imagefs.available': '1%',
+      'nodefs.inodesFree': '1%',
+      'memory.available': '50Mi',
+    },
+    maxPods: 110,
+    serializeImagePulls: false,
+    nodeStatusUpdateFrequency: '5s',
+    shutdownGracePeriod: '0s',
+  };
+}
+
+function cniConfig({ data, podCidr }: Layout): object {
+  const ipam = {
+    type: 'host-local',
+    dataDir: join(data, 'addresses'),
+    ranges: [[{ subnet: podCidr }]],
+    routes: [{ dst: '0.0.0.0/0' }],
+  };
+  return {
+    cniVersion: '1.0.0',
+    name: 'berth',
+    plugins: [
+      { type: 'bridge', bridge: 'cni0', isGateway: true, ipMasq: true, ipam },
+      { type: 'portmap', capabilities: { portMappings: true } },
+    ],
+  };
+}
+
+function containerdConfig({ config, data }: Layout, cniFolder: string): string {
+  return `version = 3
+root = ${JSON.stringify(join(data, 'containerd'))}
+state = "/run/containerd"
+[grpc]
+  address = ${JSON.stringify(CONTAINERD_SOCKET)}
+[plugins.'io.containerd.internal.v1.opt']
+  path = ${JSON.stringify(join(data, 'opt'))}
+[plugins.'io.containerd.nri.v1.nri']
+  disable = true
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = ${JSON.stringify(PAUSE_IMAGE)}
+[plugins.'io.containerd.cri.v1.runtime']
+  # Without CAP_SYS_RESOURCE runc cannot lower a score, and dies of it.
+  restrict_oom_score_adj = true
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = [${JSON.stringify(cniFolder)}]
+  conf_dir = ${JSON.stringify(join(config, 'cni'))}
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+    SystemdCgroup = false
+`;
+}

@@ -1,0 +1,63 @@
+import { createInterface } from 'node:readline/promises';
+import type { Progress } from './progress.ts';
+import { checkNodeSupport, type NodeSupport, type NodeTools } from './requirements.ts';
+import { lastLines, run } from './shell.ts';
+
+export interface ConsentOptions {
+  /** Install without asking: `--yes`, or CI. */
+  yes: boolean;
+  /** Someone sits at a terminal and can be asked. */
+  interactive: boolean;
+  progress: Progress;
+}
+
+/** The tools of a real node, or why there is none. */
+export type NodeDecision = { tools: NodeTools } | { simulated: string };
+
+/**
+ * Decides whether a real node joins. System packages are installed only with consent; without it the way to get them
+ * is said and the cluster goes on with simulated nodes.
+ */
+export async function decideNode(options: ConsentOptions): Promise<NodeDecision> {
+  const support = await checkNodeSupport();
+  const decision = fromSupport(support);
+  if (decision !== undefined || support.kind !== 'installable') return decision ?? { simulated: 'unknown host' };
+  const line = support.install.join(' ');
+  if (!(options.yes || (options.interactive && (await ask(support.missing, line))))) {
+    return { simulated: `missing on this host: ${support.missing.join(', ')}. To run real containers: ${line}` };
+  }
+  return install(support.install, options.progress);
+}
+
+function fromSupport(support: NodeSupport): NodeDecision | undefined {
+  if (support.kind === 'ready') return { tools: support.tools };
+  if (support.kind === 'impossible') return { simulated: support.reason };
+  return undefined;
+}
+
+async function ask(missing: readonly string[], line: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const question = `Real containers need ${missing.join(', ')}. Install them with \`${line}\`? [y/N] `;
+    return /^y(es)?$/i.test((await terminal.question(question)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+async function install(command: readonly string[], progress: Progress): Promise<NodeDecision> {
+  const [program = '', ...args] = command;
+  progress.step({ title: `Installing ${args.slice(2).join(' ')}`, index: 1, total: 1, next: 'the cluster programs' });
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  let result = await run(program, args, { env });
+  if (result.code !== 0 && program === 'apt-get') {
+    // The package lists of a fresh image are empty or old.
+    await run(program, ['update'], { env });
+    result = await run(program, args, { env });
+  }
+  progress.end();
+  const support = await checkNodeSupport();
+  if (support.kind === 'ready') return { tools: support.tools };
+  const why = lastLines(result.stderr || result.stdout, 1)[0] ?? `code ${result.code}`;
+  return { simulated: `\`${command.join(' ')}\` failed: ${why}` };
+}

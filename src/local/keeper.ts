@@ -1,0 +1,90 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { bringUp, type BringUpOptions, type LocalCluster } from './bring-up.ts';
+import { LocalFailure, systemCode } from './failure.ts';
+import { clearLeftovers } from './leftovers.ts';
+import { tryLock, type FileLock } from './lock.ts';
+import { identify } from './process-identity.ts';
+import { readRecord, removeRecord, writeRecord, type ClusterRecord } from './record.ts';
+import { startServer, type RunningServer, type ServerOptions } from './server.ts';
+import { tourOf } from './tour.ts';
+
+export interface KeeperOptions extends BringUpOptions {
+  /** Undefined for a cluster without the server. */
+  server: ServerOptions | undefined;
+  /** Called once everything is ready, with what to print. */
+  onReady(tour: string): void;
+}
+
+/**
+ * Keeps a cluster, and the server when wanted, until the signal aborts or one of them breaks; then takes everything
+ * apart. Resolves after an ordered end; throws LocalFailure after any other. Nothing runs any more either way.
+ */
+export async function keep(options: KeeperOptions): Promise<void> {
+  const { state, signal } = options;
+  const lock = await takeState(state);
+  try {
+    await keepLocked(options, signal);
+  } finally {
+    removeRecord(state);
+    lock.release();
+  }
+}
+
+async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<void> {
+  const { state, progress } = options;
+  const self = identify(process.pid);
+  if (self === undefined) throw new Error('This process cannot read its own start time.');
+  const starting: ClusterRecord = { keeper: self, phase: 'starting' };
+  writeRecord(state, starting);
+  let cluster: LocalCluster | undefined;
+  let server: RunningServer | undefined;
+  try {
+    cluster = await bringUp(options);
+    const { way, kubeconfig, programs, initPid, link, cgroup } = cluster;
+    const record: ClusterRecord = { keeper: self, phase: 'starting', way, kubeconfig, programs, initPid, link, cgroup };
+    writeRecord(state, record);
+    if (options.server !== undefined) server = await startServer(cluster, options.server, options);
+    progress.end();
+    writeRecord(state, { ...record, phase: 'ready', ...(server === undefined ? {} : { url: server.url }) });
+    options.onReady(tourOf(cluster, server));
+    await endOf(cluster, server, signal);
+  } finally {
+    progress.end();
+    await server?.stop();
+    await cluster?.stop();
+  }
+}
+
+/** Resolves when asked to end; rejects when the cluster or the server ends by itself. */
+function endOf(cluster: LocalCluster, server: RunningServer | undefined, signal: AbortSignal): Promise<void> {
+  return new Promise((settle, reject) => {
+    if (signal.aborted) settle();
+    signal.addEventListener('abort', () => settle(), { once: true });
+    void cluster.broken.then(reject);
+    void server?.broken.then(reject);
+  });
+}
+
+/** Makes the state folder ours: one keeper at a time, and what a crashed one left is cleared away. */
+export async function takeState(state: string): Promise<FileLock> {
+  try {
+    mkdirSync(state, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new LocalFailure(
+      `The state folder ${state} cannot be made (${systemCode(error) ?? String(error)}).`,
+      'Make the checkout writable for you, or free disk space.',
+    );
+  }
+  const lock = tryLock(join(state, 'keeper.lock'));
+  if (!('release' in lock)) {
+    throw new LocalFailure(
+      `A cluster of this checkout is running already (process ${lock.pid}).`,
+      'Use it (`npx berth status` says where it is), or end it with `npm stop`.',
+    );
+  }
+  const crashed = readRecord(state);
+  if (crashed !== undefined) await clearLeftovers(crashed);
+  removeRecord(state);
+  return lock;
+}

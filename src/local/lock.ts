@@ -1,0 +1,49 @@
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { identify, isAlive, type ProcessIdentity } from './process-identity.ts';
+import { systemCode } from './failure.ts';
+
+export interface FileLock {
+  release(): void;
+}
+
+/**
+ * Takes a lock file for this process, or returns who holds it. A lock whose holder is gone is taken over, so a killed
+ * holder never blocks the next one.
+ */
+export function tryLock(path: string): FileLock | ProcessIdentity {
+  const self = identify(process.pid);
+  if (self === undefined) throw new Error('This process cannot read its own start time.');
+  const mine = `${path}.${self.pid}`;
+  // Written aside and linked into place: no one ever reads a half-written lock.
+  writeFileSync(mine, JSON.stringify(self), { mode: 0o600 });
+  try {
+    for (;;) {
+      try {
+        linkSync(mine, path);
+        return { release: () => rmSync(path, { force: true }) };
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw error;
+      }
+      const holder = readIdentity(path);
+      if (holder !== undefined && isAlive(holder)) return holder;
+      rmSync(path, { force: true });
+    }
+  } finally {
+    rmSync(mine, { force: true });
+  }
+}
+
+/** The process named in a JSON file, or undefined when the file is missing or not one of ours. */
+export function readIdentity(path: string): ProcessIdentity | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return isIdentity(value) ? { pid: value.pid, startedAt: value.startedAt } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isIdentity(value: unknown): value is ProcessIdentity {
+  if (typeof value !== 'object' || value === null) return false;
+  return 'pid' in value && Number.isInteger(value.pid) && 'startedAt' in value && typeof value.startedAt === 'string';
+}

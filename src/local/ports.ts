@@ -1,0 +1,48 @@
+import { createServer, type Server } from 'node:net';
+import { LocalFailure, systemCode } from './failure.ts';
+
+/** Free loopback ports, all different. Another program may take one before we use it; then starting says so. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers: Server[] = [];
+  try {
+    for (let index = 0; index < count; index++) servers.push(await listen(0));
+    return servers.map(portOf);
+  } finally {
+    await Promise.all(servers.map(close));
+  }
+}
+
+/** Throws LocalFailure when the loopback port cannot be listened on. */
+export async function requirePort(port: number, use: string): Promise<void> {
+  try {
+    await close(await listen(port));
+  } catch (error) {
+    const code = systemCode(error);
+    const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${code ?? String(error)})`;
+    throw new LocalFailure(
+      `Port ${port} for ${use} ${why}.`,
+      code === 'EADDRINUSE'
+        ? 'Stop what listens there, or name another port, or none: then a free one is taken.'
+        : 'Name another port.',
+    );
+  }
+}
+
+function listen(port: number): Promise<Server> {
+  const server = createServer();
+  return new Promise((settle, reject) => {
+    server.once('error', reject).listen(port, '127.0.0.1', () => settle(server));
+  });
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('A TCP server has no port.');
+  return address.port;
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((settle) => {
+    server.close(() => settle());
+  });
+}

@@ -1,0 +1,121 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../resources/api-key.ts';
+import type { LocalCluster } from './bring-up.ts';
+import { startChild, type Child } from './child.ts';
+import { LocalFailure } from './failure.ts';
+import { ROOT } from './paths.ts';
+import { freePorts, requirePort } from './ports.ts';
+import type { Progress } from './progress.ts';
+import { lastLines } from './shell.ts';
+import { createTether } from './tether.ts';
+import { waitFor } from './wait.ts';
+import { readFile } from 'node:fs/promises';
+
+export interface ServerOptions {
+  /** Loopback ports that were named; a free one is taken for each that was not. */
+  httpPort: number | undefined;
+  sshPort: number | undefined;
+}
+
+export interface RunningServer {
+  /** Base URL of the HTTP interface; ends in /api/v1. */
+  url: string;
+  apiKey: string;
+  sshPort: number;
+  metricsPort: number;
+  envFile: string;
+  broken: Promise<LocalFailure>;
+  stop(): Promise<void>;
+}
+
+/** The tenant of the key that the tour uses. */
+const NAMESPACE = 'default';
+
+/** Milliseconds until the server answers; it takes 2 s on two idle cores. */
+const READY_TIMEOUT = 60_000;
+
+/** Milliseconds that the server gets to end its calls and sessions. */
+const GRACE = 10_000;
+
+/** Runs all server roles in one child process, makes an API key, and writes both down in local.env. */
+export async function startServer(
+  cluster: LocalCluster,
+  options: ServerOptions,
+  { state, progress, signal }: { state: string; progress: Progress; signal: AbortSignal },
+): Promise<RunningServer> {
+  progress.step({ title: 'Starting the server', index: 1, total: 1, next: 'the tour' });
+  if (options.httpPort !== undefined) await requirePort(options.httpPort, 'HTTP');
+  if (options.sshPort !== undefined) await requirePort(options.sshPort, 'SSH');
+  const [freeHttp = 0, freeSsh = 0, metricsPort = 0] = await freePorts(3);
+  const httpPort = options.httpPort ?? freeHttp;
+  const sshPort = options.sshPort ?? freeSsh;
+  const log = join(state, 'logs', 'server.log');
+  const tether = createTether();
+  const child = startChild(
+    {
+      command: process.execPath,
+      args: [join(ROOT, 'src/main.ts'), 'all'],
+      env: {
+        ...process.env,
+        KUBECONFIG: cluster.kubeconfig,
+        ...(cluster.context === undefined ? {} : { BERTH_CONTEXT: cluster.context }),
+        BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
+        BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
+        BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
+      },
+      log,
+    },
+    tether,
+  );
+  const broken = brokenPromise(child, log);
+  const stop = async () => {
+    await child.stop(GRACE);
+    tether.release();
+  };
+  try {
+    await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
+    const apiKey = await createApiKey(cluster);
+    const url = `http://127.0.0.1:${httpPort}/api/v1`;
+    const envFile = join(state, 'local.env');
+    const lines = [`BERTH_URL=${url}`, `BERTH_API_KEY=${apiKey}`, `KUBECONFIG=${cluster.kubeconfig}`];
+    writeFileSync(envFile, `${lines.join('\n')}\n`, { mode: 0o600 });
+    return { url, apiKey, sshPort, metricsPort, envFile, broken, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function untilReady(port: number, signal: AbortSignal): Promise<void> {
+  const probe = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal }).catch(() => undefined);
+    await response?.body?.cancel();
+    return response?.status === 200;
+  };
+  if ((await waitFor(probe, { timeout: READY_TIMEOUT, interval: 100, signal })) === true) return;
+  throw new LocalFailure('The server did not become ready in a minute.', 'Read .berth/logs/server.log.');
+}
+
+/** A new key for this run: the last run's token is not known any more, only its hash is stored. */
+async function createApiKey({ client }: LocalCluster): Promise<string> {
+  const { token, hash, prefix } = mintToken();
+  const key: ApiKey = {
+    metadata: { name: `local-${hash.slice(0, 10)}`, namespace: NAMESPACE },
+    spec: { hash, prefix, displayName: 'local tour', scopes: [...SCOPES], revoked: false },
+  };
+  await client.apply(API_KEYS, key, { fieldManager: 'berth-local' });
+  return token;
+}
+
+function brokenPromise(child: Child, log: string): Promise<LocalFailure> {
+  return new Promise((settle) => {
+    child.onExit((status) => {
+      void readFile(log, 'utf8')
+        .catch(() => '')
+        .then((text) =>
+          settle(new LocalFailure(`The server ended (${status}).`, 'Read the lines below.', lastLines(text, 8))),
+        );
+    });
+  });
+}

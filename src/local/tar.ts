@@ -1,0 +1,52 @@
+/** One member of a tar archive held in memory. */
+export type TarEntry =
+  | { name: string; type: 'file'; content: Buffer; mode?: number }
+  | { name: string; type: 'directory'; mode?: number }
+  | { name: string; type: 'link'; target: string };
+
+const BLOCK = 512;
+
+/** A tar archive (POSIX.1-1988 ustar) of entries owned by root, without times: the same entries make the same bytes. */
+export function tarOf(entries: readonly TarEntry[]): Buffer {
+  const parts = entries.flatMap((entry) => {
+    const content = entry.type === 'file' ? entry.content : Buffer.alloc(0);
+    return [tarHeader(entry, content.length), content, tarPadding(content.length)];
+  });
+  return Buffer.concat([...parts, TAR_END]);
+}
+
+/** Two blocks of zeros end an archive. */
+export const TAR_END = Buffer.alloc(2 * BLOCK);
+
+/** The zeros that fill the last block of a member. */
+export function tarPadding(size: number): Buffer {
+  return Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
+}
+
+const TYPE_FLAGS = { file: '0', link: '2', directory: '5' } as const;
+const DEFAULT_MODES = { file: 0o644, link: 0o777, directory: 0o755 } as const;
+
+/** The header block of a member of `size` bytes. Names are limited to 100 bytes, link targets too. */
+export function tarHeader(
+  entry: Pick<TarEntry, 'name' | 'type'> & { mode?: number; target?: string },
+  size: number,
+): Buffer {
+  const { name, type, target = '', mode = DEFAULT_MODES[type] } = entry;
+  if (Buffer.byteLength(name) > 100 || Buffer.byteLength(target) > 100) throw new RangeError(`Name too long: ${name}`);
+  const block = Buffer.alloc(BLOCK);
+  const octal = (value: number, offset: number, length: number) =>
+    block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, offset, 'ascii');
+  block.write(name, 0, 'utf8');
+  octal(mode, 100, 8);
+  octal(0, 108, 8);
+  octal(0, 116, 8);
+  octal(size, 124, 12);
+  octal(0, 136, 12);
+  block.write('        ', 148, 'ascii');
+  block.write(TYPE_FLAGS[type], 156, 'ascii');
+  block.write(target, 157, 'utf8');
+  block.write('ustar\u000000', 257, 'ascii');
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'ascii');
+  return block;
+}

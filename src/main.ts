@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+import { LOCAL_COMMANDS, runLocal, type LocalCommand } from './local/commands.ts';
+
+const USAGE = `Usage: berth COMMAND
+
+Server roles, configured by environment variables (docs/operations.md):
+  controller   reconcile the custom resources
+  api          serve HTTP: compute endpoints, model gateway, dashboard
+  ssh          serve SSH
+  all          the three of them in one process
+
+Local cluster (docs/local-cluster.md):
+  up           bring up a cluster with a GPU fleet, in the background
+  start        the same and the server; stays in the foreground unless --detach
+  status       say what runs
+  stop, down   end it
+`;
+
+const ROLES = new Set(['controller', 'api', 'ssh', 'all']);
+
+function isLocal(command: string): command is LocalCommand {
+  return LOCAL_COMMANDS.some((known) => known === command);
+}
+
+async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
+  if (isLocal(command)) return runLocal(command, args);
+  if (ROLES.has(command)) {
+    const roles = './roles.ts';
+    const { runRole } = (await import(roles)) as { runRole: (role: string) => Promise<void> };
+    await runRole(command);
+    return undefined;
+  }
+  const help = command === 'help' || command === '--help';
+  (help ? process.stdout : process.stderr).write(USAGE);
+  return help ? 0 : 2;
+}
+
+// A role ends when its last handle does; a local command ends with its code, whatever handles are left.
+const code = await main(process.argv.slice(2));
+if (code !== undefined) process.exit(code);

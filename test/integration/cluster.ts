@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { bringUp } from '../../src/local/bring-up.ts';
+import { REAL_NODE } from '../../src/local/cluster/real-node.ts';
+import { explainFailure } from '../../src/local/failure.ts';
+import { takeState } from '../../src/local/keeper.ts';
+import { readOptions } from '../../src/local/options.ts';
+import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
+import { createProgress } from '../../src/local/progress.ts';
+import { removeRecord } from '../../src/local/record.ts';
+
+/** The cluster that all integration tests share; `inject('cluster')` in a test. */
+export interface TestCluster {
+  kubeconfig: string;
+  /** Name of the node that runs real containers; undefined when all are simulated. */
+  realNode: string | undefined;
+  /** For importImage: first process of the real node's namespaces. */
+  initPid: number | undefined;
+  /** The folder of kubectl, ctr and the other programs; undefined on a given cluster. */
+  programs: string | undefined;
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    cluster: TestCluster;
+  }
+}
+
+/** Brings up the cluster before the first integration test and takes it down after the last. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const state = join(stateFolder(), 'test');
+  const options = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
+  const { stderr } = process;
+  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
+  const interrupted = new AbortController();
+  try {
+    const lock = await takeState(state);
+    const cluster = await bringUp({
+      ...options,
+      state,
+      cache: cacheFolder(process.env),
+      interactive: false,
+      progress,
+      signal: interrupted.signal,
+    });
+    const { kubeconfig, initPid, programs } = cluster;
+    progress.line(cluster.nodes);
+    project.provide('cluster', {
+      kubeconfig,
+      initPid,
+      programs,
+      realNode: initPid === undefined ? undefined : REAL_NODE,
+    });
+    void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n`));
+    return async () => {
+      await cluster.stop();
+      removeRecord(state);
+      lock.release();
+    };
+  } catch (error) {
+    throw new Error(explainFailure(error), { cause: error });
+  }
+}
