@@ -1,0 +1,70 @@
+import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
+import { stopOfChat } from '../stop.ts';
+import type { BlockSequencer } from '../stream/sequencer.ts';
+import type { Json } from '../types.ts';
+import { readErrorObject } from '../upstream-error.ts';
+import { parseUsage } from '../usage.ts';
+import { matchedStop, reasoningOf } from './parse-response.ts';
+
+/** Feeds chat.completion.chunk events to a sequencer. */
+export class ChatStreamParser {
+  readonly #sink: BlockSequencer;
+  #calls = 0;
+  /** The call each engine index stands for now: some engines give every call index 0 and a new id. */
+  readonly #keys = new Map<number, { key: number; id: string }>();
+
+  constructor(sink: BlockSequencer) {
+    this.#sink = sink;
+  }
+
+  event(data: string): void {
+    if (data === '[DONE]') {
+      this.#sink.finish();
+      return;
+    }
+    const chunk = parseJson(data);
+    if (!isObject(chunk)) {
+      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
+      return;
+    }
+    if (chunk.error !== undefined && chunk.error !== null) {
+      this.#sink.fail(readErrorObject(chunk));
+      return;
+    }
+    if (chunk.usage) this.#sink.usage = parseUsage('chat', chunk.usage) ?? this.#sink.usage;
+    this.#sink.start();
+    const [choice] = objectsOf(chunk.choices);
+    if (choice === undefined || (optionalNumber(choice.index) ?? 0) !== 0) return;
+    const delta = choice.delta ?? choice.message;
+    if (isObject(delta)) this.#delta(delta);
+    if (typeof choice.finish_reason === 'string') {
+      const matched = matchedStop(choice);
+      const { finish_reason: finish } = choice;
+      this.#sink.stop((hasCalls) => stopOfChat(finish, hasCalls, matched !== undefined), matched);
+    }
+  }
+
+  /** One chunk may carry reasoning, text and calls at once: all are kept, in the order models produce them. */
+  #delta(delta: Json): void {
+    const reasoning = reasoningOf(delta);
+    if (reasoning) this.#sink.reasoning(reasoning);
+    if (typeof delta.content === 'string') this.#sink.text(delta.content);
+    else for (const part of objectsOf(delta.content)) this.#sink.text(optionalString(part.text) ?? '');
+    if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
+    if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
+  }
+
+  #call(call: Json): void {
+    const fn = isObject(call.function) ? call.function : {};
+    const id = optionalString(call.id) ?? '';
+    const name = optionalString(fn.name) ?? '';
+    const index = optionalNumber(call.index) ?? (name === '' ? this.#calls - 1 : this.#calls);
+    const known = this.#keys.get(index);
+    const isNew = known === undefined || (id !== '' && name !== '' && known.id !== '' && known.id !== id);
+    const key = isNew ? this.#calls++ : known.key;
+    if (isNew) this.#keys.set(index, { key, id });
+    if (isNew || name !== '') this.#sink.call(key, id, name);
+    if (typeof fn.arguments === 'string') this.#sink.callArguments(key, fn.arguments);
+    else if (isObject(fn.arguments)) this.#sink.callArguments(key, JSON.stringify(fn.arguments));
+  }
+}

@@ -1,0 +1,111 @@
+import { isObject, optionalNumber, optionalString, parseJson } from '../json.ts';
+import { stopOfMessages } from '../stop.ts';
+import type { BlockSequencer } from '../stream/sequencer.ts';
+import { argumentsOf } from '../tool-input.ts';
+import type { Json } from '../types.ts';
+import { readErrorObject } from '../upstream-error.ts';
+import { parseUsage } from '../usage.ts';
+
+/** Feeds the events of a messages stream to a sequencer. */
+export class MessagesStreamParser {
+  readonly #sink: BlockSequencer;
+  #usage: Json = {};
+  /** Kinds of the open blocks; for a call, the input its start event carried. */
+  readonly #open = new Map<number, { isCall: boolean; input: unknown }>();
+
+  constructor(sink: BlockSequencer) {
+    this.#sink = sink;
+  }
+
+  event(data: string): void {
+    const event = parseJson(data);
+    if (!isObject(event)) {
+      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
+      return;
+    }
+    switch (event.type) {
+      case 'message_start':
+        if (isObject(event.message)) this.#count(event.message.usage);
+        this.#sink.start();
+        break;
+      case 'content_block_start':
+        if (isObject(event.content_block)) this.#start(optionalNumber(event.index) ?? 0, event.content_block);
+        break;
+      case 'content_block_delta':
+        if (isObject(event.delta)) this.#delta(optionalNumber(event.index) ?? 0, event.delta);
+        break;
+      case 'content_block_stop':
+        this.#stop(optionalNumber(event.index) ?? 0);
+        break;
+      case 'message_delta':
+        this.#end(event);
+        break;
+      case 'message_stop':
+        this.#sink.finish();
+        break;
+      case 'error':
+        this.#sink.fail(readErrorObject(event));
+        break;
+      // ping, and whatever comes later.
+      default:
+    }
+  }
+
+  /** Counts are cumulative; a null or missing one leaves what was said before. */
+  #count(usage: unknown): void {
+    if (!isObject(usage)) return;
+    for (const [name, value] of Object.entries(usage)) if (value !== null) this.#usage[name] = value;
+    this.#sink.usage = parseUsage('messages', this.#usage);
+  }
+
+  #start(index: number, block: Json): void {
+    const isCall = block.type === 'tool_use';
+    this.#open.set(index, { isCall, input: isCall ? block.input : undefined });
+    if (isCall) this.#sink.call(index, optionalString(block.id) ?? '', optionalString(block.name) ?? '');
+    else if (block.type === 'text') this.#sink.text(optionalString(block.text) ?? '');
+    else if (block.type === 'thinking') this.#sink.reasoning(optionalString(block.thinking) ?? '');
+    else if (block.type === 'redacted_thinking') {
+      this.#sink.reasoningMark({ redacted: optionalString(block.data) ?? '' });
+    }
+  }
+
+  #delta(index: number, delta: Json): void {
+    switch (delta.type) {
+      case 'text_delta':
+        this.#sink.text(optionalString(delta.text) ?? '');
+        break;
+      case 'thinking_delta':
+        this.#sink.reasoning(optionalString(delta.thinking) ?? '');
+        break;
+      case 'signature_delta':
+        this.#sink.reasoningMark({ signature: optionalString(delta.signature) ?? '' });
+        break;
+      case 'input_json_delta':
+        this.#sink.callArguments(index, optionalString(delta.partial_json) ?? '');
+        break;
+      default:
+    }
+  }
+
+  #stop(index: number): void {
+    const block = this.#open.get(index);
+    this.#open.delete(index);
+    if (block === undefined || !block.isCall) {
+      this.#sink.seal();
+      return;
+    }
+    // Some emitters put the whole input into the start event and send no delta.
+    if (this.#sink.isEmptyCall(index) && isObject(block.input)) {
+      this.#sink.callArguments(index, argumentsOf(block.input));
+    }
+    this.#sink.sealCall(index);
+  }
+
+  #end(event: Json): void {
+    this.#count(event.usage);
+    const delta = isObject(event.delta) ? event.delta : {};
+    const { stop_reason: reason } = delta;
+    if (typeof reason !== 'string') return;
+    this.#sink.stop((hasCalls) => stopOfMessages(reason, hasCalls), optionalString(delta.stop_sequence));
+  }
+}

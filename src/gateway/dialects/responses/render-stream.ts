@@ -1,0 +1,165 @@
+import { responseErrorCode } from '../error-body.ts';
+import { incompleteReason } from '../stop.ts';
+import type { Emitter, Ending } from '../stream/emitter.ts';
+import { argumentText } from '../tool-input.ts';
+import type { ClientError, Json, OutputItem, TranslationContext } from '../types.ts';
+import type { Wishes } from '../wishes.ts';
+import { customInput, renderOutputItem, renderPart, renderResource, type ResourceState } from './render-response.ts';
+
+/** Writes the events of a responses stream, numbered without a gap. */
+export class ResponsesEmitter implements Emitter {
+  readonly #context: TranslationContext;
+  readonly #wishes: Wishes;
+  #sequence = 0;
+
+  constructor(context: TranslationContext, wishes: Wishes) {
+    this.#context = context;
+    this.#wishes = wishes;
+  }
+
+  start(): string {
+    const state: ResourceState = { status: 'in_progress', output: [] };
+    return this.#resource('response.created', state) + this.#resource('response.in_progress', state);
+  }
+
+  open(item: OutputItem, index: number): string {
+    const added = this.#event('response.output_item.added', {
+      output_index: index,
+      item: renderOutputItem(item, 'in_progress', this.#wishes),
+    });
+    if (item.kind === 'text' || item.kind === 'refusal') {
+      return added + this.#part('response.content_part.added', item, index, renderPart({ ...item, text: '' }));
+    }
+    if (item.kind === 'reasoning' && item.text !== '') return added + this.#reasoningPart('added', item, index, '');
+    return added;
+  }
+
+  delta(item: OutputItem, index: number, fragment: string): string {
+    const text = JSON.stringify(fragment);
+    switch (item.kind) {
+      case 'text':
+        return this.#delta(
+          'response.output_text.delta',
+          item,
+          index,
+          `"content_index":0,"delta":${text},"logprobs":[]`,
+        );
+      case 'refusal':
+        return this.#delta('response.refusal.delta', item, index, `"content_index":0,"delta":${text}`);
+      case 'reasoning':
+        return this.#wishes.summary
+          ? this.#delta('response.reasoning_summary_text.delta', item, index, `"summary_index":0,"delta":${text}`)
+          : this.#delta('response.reasoning_text.delta', item, index, `"content_index":0,"delta":${text}`);
+      default:
+        // The input of a free-form tool is inside JSON and only known when that is whole.
+        if (this.#isCustom(item)) return '';
+        return this.#delta('response.function_call_arguments.delta', item, index, `"delta":${text}`);
+    }
+  }
+
+  close(item: OutputItem, index: number): string {
+    return (
+      this.#closeContent(item, index) +
+      this.#event('response.output_item.done', {
+        output_index: index,
+        item: renderOutputItem(item, 'completed', this.#wishes),
+      })
+    );
+  }
+
+  finish(ending: Ending): string {
+    const reason = incompleteReason(ending.stop);
+    const status = reason === undefined ? 'completed' : 'incomplete';
+    const output = ending.items.map((item) => renderOutputItem(item, 'completed', this.#wishes));
+    const state: ResourceState = { status, output, usage: ending.usage, incomplete: reason };
+    return `${this.#resource(`response.${status}`, state)}data: [DONE]\n\n`;
+  }
+
+  fail(error: ClientError, items: readonly OutputItem[]): string {
+    // A failed response is still a response: it must have been created.
+    const start = this.#sequence === 0 ? this.start() : '';
+    const output = items.map((item) => renderOutputItem(item, 'incomplete', this.#wishes));
+    const failed: ResourceState = {
+      status: 'failed',
+      output,
+      error: { code: responseErrorCode(error), message: error.message },
+    };
+    return `${start}${this.#resource('response.failed', failed)}data: [DONE]\n\n`;
+  }
+
+  #closeContent(item: OutputItem, index: number): string {
+    const at = { item_id: item.id, output_index: index };
+    switch (item.kind) {
+      case 'text':
+        return (
+          this.#event('response.output_text.done', { ...at, content_index: 0, text: item.text, logprobs: [] }) +
+          this.#part('response.content_part.done', item, index, renderPart(item))
+        );
+      case 'refusal':
+        return (
+          this.#event('response.refusal.done', { ...at, content_index: 0, refusal: item.text }) +
+          this.#part('response.content_part.done', item, index, renderPart(item))
+        );
+      case 'reasoning':
+        return item.text === '' ? '' : this.#closeReasoning(item, index);
+      default:
+        if (this.#isCustom(item)) {
+          const input = customInput(item.arguments);
+          return (
+            this.#event('response.custom_tool_call_input.delta', { ...at, delta: input }) +
+            this.#event('response.custom_tool_call_input.done', { ...at, input })
+          );
+        }
+        return (
+          (item.arguments.trim() === '' ? this.delta(item, index, '{}') : '') +
+          this.#event('response.function_call_arguments.done', {
+            ...at,
+            arguments: argumentText(item.arguments),
+          })
+        );
+    }
+  }
+
+  #closeReasoning(item: OutputItem & { kind: 'reasoning' }, index: number): string {
+    const at = { item_id: item.id, output_index: index };
+    const done = this.#wishes.summary
+      ? this.#event('response.reasoning_summary_text.done', { ...at, summary_index: 0, text: item.text })
+      : this.#event('response.reasoning_text.done', { ...at, content_index: 0, text: item.text });
+    return done + this.#reasoningPart('done', item, index, item.text);
+  }
+
+  #reasoningPart(step: 'added' | 'done', item: OutputItem, index: number, text: string): string {
+    if (!this.#wishes.summary) {
+      return this.#part(`response.content_part.${step}`, item, index, { type: 'reasoning_text', text });
+    }
+    return this.#event(`response.reasoning_summary_part.${step}`, {
+      item_id: item.id,
+      output_index: index,
+      summary_index: 0,
+      part: { type: 'summary_text', text },
+    });
+  }
+
+  #isCustom(item: OutputItem): boolean {
+    return item.kind === 'call' && this.#wishes.origins.get(item.name)?.type === 'custom';
+  }
+
+  #part(type: string, item: OutputItem, index: number, part: Json): string {
+    return this.#event(type, { item_id: item.id, output_index: index, content_index: 0, part });
+  }
+
+  #resource(type: string, state: ResourceState): string {
+    return this.#event(type, { response: renderResource(this.#context, this.#wishes, state) });
+  }
+
+  #event(type: string, fields: Json): string {
+    const data = JSON.stringify({ type, sequence_number: this.#sequence++, ...fields });
+    return `event: ${type}\ndata: ${data}\n\n`;
+  }
+
+  /** The hot path: one per token. */
+  #delta(type: string, item: OutputItem, index: number, fields: string): string {
+    const head = `"type":"${type}","sequence_number":${this.#sequence++},"item_id":"${item.id}","output_index":${index}`;
+    return `event: ${type}\ndata: {${head},${fields}}\n\n`;
+  }
+}

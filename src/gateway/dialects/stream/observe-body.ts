@@ -1,0 +1,49 @@
+import { tidy } from '../blocks.ts';
+import { isObject, objectsOf, optionalString, parseJson } from '../json.ts';
+import { parseOutputItem } from '../responses/parse-response.ts';
+import type { Dialect, HistoryItem, Json, Usage } from '../types.ts';
+import { parseUsage } from '../usage.ts';
+
+export interface ObservedBody {
+  usage: Usage | undefined;
+  /** Responses only: the output, to be stored, and the id it is stored under. */
+  items: HistoryItem[];
+  responseId: string | undefined;
+}
+
+const NOTHING: ObservedBody = { usage: undefined, items: [], responseId: undefined };
+const USAGE = Buffer.from('"usage":');
+
+/** What the gateway keeps of a response resource. */
+export function observeResponse(response: Json): ObservedBody {
+  const items = tidy(objectsOf(response.output).flatMap(parseOutputItem), false);
+  return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id) };
+}
+
+/** Usage (and, for responses, items and id) of a whole body that is forwarded as it is. Never throws. */
+export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (dialect === 'responses') {
+    const body = parseJson(data.toString('utf8'));
+    return isObject(body) ? observeResponse(body) : NOTHING;
+  }
+  // Usage stands near the end of a body; only that object is decoded.
+  for (let at = data.lastIndexOf(USAGE); at > 0; at = data.lastIndexOf(USAGE, at - 1)) {
+    const usage = parseUsage(dialect, parseJson(objectAfter(data, at + USAGE.length)));
+    if (usage !== undefined) return { ...NOTHING, usage };
+  }
+  return NOTHING;
+}
+
+/** The text of the JSON object that starts at or after `from`; usage objects hold no strings with braces. */
+function objectAfter(data: Buffer, from: number): string {
+  let depth = 0;
+  for (let at = from; at < data.length; at++) {
+    if (data[at] === 0x7b) depth++;
+    else if (data[at] === 0x7d) {
+      depth--;
+      if (depth <= 0) return data.toString('utf8', from, at + 1);
+    }
+  }
+  return '';
+}

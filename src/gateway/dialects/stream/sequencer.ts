@@ -1,0 +1,273 @@
+import { itemId } from '../blocks.ts';
+import { parseJson } from '../json.ts';
+import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
+import type { Emitter } from './emitter.ts';
+
+interface Block {
+  item: OutputItem;
+  /** -1 until the client has been told of it. */
+  index: number;
+  /** How much of the text or the arguments the client has. */
+  sent: number;
+  /** The engine said that the block is over. */
+  sealed: boolean;
+}
+
+export interface SequencerOptions {
+  emitter: Emitter;
+  /** Seed of the ids of this answer. */
+  id: string;
+  /** Keep the first call only. */
+  singleCall: boolean;
+}
+
+/**
+ * The one block state machine: takes what an engine streams, in whatever order, and drives an emitter so that every
+ * dialect's rules hold. One block is open at a time; it is started before its first delta and closed once; an index
+ * is never used twice; the fragment that opens a block is sent like any other; blank text before a call is left out;
+ * fragments of parallel calls that arrive interleaved wait until the call before them is complete; the end comes
+ * exactly once.
+ */
+export class BlockSequencer {
+  usage: Usage | undefined;
+  /** What the engine's stop reason means, given whether there were calls. */
+  #stop: ((hasCalls: boolean) => StopReason) | undefined;
+  #stopSequence: string | undefined;
+  readonly #options: SequencerOptions;
+  /** The head is open (or waits to be opened), the others wait for it. */
+  readonly #queue: Block[] = [];
+  readonly #calls = new Map<string | number, Block | undefined>();
+  readonly #callIds = new Set<string>();
+  readonly #done: OutputItem[] = [];
+  #index = 0;
+  #started = false;
+  #finished = false;
+  #out = '';
+  #error: ClientError | undefined;
+
+  constructor(options: SequencerOptions) {
+    this.#options = options;
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  get stopped(): boolean {
+    return this.#stop !== undefined;
+  }
+
+  get error(): ClientError | undefined {
+    return this.#error;
+  }
+
+  /** What was told to the client so far. */
+  get items(): OutputItem[] {
+    return [...this.#done, ...this.#queue.filter((block) => block.index !== -1).map((block) => block.item)];
+  }
+
+  /** The events since the last call. */
+  take(): string {
+    const out = this.#out;
+    this.#out = '';
+    return out;
+  }
+
+  /** The engine has begun; what it already knows of usage goes with it. */
+  start(): void {
+    if (this.#started) return;
+    this.#started = true;
+    this.#out += this.#options.emitter.start(this.usage);
+  }
+
+  text(fragment: string): void {
+    this.#append('text', fragment);
+  }
+
+  refusal(fragment: string): void {
+    this.#append('refusal', fragment);
+  }
+
+  reasoning(fragment: string): void {
+    this.#append('reasoning', fragment);
+  }
+
+  /** What comes with reasoning but is not its text. Alone it makes a block of its own. */
+  reasoningMark(mark: Pick<ReasoningItem, 'signature' | 'redacted' | 'opaque'>): void {
+    const last = this.#queue.at(-1);
+    if (mark.redacted === undefined && last !== undefined && last.item.kind === 'reasoning' && !last.sealed) {
+      Object.assign(last.item, mark);
+      return;
+    }
+    if (mark.signature !== undefined) return;
+    this.#push({ kind: 'reasoning', text: '', ...mark });
+  }
+
+  /** A call begins, or says more about itself. `key` is the engine's index or item id. */
+  call(key: string | number, callId: string, name: string): void {
+    const known = this.#calls.get(key);
+    if (known !== undefined) {
+      const item = known.item as CallItem;
+      if (item.name === '') item.name = name;
+      this.#advance();
+      return;
+    }
+    if (this.#calls.has(key)) return;
+    if (this.#options.singleCall && this.#calls.size > 0) {
+      this.#calls.set(key, undefined);
+      return;
+    }
+    const unique = callId === '' || this.#callIds.has(callId) ? `call_${this.#options.id}${this.#calls.size}` : callId;
+    this.#callIds.add(unique);
+    this.#calls.set(key, this.#push({ kind: 'call', callId: unique, name, arguments: '' }));
+  }
+
+  hasCall(key: string | number): boolean {
+    return this.#calls.has(key);
+  }
+
+  /** More of a call's arguments; of a call that is already complete, nothing more can be said. */
+  callArguments(key: string | number, fragment: string): void {
+    const block = this.#calls.get(key);
+    if (block === undefined || fragment === '' || block.sealed) return;
+    (block.item as CallItem).arguments += fragment;
+    this.#advance();
+  }
+
+  /** True when nothing has arrived for this call yet. */
+  isEmptyCall(key: string | number): boolean {
+    const item = this.#calls.get(key)?.item;
+    return item?.kind === 'call' && item.arguments === '';
+  }
+
+  sealCall(key: string | number): void {
+    const block = this.#calls.get(key);
+    if (block !== undefined) block.sealed = true;
+    this.#advance();
+  }
+
+  /** The engine said that its current block is over: what follows is another one. */
+  seal(): void {
+    const last = this.#queue.at(-1);
+    if (last !== undefined && last.item.kind !== 'call') last.sealed = true;
+    this.#advance();
+  }
+
+  stop(reason: (hasCalls: boolean) => StopReason, stopSequence?: string): void {
+    this.#stop = reason;
+    this.#stopSequence = stopSequence;
+  }
+
+  finish(): void {
+    if (this.#finished) return;
+    this.#flush();
+    this.#finished = true;
+    const hasCalls = this.#done.some((item) => item.kind === 'call');
+    this.#out += this.#options.emitter.finish({
+      stop: this.#stop?.(hasCalls) ?? (hasCalls ? 'tool' : 'end'),
+      stopSequence: this.#stopSequence,
+      usage: this.usage,
+      items: this.#done,
+    });
+  }
+
+  fail(error: ClientError): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#error = error;
+    this.#out += this.#options.emitter.fail(error, this.items);
+  }
+
+  #append(kind: 'text' | 'refusal' | 'reasoning', fragment: string): void {
+    if (fragment === '' || this.#finished) return;
+    const last = this.#queue.at(-1);
+    if (last !== undefined && last.item.kind === kind && !last.sealed) {
+      last.item.text += fragment;
+      if (this.#queue.length === 1) this.#advance();
+    } else this.#push({ kind, text: fragment });
+  }
+
+  #push(item: OutputItem): Block {
+    const block: Block = { item, index: -1, sent: 0, sealed: false };
+    if (!this.#finished) {
+      this.#queue.push(block);
+      this.#advance();
+    }
+    return block;
+  }
+
+  /** Opens, feeds and closes blocks at the head as far as their order allows. */
+  #advance(): void {
+    for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
+      const next = this.#queue[1];
+      if (head.index === -1) {
+        if (isBlank(head.item)) {
+          if (next === undefined) return;
+          if (next.item.kind === 'call') {
+            this.#queue.shift();
+            continue;
+          }
+        }
+        if (head.item.kind === 'call' && head.item.name === '') return;
+        this.#open(head);
+      }
+      this.#feed(head);
+      if (!head.sealed && (next === undefined || !isComplete(head.item))) return;
+      this.#close(head);
+    }
+  }
+
+  #open(block: Block): void {
+    this.start();
+    block.index = this.#index++;
+    block.item.id = itemId(block.item.kind, this.#options.id, block.index);
+    this.#out += this.#options.emitter.open(block.item, block.index);
+  }
+
+  #feed(block: Block): void {
+    const { item } = block;
+    const content = item.kind === 'call' ? item.arguments : item.text;
+    if (block.sent === content.length) return;
+    const fragment = block.sent === 0 ? content : content.slice(block.sent);
+    block.sent = content.length;
+    this.#out += this.#options.emitter.delta(item, block.index, fragment);
+  }
+
+  #close(block: Block): void {
+    block.sealed = true;
+    this.#queue.shift();
+    this.#done.push(block.item);
+    this.#out += this.#options.emitter.close(block.item, block.index);
+  }
+
+  /** Everything that still waits goes out; a call that never got a name is not a call. */
+  #flush(): void {
+    this.start();
+    for (const block of this.#queue) block.sealed = true;
+    this.#advance();
+    for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
+      if (head.item.kind === 'call') this.#queue.shift();
+      else {
+        this.#open(head);
+        this.#feed(head);
+        this.#close(head);
+      }
+      this.#advance();
+    }
+  }
+}
+
+function isBlank(item: OutputItem): boolean {
+  if (item.kind === 'text') return item.text.trim() === '';
+  return false;
+}
+
+/**
+ * Whether a block that has a successor is over. Text is; a call's fragments may be interleaved with the next one's,
+ * so it is over when its arguments are whole JSON.
+ */
+function isComplete(item: OutputItem): boolean {
+  if (item.kind !== 'call') return true;
+  const text = item.arguments.trimEnd();
+  return (text.endsWith('}') || text.endsWith(']')) && parseJson(text) !== undefined;
+}
