@@ -1,0 +1,143 @@
+{{- define "berth.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "berth.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "berth.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "berth.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Labels that never change: selectors cannot be edited. */ -}}
+{{- define "berth.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "berth.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "berth.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "berth.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: berth
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "berth.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- /* User name of a role's service account, as admission sees it. */ -}}
+{{- define "berth.user" -}}
+system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" .root }}-{{ .role }}
+{{- end -}}
+
+{{- define "berth.valkeySecret" -}}
+{{- .Values.valkey.existingSecret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
+{{- end -}}
+
+{{- define "berth.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "berth.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* What the three roles have in common: labels of the pod, environment, probes. */ -}}
+{{- define "berth.env" -}}
+{{- $root := .root -}}
+- name: BERTH_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+- name: BERTH_LOG_LEVEL
+  value: {{ $root.Values.config.logLevel | quote }}
+- name: BERTH_METRICS_ADDR
+  value: "0.0.0.0:{{ $root.Values.metrics.port }}"
+- name: BERTH_SSH_PUBLIC_HOST
+  value: {{ $root.Values.ssh.publicHost | default (printf "%s-ssh.%s.svc" (include "berth.fullname" $root) $root.Release.Namespace) | quote }}
+- name: BERTH_SSH_PUBLIC_PORT
+  value: {{ $root.Values.ssh.publicPort | default $root.Values.ssh.service.port | quote }}
+{{- end -}}
+
+{{- define "berth.podSpec" -}}
+{{- $role := .role -}}
+{{- $root := .root -}}
+{{- $values := get $root.Values $role -}}
+serviceAccountName: {{ include "berth.fullname" $root }}-{{ $role }}
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
+securityContext:
+  {{- include "berth.podSecurityContext" $root | nindent 2 }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if $values.priorityClassName }}
+priorityClassName: {{ $values.priorityClassName }}
+{{- else if $root.Values.priorityClasses.enabled }}
+priorityClassName: berth-system
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- if $values.topologySpreadConstraints }}
+  {{- toYaml $values.topologySpreadConstraints | nindent 2 }}
+  {{- else }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "berth.selectorLabels" $root | nindent 8 }}
+        app.kubernetes.io/component: {{ $role }}
+  {{- end }}
+{{- end -}}
+
+{{- define "berth.probes" -}}
+startupProbe:
+  httpGet: { path: /livez, port: {{ .port }} }
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /livez, port: {{ .port }} }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: { path: /readyz, port: {{ .port }} }
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 2
+{{- end -}}
