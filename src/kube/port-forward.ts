@@ -26,7 +26,8 @@ export class ForwardError extends Error {
 /**
  * A TCP connection to a port on the pod's loopback. The protocol cannot carry the end of one direction: ending the
  * writable side is kept here, and the connection lasts until the pod ends it or the stream is destroyed. A refused
- * port destroys the stream with {@link ForwardError}. Rejects with `StreamRefusedError`.
+ * port destroys the stream with {@link ForwardError}, which also stands in `stream.errored`: the refusal may come before
+ * the caller can listen. Rejects with `StreamRefusedError`.
  */
 export async function forwardPort(
   endpoint: StreamEndpoint,
@@ -59,6 +60,7 @@ export async function forwardPort(
       done(error);
     },
   });
+  stream.on('error', () => undefined);
   const onFrame = (channel: number, bytes: Buffer): void => {
     const skip = Math.min(header[channel] ?? 0, bytes.length);
     if (skip > 0) header[channel] = (header[channel] ?? 0) - skip;

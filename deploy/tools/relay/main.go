@@ -3,8 +3,9 @@
 //	relay tcp localhost 8080
 //	relay unix /path/to/socket
 //
-// Its first line on stdout is "ok" or "error: REASON". It honours half-close both ways and ends when both directions
-// have ended.
+// Its first line on stdout is "ok" or "error: REASON". The end of stdin ends the sending half of the connection. The end
+// of the receiving half is told on stderr as "eof COUNT", the number of bytes received, because an exec stream cannot
+// carry the end of stdout before the end of the process; the process ends when both halves have.
 package main
 
 import (
@@ -43,7 +44,7 @@ func main() {
 		conn.(halfCloser).CloseWrite()
 		close(sent)
 	}()
-	io.Copy(os.Stdout, conn)
-	os.Stdout.Close()
+	count, _ := io.Copy(os.Stdout, conn)
+	fmt.Fprintf(os.Stderr, "eof %d\n", count)
 	<-sent
 }

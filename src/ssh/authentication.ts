@@ -1,0 +1,67 @@
+import type { AuthContext, Connection } from 'ssh2';
+import { matchKey, type AuthorizedKey } from './authorized-key.ts';
+import type { InstanceDirectory, InstanceView } from './directory.ts';
+import { sendBanner } from './ssh2-wire.ts';
+import { parseUserName } from './user-name.ts';
+
+/** Who logged in. */
+export interface Authenticated {
+  instance: InstanceView;
+  key: AuthorizedKey;
+}
+
+// sshd allows 6; agents of people who rent machines hold more keys than that.
+const MAX_ATTEMPTS = 20;
+const METHODS: ['publickey'] = ['publickey'];
+
+/**
+ * Public-key authentication against the directory as it is at each step. Until a key of the tenant has signed, every
+ * answer is the same refusal: an instance that exists and one that does not cannot be told apart.
+ */
+export function authenticate(
+  client: Connection,
+  directory: InstanceDirectory,
+  done: (authenticated: Authenticated) => void,
+): { readonly refused: number } {
+  const count = { attempts: 0, refused: 0 };
+  const refuse = (context: AuthContext): void => {
+    count.refused += 1;
+    context.reject(METHODS);
+  };
+  const decide = (context: AuthContext): void => {
+    if (context.method !== 'publickey') {
+      context.reject(METHODS);
+      return;
+    }
+    count.attempts += 1;
+    if (count.attempts > MAX_ATTEMPTS) {
+      client.end();
+      return;
+    }
+    const user = parseUserName(context.username);
+    const instance = user === undefined ? undefined : directory.find(user);
+    const key = instance === undefined ? undefined : matchKey(directory.tenantKeys(instance), context.key.data);
+    if (instance === undefined || key === undefined) {
+      refuse(context);
+      return;
+    }
+    if (context.signature === undefined || context.blob === undefined) {
+      context.accept();
+      return;
+    }
+    if (!key.verify(context.blob, context.signature, context.hashAlgo)) {
+      refuse(context);
+      return;
+    }
+    if (!directory.opens(key, instance)) {
+      // Refused rather than let in and told: the client goes on to its next key, which may be the right one.
+      sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
+      refuse(context);
+      return;
+    }
+    done({ instance, key });
+    context.accept();
+  };
+  client.on('authentication', decide);
+  return count;
+}

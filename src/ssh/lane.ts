@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net';
+import { Writable } from 'node:stream';
+import type { ServerChannel } from 'ssh2';
+
+// Above this many bytes waiting in the kernel's queue of the client's socket, nothing more is handed over. A client may
+// announce a window of 4 GiB and then not read.
+const MAX_SOCKET_BACKLOG = 1024 * 1024;
+
+/** What ssh2's Channel keeps of a write that waits for the window (lib/Channel.js, 1.17). */
+interface BlockedWrites {
+  _chunk?: unknown;
+  _chunkcb?: unknown;
+  _chunkErr?: unknown;
+  _chunkcbErr?: unknown;
+}
+
+/**
+ * The way out of one channel. ssh2 keeps the last write that waited for the window and sends it again when the other
+ * of stdout and stderr waits later, so writes go one at a time and the remains are cleared after each.
+ */
+export interface Lane {
+  stdout: Writable;
+  stderr: Writable;
+  /** Bytes handed to the channel so far. */
+  readonly bytes: number;
+  /** Resolves when that many bytes were handed over; never, when they never are. */
+  sent(count: number): Promise<void>;
+}
+
+type Job = { stream: Writable; chunk: Buffer; done: (error?: Error | null) => void };
+
+export function laneOf(channel: ServerChannel, socket: Socket): Lane {
+  const waiting: Job[] = [];
+  let busy = false;
+  let bytes = 0;
+  let milestone: { count: number; reached: () => void } | undefined;
+  const next = (): void => {
+    const job = waiting.shift();
+    if (job === undefined) return;
+    busy = true;
+    const finish = (error?: Error | null): void => {
+      const remains: BlockedWrites = {
+        _chunk: undefined,
+        _chunkcb: undefined,
+        _chunkErr: undefined,
+        _chunkcbErr: undefined,
+      };
+      Object.assign(channel, remains);
+      busy = false;
+      bytes += job.chunk.length;
+      if (milestone !== undefined && bytes >= milestone.count) milestone.reached();
+      job.done(error);
+      next();
+    };
+    try {
+      job.stream.write(job.chunk, (error) => {
+        if (error || socket.writableLength < MAX_SOCKET_BACKLOG || socket.destroyed) finish(error);
+        else socket.once('drain', finish);
+      });
+    } catch (error) {
+      finish(error instanceof Error ? error : new Error(String(error)));
+    }
+  };
+  const way = (stream: Writable): Writable => {
+    const writable = new Writable({
+      highWaterMark: 64 * 1024,
+      write: (chunk: Buffer, _encoding, done) => {
+        waiting.push({ stream, chunk, done });
+        if (!busy) next();
+      },
+    });
+    writable.on('error', () => undefined);
+    return writable;
+  };
+  return {
+    stdout: way(channel),
+    stderr: way(channel.stderr),
+    get bytes() {
+      return bytes;
+    },
+    sent: (count) =>
+      new Promise((resolve) => {
+        if (bytes >= count) resolve();
+        else milestone = { count, reached: resolve };
+      }),
+  };
+}

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type { Connection } from 'ssh2';
+import { authenticate, type Authenticated } from './authentication.ts';
+import { guardWindow, type Gateway, type LiveConnection } from './connection.ts';
+import { serveForward } from './forward.ts';
+import { serveSession } from './session.ts';
+
+const MAX_CHANNELS = 128;
+
+export interface ClientEvents {
+  /** When the login is decided, or the connection ends after keys were refused. */
+  settled(outcome: 'in' | 'failed'): void;
+  opened(connection: LiveConnection): void;
+  closed(connection: LiveConnection): void;
+}
+
+function serveChannels(live: LiveConnection): void {
+  const { client, gateway } = live;
+  let open = 0;
+  const admit = (): boolean => open < MAX_CHANNELS;
+  client.on('session', (accept, reject) => {
+    if (!admit()) {
+      reject();
+      return;
+    }
+    const session = accept();
+    open += 1;
+    session.once('close', () => {
+      open -= 1;
+    });
+    serveSession(live, session);
+  });
+  const forward = (to: Parameters<typeof serveForward>[1], answer: Parameters<typeof serveForward>[2]): void => {
+    if (!admit()) {
+      answer.reject();
+      return;
+    }
+    open += 1;
+    serveForward(live, to, answer)
+      .catch((error: unknown) => gateway.log.error({ connection: live.id, err: error }, 'forward failed'))
+      .finally(() => {
+        open -= 1;
+      });
+  };
+  client.on('tcpip', (accept, reject, { destIP, destPort }) =>
+    forward({ kind: 'tcp', host: destIP, port: destPort }, { accept, reject }),
+  );
+  client.on('openssh.streamlocal', (accept, reject, { socketPath }) =>
+    forward({ kind: 'unix', path: socketPath }, { accept, reject }),
+  );
+  client.on('request', (_accept, reject, name: string) => {
+    if (name === 'tcpip-forward' || name === 'streamlocal-forward@openssh.com') {
+      live.notices.push('remote forwarding (-R) is not offered: nothing listens on the gateway for an instance.');
+    }
+    reject?.();
+  });
+}
+
+function login(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  return {
+    gateway,
+    id: randomUUID(),
+    client,
+    socket,
+    key: who.key,
+    login: {
+      namespace: who.instance.namespace,
+      instance: who.instance.name,
+      instanceUid: who.instance.uid,
+      fingerprint: who.key.fingerprint,
+      keyResource: who.key.resource,
+      address: socket.remoteAddress ?? '',
+    },
+    gone: gone.signal,
+    activities: new Set(),
+    channels: new Set(),
+    notices: [],
+  };
+}
+
+/** Serves one client from its first byte to its last. Errors of the protocol end this client and nothing else. */
+export function serveClient(gateway: Gateway, client: Connection, socket: Socket, events: ClientEvents): void {
+  let who: Authenticated | undefined;
+  let live: LiveConnection | undefined;
+  let reason = 'closed';
+  const began = gateway.now();
+  client.on('error', (error) => {
+    reason = error.message;
+    gateway.log.debug({ err: error }, 'client error');
+  });
+  const attempts = authenticate(client, gateway.directory, (authenticated) => {
+    who = authenticated;
+  });
+  client.once('ready', () => {
+    if (who === undefined) {
+      client.end();
+      return;
+    }
+    live = login(gateway, client, socket, who);
+    events.settled('in');
+    guardWindow(live);
+    serveChannels(live);
+    events.opened(live);
+    gateway.audit({ event: 'login', login: live.login, connection: live.id });
+  });
+  socket.once('close', () => {
+    if (live === undefined) {
+      if (attempts.refused > 0) events.settled('failed');
+      return;
+    }
+    events.closed(live);
+    const durationMs = gateway.now() - began;
+    gateway.audit({ event: 'logout', login: live.login, connection: live.id, reason, durationMs });
+  });
+}

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Connection } from 'ssh2';
+import { addressGate, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './address-limits.ts';
+import { cutConnection, recheck, type Gateway, type LiveConnection } from './connection.ts';
+import { awaitIdent, isOpenSsh } from './ident.ts';
+import { protocolServer } from './protocol.ts';
+import { serveClient } from './serve-client.ts';
+
+export interface SshServerDeps extends Gateway {
+  /** Private key in OpenSSH's format. */
+  hostKey: string;
+  listen: { host: string; port: number };
+  /** Shown before the login; none by default, because scripts get it on stderr with every command. */
+  banner?: string;
+  maxConnections?: number;
+  addressLimits?: AddressLimits;
+}
+
+export interface SshServer {
+  address: AddressInfo;
+  /** Logged-in connections now. */
+  readonly connections: number;
+  /**
+   * Stops listening, waits up to `drainMs` for connections to end by themselves, then cuts them with a line for the
+   * user. 0 cuts at once.
+   */
+  close(drainMs: number): Promise<void>;
+}
+
+const MAX_CONNECTIONS = 10_000;
+const MAX_PENDING = 512;
+const LOGIN_GRACE_MS = 60_000;
+const FAREWELL_LIMIT_MS = 2_000;
+
+/** Waits until the set is empty or the time is over. */
+async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<void> {
+  const limit = AbortSignal.timeout(ms);
+  while (live.size > 0 && !limit.aborted) {
+    const [first] = live;
+    if (first === undefined || first.socket.closed) return;
+    await once(first.socket, 'close', { signal: limit }).catch(() => undefined);
+  }
+}
+
+/**
+ * Listens and serves until `close`. Keys and instances are read from the directory at every decision, and every change
+ * of theirs is checked against the live connections at once. Rejects when the address cannot be listened on.
+ */
+export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
+  const gate = addressGate(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, () => deps.now());
+  const live = new Set<LiveConnection>();
+  const pending = new Set<Socket>();
+  const all = new Set<Socket>();
+  const options = { hostKey: deps.hostKey, banner: deps.banner };
+  const fast = protocolServer(options, true);
+  const wide = protocolServer(options, false);
+  const loginEnded = new WeakMap<Socket, (outcome: 'in' | 'failed' | 'left') => void>();
+
+  const onClient = (client: Connection): void => {
+    // ssh2 does not hand out the socket that it was given.
+    const { _sock: socket } = client as unknown as { _sock: Socket };
+    serveClient(deps, client, socket, {
+      settled: (outcome) => loginEnded.get(socket)?.(outcome),
+      opened: (connection) => live.add(connection),
+      closed: (connection) => live.delete(connection),
+    });
+  };
+  for (const server of [fast, wide]) {
+    server.on('connection', onClient);
+    server.on('error', (error: unknown) => deps.log.error({ err: error }, 'ssh protocol error'));
+  }
+
+  const greet = async (socket: Socket): Promise<void> => {
+    const first = await awaitIdent(socket);
+    if (!socket.destroyed) (isOpenSsh(first) ? fast : wide).injectSocket(socket);
+  };
+  const onSocket = (socket: Socket): void => {
+    const address = socket.remoteAddress ?? '';
+    socket.on('error', () => undefined);
+    const full = all.size >= (deps.maxConnections ?? MAX_CONNECTIONS) || pending.size >= MAX_PENDING;
+    if (full || !gate.admit(address)) {
+      deps.log.info({ address, full }, 'connection refused');
+      socket.destroy();
+      return;
+    }
+    all.add(socket);
+    pending.add(socket);
+    const grace = setTimeout(() => socket.destroy(), LOGIN_GRACE_MS);
+    const settle = (outcome: 'in' | 'failed' | 'left'): void => {
+      if (!pending.delete(socket)) return;
+      clearTimeout(grace);
+      gate.settle(address, outcome === 'failed');
+    };
+    loginEnded.set(socket, settle);
+    socket.once('close', () => {
+      all.delete(socket);
+      settle('left');
+    });
+    socket.setNoDelay(true);
+    void greet(socket);
+  };
+
+  const listener = createServer(onSocket);
+  const unsubscribe = deps.directory.onChange((namespace) => {
+    for (const connection of live) {
+      if (connection.login.namespace === namespace) recheck(connection);
+    }
+  });
+  listener.listen(deps.listen.port, deps.listen.host);
+  await once(listener, 'listening');
+  return {
+    address: listener.address() as AddressInfo,
+    get connections() {
+      return live.size;
+    },
+    close: async (drainMs) => {
+      const closed = new Promise((resolve) => {
+        listener.close(resolve);
+      });
+      for (const socket of pending) socket.destroy();
+      await emptied(live, drainMs);
+      for (const connection of live) cutConnection(connection, 'The gateway restarts: connect again.');
+      await emptied(live, FAREWELL_LIMIT_MS);
+      for (const socket of all) socket.destroy();
+      unsubscribe();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { pipeline } from 'node:stream/promises';
+import type { ServerChannel, Session } from 'ssh2';
+import type { SessionKind } from './audit.ts';
+import { instanceOf, type LiveConnection } from './connection.ts';
+import { NO_STATUS, sessionEnd, signalName, type SessionEnd } from './exit.ts';
+import { laneOf, type Lane } from './lane.ts';
+import { SESSION_VARIABLE, type Action, type Terminal } from './launch.ts';
+import { newSession, startInPod, type PodProcess } from './pod-process.ts';
+
+const MAX_ENV = 64;
+const MAX_ENV_LENGTH = 4096;
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const NO_INPUT = Buffer.alloc(0);
+
+/** What the client asked for before the session began. */
+interface Preparation {
+  env: Map<string, string>;
+  terminal: Terminal | undefined;
+  process: PodProcess | undefined;
+}
+
+function flushed(lane: Lane, text?: string): Promise<void> {
+  return new Promise((resolve) => {
+    lane.stderr.write(text ?? NO_INPUT, () => lane.stdout.write(NO_INPUT, () => resolve()));
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** In raw mode a terminal does not return the carriage by itself. */
+function lineFor(preparation: Preparation, message: string): string {
+  return preparation.terminal === undefined ? `berth: ${message}\n` : `\r\nberth: ${message}\r\n`;
+}
+
+async function start(
+  connection: LiveConnection,
+  preparation: Preparation,
+  action: Action,
+  signal: AbortSignal,
+): Promise<PodProcess | SessionEnd> {
+  const { gateway, login } = connection;
+  const instance = instanceOf(connection);
+  if (instance === undefined) return { code: NO_STATUS, message: `instance ${login.instance} is gone.` };
+  if (instance.target === undefined) {
+    return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
+  }
+  const launch = { session: newSession(), action, terminal: preparation.terminal, env: preparation.env };
+  try {
+    return await startInPod(gateway.endpoint, instance.target, launch, signal);
+  } catch (error) {
+    gateway.log.warn({ connection: connection.id, err: error }, 'session not started');
+    const reason = error instanceof Error ? error.message : 'unknown';
+    return { code: NO_STATUS, message: `instance ${instance.name} cannot be reached: ${reason}` };
+  }
+}
+
+async function relay(
+  channel: ServerChannel,
+  lane: Lane,
+  process: PodProcess,
+  options: { gone: AbortSignal; tty: boolean },
+): Promise<SessionEnd> {
+  const { gone, tty } = options;
+  // The end of input closes a pipe, but would hang a terminal up; sshd leaves a terminal open too.
+  channel.pipe(process.stdin, { end: !tty });
+  const outputs = [
+    pipeline(process.stdout, lane.stdout, { end: false, signal: gone }),
+    pipeline(process.stderr, lane.stderr, { end: false, signal: gone }),
+  ];
+  await Promise.allSettled(outputs);
+  if (gone.aborted) return { code: NO_STATUS };
+  return sessionEnd(await process.exit);
+}
+
+async function run(
+  connection: LiveConnection,
+  channel: ServerChannel,
+  work: { kind: SessionKind; action: Action; preparation: Preparation; ended: AbortController },
+): Promise<void> {
+  const { kind, action, preparation, ended } = work;
+  const lane = laneOf(channel, connection.socket);
+  const began = connection.gateway.now();
+  let bytesIn = 0;
+  const activity = {
+    cut: (message: string): void => {
+      lane.stderr.write(lineFor(preparation, message));
+      channel.exit(NO_STATUS);
+      ended.abort();
+    },
+  };
+  connection.activities.add(activity);
+  connection.channels.add(channel);
+  for (const notice of connection.notices.splice(0)) lane.stderr.write(lineFor(preparation, notice));
+  const started = await start(connection, preparation, action, ended.signal);
+  let end: SessionEnd;
+  if ('code' in started) {
+    end = started;
+  } else {
+    preparation.process = started;
+    channel.on('data', (chunk: Buffer) => {
+      bytesIn += chunk.length;
+    });
+    end = await relay(channel, lane, started, { gone: ended.signal, tty: preparation.terminal !== undefined });
+    if (ended.signal.aborted) void started.hangUp();
+  }
+  if (!ended.signal.aborted) {
+    const text = end.message === undefined ? undefined : lineFor(preparation, end.message);
+    await Promise.race([flushed(lane, text), aborted(ended.signal)]);
+    channel.exit(end.code);
+  }
+  channel.unpipe();
+  channel.resume();
+  channel.end();
+  connection.activities.delete(activity);
+  connection.channels.delete(channel);
+  connection.gateway.audit({
+    event: 'session',
+    login: connection.login,
+    connection: connection.id,
+    kind,
+    bytesIn,
+    bytesOut: lane.bytes,
+    durationMs: connection.gateway.now() - began,
+    status: end.code,
+  });
+}
+
+/** Serves one session channel: what comes before the program, the program, and what comes while it runs. */
+export function serveSession(connection: LiveConnection, session: Session): void {
+  const preparation: Preparation = { env: new Map(), terminal: undefined, process: undefined };
+  const ended = new AbortController();
+  connection.gone.addEventListener('abort', () => ended.abort(), { signal: ended.signal });
+  // ssh2 holds the channel's own `close` back until its input was read, which a stalled program never does.
+  session.on('close', () => ended.abort());
+  session.on('env', (accept, reject, { key, val }) => {
+    const fits = preparation.env.size < MAX_ENV && val.length <= MAX_ENV_LENGTH && !val.includes('\0');
+    const allowed = ENV_NAME.test(key) && key !== SESSION_VARIABLE;
+    if (fits && allowed) preparation.env.set(key, val);
+    // want-reply is false for most clients, and ssh2 passes no functions then.
+    (fits && allowed ? accept : reject)?.();
+  });
+  session.on('pty', (accept, _reject, info) => {
+    const { term } = info as { term?: string };
+    preparation.terminal = {
+      term: term === undefined || term === '' ? 'xterm' : term,
+      columns: info.cols,
+      rows: info.rows,
+    };
+    accept?.();
+  });
+  session.on('window-change', (accept, _reject, info) => {
+    if (preparation.terminal !== undefined)
+      Object.assign(preparation.terminal, { columns: info.cols, rows: info.rows });
+    preparation.process?.resize(info.cols, info.rows);
+    accept?.();
+  });
+  session.on('signal', (accept, reject, { name }) => {
+    const signal = signalName(name);
+    if (signal === undefined || preparation.process === undefined) {
+      reject?.();
+      return;
+    }
+    void preparation.process.signal(signal);
+    accept?.();
+  });
+  const begin = (kind: SessionKind, action: Action, accept: () => ServerChannel): void => {
+    // At once: ssh2 refuses to accept after the client's EOF, which may be right behind.
+    const channel = accept();
+    if (channel === undefined) return;
+    channel.on('error', () => ended.abort());
+    run(connection, channel, { kind, action, preparation, ended }).catch((error: unknown) => {
+      connection.gateway.log.error({ connection: connection.id, err: error }, 'session failed');
+      channel.close();
+    });
+  };
+  session.on('shell', (accept) => begin('shell', { kind: 'shell' }, accept));
+  session.on('exec', (accept, reject, { command }) => {
+    if (command.includes('\0')) reject();
+    else begin('command', { kind: 'command', command }, accept);
+  });
+  session.on('subsystem', (accept, reject, { name }) => {
+    if (name === 'sftp') begin('sftp', { kind: 'sftp' }, accept);
+    else reject();
+  });
+}

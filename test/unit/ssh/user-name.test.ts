@@ -1,0 +1,26 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseUserName } from '../../../src/ssh/user-name.ts';
+
+describe('parseUserName', () => {
+  it('reads an id, and an id with its namespace', () => {
+    expect(parseUserName('i-abc')).toEqual({ instance: 'i-abc', namespace: undefined });
+    expect(parseUserName('i-abc.team-a')).toEqual({ instance: 'i-abc', namespace: 'team-a' });
+  });
+
+  it.each(['', '.', 'I-ABC', 'a.', '.a', 'a.b.c', 'a/b', '../etc', 'root\n', '-a', 'a'.repeat(129)])(
+    'refuses %j',
+    (name) => {
+      expect(parseUserName(name)).toBeUndefined();
+    },
+  );
+
+  it('never throws and never lets a separator through', () => {
+    fc.assert(
+      fc.property(fc.string(), (name) => {
+        const user = parseUserName(name);
+        return user === undefined || !/[./\s]/.test(`${user.instance}${user.namespace ?? ''}`);
+      }),
+    );
+  });
+});
