@@ -43,6 +43,7 @@ function sameQuantity(left: unknown, right: unknown): boolean {
 
 function listContains(current: readonly unknown[], desired: readonly unknown[], parent: string): boolean {
   return desired.every((item, index) => {
+    if (Array.isArray(item)) return contains(current[index], item, parent);
     if (!isObject(item)) return current.includes(item);
     const key = LIST_KEYS.find((name) => item[name] !== undefined);
     const match = key === undefined ? current[index] : current.find((one) => isObject(one) && one[key] === item[key]);

@@ -3,6 +3,8 @@ import { type Clock, sleepWith } from '../../src/kube/clock.ts';
 export interface FakeClock extends Clock {
   /** Moves time on, running each timer that falls due at its own moment and letting promises settle in between. */
   advance(ms: number): Promise<void>;
+  /** Time passes and no timer runs, as in a process that was suspended. */
+  stall(ms: number): void;
   /** Wall time alone, as when NTP or an operator sets the machine's clock. */
   jumpWall(ms: number): void;
   /** Timers not yet due. */
@@ -45,11 +47,14 @@ export function fakeClock(): FakeClock {
       for (let next = nextDue(end); next; next = nextDue(end)) {
         const [id, timer] = next;
         timers.delete(id);
-        elapsed = timer.due;
+        elapsed = Math.max(elapsed, timer.due);
         timer.callback();
         await settle();
       }
-      elapsed = end;
+      elapsed = Math.max(elapsed, end);
+    },
+    stall(ms) {
+      elapsed += ms;
     },
     jumpWall(ms) {
       wallOffset += ms;

@@ -1,0 +1,222 @@
+import { pino } from 'pino';
+import { afterEach, expect, test } from 'vitest';
+import { createElection } from '../../../src/runtime/lease.ts';
+import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
+import { leaseServer } from '../../support/lease-server.ts';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+/** A candidate that leads until it is told to stop or loses the lease. */
+function candidate(identity: string, server: ReturnType<typeof leaseServer>, clock: FakeClock) {
+  const stop = new AbortController();
+  const abort = new AbortController();
+  const log: string[] = [];
+  const drained = Promise.withResolvers<void>();
+  const election = createElection({
+    client: server.client,
+    namespace: 'berth-system',
+    name: 'berth-controller',
+    identity,
+    clock,
+    random: () => 0,
+    log: pino({ level: 'silent' }),
+    onStatus: (leading) => log.push(leading ? 'on' : 'off'),
+  });
+  let ended: string | undefined;
+  const done = election
+    .run({ stop: stop.signal, abort: abort.signal }, async (signals) => {
+      log.push('lead');
+      await new Promise<void>((resolve) => {
+        signals.stop.addEventListener('abort', () => void drained.promise.then(resolve), { once: true });
+        signals.abort.addEventListener('abort', () => resolve(), { once: true });
+      });
+      log.push('led');
+    })
+    .then((outcome) => (ended = outcome));
+  cleanups.push(async () => {
+    server.setDown(false);
+    server.setHanging(false);
+    drained.resolve();
+    stop.abort();
+    abort.abort();
+    await clock.advance(30_000);
+    await done;
+  });
+  return {
+    election,
+    log,
+    stop,
+    drained,
+    get leading() {
+      return log.includes('lead') && !log.includes('led');
+    },
+    get ended() {
+      return ended;
+    },
+  };
+}
+
+test('creates the lease with microsecond times, and renews it every two seconds without reading', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  expect(one.leading).toBe(true);
+  expect(server.spec).toEqual({
+    holderIdentity: 'one',
+    leaseDurationSeconds: 15,
+    leaseTransitions: 0,
+    acquireTime: '2026-01-01T00:00:00.000000Z',
+    renewTime: '2026-01-01T00:00:00.000000Z',
+  });
+  await clock.advance(4_000);
+  expect(server.spec).toMatchObject({
+    acquireTime: '2026-01-01T00:00:00.000000Z',
+    renewTime: '2026-01-01T00:00:04.000000Z',
+  });
+  expect(server.calls).toEqual(['get', 'create', 'replace', 'replace']);
+});
+
+test('a standby takes over 15 s after the last change it saw, and counts the transition', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  candidate('one', server, clock);
+  await settle();
+  const two = candidate('two', server, clock);
+  await clock.advance(60_000);
+  expect(two.leading).toBe(false);
+  // The leader is gone without a word: its requests and its timers.
+  server.edit((spec) => {
+    spec.holderIdentity = 'dead';
+  });
+  await clock.advance(14_000);
+  expect(two.leading).toBe(false);
+  await clock.advance(4_000);
+  expect(two.leading).toBe(true);
+  expect(server.spec).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
+});
+
+test('times in the record do not count: clocks of machines differ', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  candidate('one', server, clock);
+  await settle();
+  const two = candidate('two', server, clock);
+  clock.jumpWall(3_600_000);
+  await clock.advance(60_000);
+  expect(two.leading).toBe(false);
+  clock.jumpWall(-7_200_000);
+  await clock.advance(60_000);
+  expect(two.leading).toBe(false);
+});
+
+test.each(['setDown', 'setHanging'] as const)(
+  'a leader whose renewals fail (%s) stops 10 s after the last',
+  async (how) => {
+    const server = leaseServer();
+    const clock = fakeClock();
+    const one = candidate('one', server, clock);
+    await settle();
+    server[how](true);
+    await clock.advance(9_000);
+    expect(one.leading).toBe(true);
+    expect(one.election.mayWrite()).toBe(true);
+    await clock.advance(1_100);
+    expect(one.leading).toBe(false);
+    expect(one.election.mayWrite()).toBe(false);
+    expect(one.ended).toBe('lost');
+    expect(one.log.at(-1)).toBe('off');
+  },
+);
+
+test('renewals that fail for a while and recover in time keep the lease', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  server.setDown(true);
+  await clock.advance(7_500);
+  server.setDown(false);
+  await clock.advance(30_000);
+  expect(one.leading).toBe(true);
+});
+
+test('a conflict by a foreign edit is healed by reading; the lease is kept', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  server.edit((spec) => {
+    spec.strategy = 'x';
+  });
+  await clock.advance(2_000);
+  expect(one.leading).toBe(true);
+  expect(server.calls.slice(-3)).toEqual(['replace', 'get', 'replace']);
+});
+
+test('a leader that finds another holder stops at once', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  server.edit((spec) => {
+    spec.holderIdentity = 'usurper';
+  });
+  await clock.advance(2_000);
+  expect(one.ended).toBe('lost');
+});
+
+test('a process that was suspended past its lease may not write, before any of its timers ran', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  expect(one.election.mayWrite()).toBe(true);
+  clock.stall(12_000);
+  expect(one.election.mayWrite()).toBe(false);
+  await clock.advance(0);
+  expect(one.ended).toBe('lost');
+});
+
+test('stopping renews while work drains, then gives the lease back, and a standby has it within seconds', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const one = candidate('one', server, clock);
+  await settle();
+  const two = candidate('two', server, clock);
+  await settle();
+  one.stop.abort();
+  await clock.advance(20_000);
+  expect(server.spec?.holderIdentity).toBe('one');
+  expect(two.leading).toBe(false);
+  one.drained.resolve();
+  await settle();
+  expect(one.ended).toBe('stopped');
+  expect(server.spec).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
+  await clock.advance(2_000);
+  expect(two.leading).toBe(true);
+});
+
+test('a candidate that is stopped while it waits never leads', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  candidate('one', server, clock);
+  await settle();
+  const two = candidate('two', server, clock);
+  await settle();
+  two.stop.abort();
+  await settle();
+  expect(two.ended).toBe('stopped');
+  expect(two.log).toEqual(['off']);
+});
+
+test('of two that start together one leads', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const both = [candidate('one', server, clock), candidate('two', server, clock)];
+  await clock.advance(10_000);
+  expect(both.filter(({ leading }) => leading)).toHaveLength(1);
+});

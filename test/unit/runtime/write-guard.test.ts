@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { PODS } from '../../../src/kube/types.ts';
+import { guardWrites } from '../../../src/runtime/write-guard.ts';
+import { recordingClient } from '../../support/recording-client.ts';
+
+const POD = { metadata: { name: 'a', namespace: 'ns' } };
+
+test('reads always pass, writes only while the lease is held', async () => {
+  let leading = false;
+  const { client, calls } = recordingClient();
+  const guarded = guardWrites(client, () => leading);
+  const writes = [
+    () => guarded.create(PODS, POD),
+    () => guarded.replace(PODS, POD),
+    () => guarded.apply(PODS, POD, { fieldManager: 'berth' }),
+    () => guarded.patch(PODS, POD.metadata, {}, { type: 'merge' }),
+    () => guarded.delete(PODS, POD.metadata),
+    () => guarded.raw('POST', '/x', {}),
+  ];
+  for (const write of writes) await expect(write()).rejects.toMatchObject({ name: 'NotLeaderError' });
+  expect(calls).toEqual([]);
+
+  await guarded.get(PODS, POD.metadata);
+  await guarded.list(PODS);
+  await guarded.raw('GET', '/version');
+  leading = true;
+  for (const write of writes) await write();
+  expect(calls.map(({ verb }) => verb)).toEqual([
+    'get',
+    'list',
+    'raw',
+    'create',
+    'replace',
+    'apply',
+    'patch',
+    'delete',
+    'raw',
+  ]);
+});
