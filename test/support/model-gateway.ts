@@ -23,7 +23,7 @@ export interface TestGateway {
   callAs(principal: Principal): void;
   /** Waits until so many endpoints of the model are ready, as the model list says. */
   ready(model: string, endpoints?: number): Promise<void>;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** The real router on a local port, over a cluster that the test fills. */
@@ -74,10 +74,22 @@ export async function startGateway(cluster = new ModelCluster()): Promise<TestGa
   };
 }
 
+/** One call; the answer is not read yet. */
+export function post(
+  gateway: TestGateway,
+  path: string,
+  body: unknown,
+  init: { headers?: Record<string, string>; signal?: AbortSignal } = {},
+): Promise<Response> {
+  const headers = { 'content-type': 'application/json', ...init.headers };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return fetch(`${gateway.base}/v1/${path}`, { method: 'POST', body: text, headers, signal: init.signal ?? null });
+}
+
 /** A gateway in front of engines that all serve the model `tiny`. */
 export async function gatewayTo(
   ...options: EngineOptions[]
-): Promise<{ gateway: TestGateway; engines: ScriptedEngine[]; close(): Promise<void> }> {
+): Promise<{ gateway: TestGateway; engines: ScriptedEngine[]; close: () => Promise<void> }> {
   const engines = await Promise.all(options.map((option) => startEngine(option)));
   const gateway = await startGateway();
   gateway.cluster.serve({ name: 'tiny-server', ports: engines.map(({ port }) => port) });

@@ -63,7 +63,7 @@ export interface ScriptedEngine {
   probes: string[];
   /** From now on; a list is used up one by one, its last stays. */
   behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 const ROUTES: Record<EngineDialect, string> = {
@@ -242,9 +242,21 @@ async function flood(count: number, { response, entry }: Playing): Promise<void>
   const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(4000) }, finish_reason: null }] })}\n\n`;
   for (let sent = 0; sent < count && !response.destroyed; sent += 1) {
     entry.written += event.length;
-    if (!response.write(event)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
+    if (!response.write(event)) await writable(response);
   }
   response.end('data: [DONE]\n\n');
+}
+
+function writable(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const proceed = (): void => {
+      response.off('drain', proceed);
+      response.off('close', proceed);
+      resolve();
+    };
+    response.on('drain', proceed);
+    response.on('close', proceed);
+  });
 }
 
 function modelOf(body: Record<string, unknown>): string {

@@ -97,11 +97,15 @@ async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promi
 /** What the engine reported; for an answer cut off before it did, an estimate of what was made for the client. */
 function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage | undefined {
   if (receiver === undefined) return undefined;
-  if (receiver.usage !== undefined) return receiver.usage;
+  const { usage, estimatedOutputTokens } = receiver;
+  if (usage !== undefined) {
+    // Early events report the input with an output of 0 or 1.
+    return outcome === 'ok' ? usage : { ...usage, outputTokens: Math.max(usage.outputTokens, estimatedOutputTokens) };
+  }
   if (firstByteAt === undefined || outcome === 'client_error') return undefined;
   return {
     inputTokens: Math.ceil(call.bytes.length / BYTES_PER_TOKEN),
-    outputTokens: receiver.estimatedOutputTokens,
+    outputTokens: estimatedOutputTokens,
     cachedTokens: 0,
     cacheWriteTokens: 0,
     reasoningTokens: 0,

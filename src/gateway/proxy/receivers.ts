@@ -36,6 +36,10 @@ class AnswerTooLongError extends Error {
   override readonly name = 'AnswerTooLongError';
 }
 
+class NotJsonError extends Error {
+  override readonly name = 'NotJsonError';
+}
+
 class EmptyStreamError extends Error {
   override readonly name = 'EmptyStreamError';
 }
@@ -95,6 +99,7 @@ class WholeReceiver implements AnswerReceiver {
     const keep = call.dialect === 'responses' && call.inspection.store;
     onFirstByte();
     if (plan.native) {
+      if (!looksLikeObject(bytes)) throw new NotJsonError('the answer is not a JSON object');
       const { usage, items, responseId } = observeBody(call.dialect, bytes);
       this.usage = usage;
       this.items = items;
@@ -211,6 +216,11 @@ class StreamReceiver implements AnswerReceiver {
     const event = JSON.parse(line[1]) as { response?: unknown };
     this.response = event.response;
   }
+}
+
+/** Enough to tell an answer from an error page; parsing it all is what pass-through saves. */
+function looksLikeObject(bytes: Buffer): boolean {
+  return /^\s*\{/.test(bytes.toString('latin1', 0, 64));
 }
 
 function idOf(body: unknown): string | undefined {

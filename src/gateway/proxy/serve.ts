@@ -1,11 +1,12 @@
 import type { Dispatcher } from 'undici';
+import type { FailureKind } from '../balance/breaker.ts';
 import type { Member, Pool } from '../balance/pool.ts';
 import { hash32 } from '../balance/hash.ts';
 import { promptPrefix, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { Attempt, type Outcome } from './attempt.ts';
 import type { Call } from './call.ts';
-import { diedIdle, isTimeout, judgeStatus, retryAfterMs } from './classify.ts';
+import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './classify.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { planFor, type Plan } from './plan.ts';
 import { receiverFor, type AnswerReceiver } from './receivers.ts';
@@ -158,17 +159,27 @@ function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver }: Sen
       break;
   }
   const { error } = outcome;
-  endpoint.breaker.fail(isTimeout(error) ? 'unavailable' : 'connection');
+  endpoint.breaker.fail(failureKind(error));
   if (client.started) {
     served.outcome = 'interrupted';
     receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer.' });
     return undefined;
   }
   served.outcome = 'upstream_error';
-  if (!isTimeout(error))
-    return { error: { status: 502, message: 'The model server closed the connection before it answered.' } };
+  if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
   client.sendError({ status: 504, message: 'The model server did not answer in time.' });
   return undefined;
+}
+
+function failureKind(error: Error): FailureKind {
+  if (isTimeout(error)) return 'unavailable';
+  // Without a code it is not the network: the answer could not be understood.
+  return codeOf(error) === '' ? 'error' : 'connection';
+}
+
+function brokenMessage(error: Error): string {
+  if (codeOf(error) === '') return 'The answer of the model server could not be understood.';
+  return 'The model server closed the connection before it answered.';
 }
 
 function settleRefusal(

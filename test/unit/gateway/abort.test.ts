@@ -1,0 +1,95 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { gatewayTo, post } from '../../support/model-gateway.ts';
+import type { Behaviour, EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
+
+const BODIES = {
+  'chat/completions': { model: 'tiny', messages: [{ role: 'user', content: 'Say hello' }] },
+  responses: { model: 'tiny', input: 'Say hello' },
+  messages: { model: 'tiny', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 50 },
+} as const;
+
+const NATIVE: EngineOptions = { engine: 'vllm', version: '0.22.0', dialects: ['chat', 'responses', 'messages'] };
+const CHAT_ONLY: EngineOptions = { engine: 'tgi' };
+
+const PATHS = (['chat/completions', 'responses', 'messages'] as const).flatMap((path) =>
+  [true, false].flatMap((stream) =>
+    [NATIVE, CHAT_ONLY].map((engine) => ({ path, stream, engine, name: engine === NATIVE ? 'native' : 'chat engine' })),
+  ),
+);
+
+describe('a client that leaves', () => {
+  let close: (() => Promise<void>) | undefined;
+  afterEach(() => close?.());
+
+  /** The fastest of five: what is slower measures the other work of the machine. */
+  async function abortTime(engine: EngineOptions, path: string, body: object, behaviour: Behaviour): Promise<number> {
+    const started = await gatewayTo(engine);
+    close = () => started.close();
+    const { gateway } = started;
+    const upstream = started.engines[0] as ScriptedEngine;
+    upstream.behave(behaviour);
+    const times: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const controller = new AbortController();
+      const call = post(gateway, path, body, { signal: controller.signal })
+        .then((response) => response.text())
+        .catch((error: unknown) => error);
+      const written = behaviour.kind === 'stall' ? 1 : 0;
+      await vi.waitFor(() => expect(upstream.received[round]?.written).toBeGreaterThanOrEqual(written), {
+        interval: 2,
+      });
+      const at = performance.now();
+      controller.abort();
+      await vi.waitFor(() => expect(upstream.received[round]?.abortedAt).toBeDefined(), { interval: 1 });
+      times.push((upstream.received[round]?.abortedAt ?? Infinity) - at);
+      await call;
+    }
+    const closed = /berth_gateway_requests_total\{[^}]*berth_outcome="client_closed"[^}]*\} 5/;
+    await vi.waitFor(async () => expect(await gateway.registry.metrics()).toMatch(closed));
+    if (behaviour.kind === 'stall') {
+      const counted = /gen_ai_client_token_usage_total\{[^}]*gen_ai_token_type="output"[^}]*\} [1-9]/;
+      expect(await gateway.registry.metrics()).toMatch(counted);
+    }
+    return Math.min(...times);
+  }
+
+  it.each(PATHS)('stops the engine within 50 ms: $path, stream $stream, $name', async ({ path, stream, engine }) => {
+    const body = { ...BODIES[path], stream };
+    expect(await abortTime(engine, path, body, { kind: 'hang' })).toBeLessThan(50);
+  });
+
+  it.each([NATIVE, CHAT_ONLY])(
+    'stops the engine in the middle of a stream, and what was made is counted',
+    async (engine) => {
+      const behaviour: Behaviour = { kind: 'stall', reply: { text: 'a longer text than one token' }, events: 3 };
+      expect(await abortTime(engine, 'messages', { ...BODIES.messages, stream: true }, behaviour)).toBeLessThan(50);
+    },
+  );
+});
+
+describe('a slow client', () => {
+  it('holds the engine back instead of filling memory', async () => {
+    const { gateway, engines, close } = await gatewayTo(NATIVE);
+    const total = 50_000;
+    engines[0]?.behave({ kind: 'flood', events: total });
+    const response = await post(gateway, 'chat/completions', { ...BODIES['chat/completions'], stream: true });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    // The engine writes until every buffer on the way is full, and then no more.
+    let before = -1;
+    await vi.waitFor(
+      () => {
+        const written = engines[0]?.received[0]?.written ?? 0;
+        const stands = written === before;
+        before = written;
+        expect(stands).toBe(true);
+      },
+      { timeout: 10_000, interval: 200 },
+    );
+    expect(before).toBeGreaterThan(0);
+    expect(before).toBeLessThan(total * 4000 * 0.2);
+    await reader?.cancel();
+    await vi.waitFor(() => expect(engines[0]?.received[0]?.abortedAt).toBeDefined());
+    await close();
+  });
+});
