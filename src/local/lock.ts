@@ -1,4 +1,4 @@
-import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { identify, isAlive, type ProcessIdentity } from './process-identity.ts';
 import { systemCode } from './failure.ts';
 
@@ -26,10 +26,23 @@ export function tryLock(path: string): FileLock | ProcessIdentity {
       }
       const holder = readIdentity(path);
       if (holder !== undefined && isAlive(holder)) return holder;
-      rmSync(path, { force: true });
+      removeStale(path, `${mine}.stale`);
     }
   } finally {
     rmSync(mine, { force: true });
+  }
+}
+
+/** Moves a stale lock away, and back when another process put a fresh one in its place meanwhile. */
+function removeStale(path: string, aside: string): void {
+  try {
+    renameSync(path, aside);
+    const moved = readIdentity(aside);
+    if (moved !== undefined && isAlive(moved)) linkSync(aside, path);
+    rmSync(aside, { force: true });
+  } catch (error) {
+    // Someone else was faster; the next attempt to take the lock finds out who.
+    if (!['ENOENT', 'EEXIST'].includes(systemCode(error) ?? '')) throw error;
   }
 }
 

@@ -13,7 +13,7 @@ export interface Tether {
  */
 export function createTether(): Tether {
   const script =
-    'pids=; while read -r p; do [ "$p" = release ] && exit; pids="$pids -$p"; done; kill -9 -- $pids 2>/dev/null';
+    'pids=; while read -r p; do [ "$p" = release ] && exit; pids="$pids -$p"; done; kill -s KILL -- $pids 2>/dev/null';
   const watchdog = spawn('sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   watchdog.stdin.on('error', () => undefined);
   watchdog.unref();

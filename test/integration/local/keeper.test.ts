@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { leftoversOf } from '../../../src/local/leftovers.ts';
+import { readRecord } from '../../../src/local/record.ts';
+import { waitFor } from '../../../src/local/wait.ts';
+
+const { realNode } = inject('cluster');
+const HELPER = join(import.meta.dirname, 'keeper-process.ts');
+
+let state = '';
+let keeper: ChildProcess;
+
+async function start(): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [HELPER, state], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [output] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [Buffer | number | null];
+  expect(String(output)).toContain('ready');
+  return child;
+}
+
+/** Processes whose command line names the state folder, the keeper aside. */
+function processesOf(folder: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== keeper.pid && Number(name) !== process.pid)
+    .map((pid) => commandLine(pid))
+    .filter((line) => line.includes(folder));
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
+  beforeAll(async () => {
+    state = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
+    keeper = await start();
+  });
+
+  afterAll(async () => {
+    if (keeper.exitCode === null && keeper.signalCode === null) {
+      keeper.kill('SIGKILL');
+      await once(keeper, 'exit');
+    }
+    rmSync(state, { recursive: true, force: true });
+  });
+
+  it('leaves no process, link or cgroup when the keeper is killed, and starts again in the same folder', async () => {
+    const record = readRecord(state);
+    expect(record?.initPid !== undefined).toBe(realNode !== undefined);
+    expect(processesOf(state).length).toBeGreaterThan(4);
+    keeper.kill('SIGKILL');
+    await once(keeper, 'exit');
+    const gone = await waitFor(
+      async () => processesOf(state).length === 0 && (record === undefined || (await leftoversOf(record)).length === 0),
+      { timeout: 5000 },
+    );
+    expect(gone, processesOf(state).join('\n')).toBe(true);
+
+    keeper = await start();
+    expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
+  });
+
+  it('refuses a second keeper in the same folder', async () => {
+    const second = spawn(process.execPath, [HELPER, state], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const [output] = (await once(second.stderr, 'data')) as [Buffer];
+    expect(String(output)).toContain(`running already (process ${keeper.pid})`);
+    await once(second, 'exit');
+    expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
+  });
+
+  it('takes everything apart when asked to end', async () => {
+    const record = readRecord(state);
+    keeper.kill('SIGTERM');
+    expect(await once(keeper, 'exit')).toEqual([0, null]);
+    expect(processesOf(state)).toEqual([]);
+    expect(record === undefined ? ['no record'] : await leftoversOf(record)).toEqual([]);
+    expect(readdirSync(state)).toEqual(['logs']);
+  });
+});
