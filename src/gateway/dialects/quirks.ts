@@ -92,8 +92,9 @@ function trustsMessages(quirks: Quirks, features: RequestFeatures): boolean {
   if (features.documents) return quirks.engine === 'unknown';
   switch (quirks.engine) {
     case 'vllm':
-      // Cached tokens are counted twice before PR #40912. The other fields are dropped by its request model.
-      return atLeast(quirks.version, '0.21.0') && !dropsFields(features) && !features.thinking;
+      // Cached tokens are counted twice before PR #40912, still so in 0.22.1 (#45079). The other fields are dropped by
+      // its request model.
+      return atLeast(quirks.version, '0.24.0') && !dropsFields(features) && !features.thinking;
     case 'sglang':
       // thinking and usage since PR #25876; text beside tool calls is cut in streams (#34214).
       return atLeast(quirks.version, '0.5.13') && !dropsFields(features) && !features.thinking && !features.tools;

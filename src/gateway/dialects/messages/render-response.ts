@@ -44,7 +44,8 @@ function renderBlock(item: OutputItem): Json {
   switch (item.kind) {
     case 'text':
     case 'refusal':
-      return { type: 'text', text: item.text, citations: null };
+      // Published as a list or null; the AI SDK refuses null.
+      return { type: 'text', text: item.text, citations: [] };
     case 'call':
       return {
         type: 'tool_use',

@@ -77,6 +77,6 @@ function emptyBlock(item: OutputItem): unknown {
     case 'reasoning':
       return item.text === '' ? renderReasoning(item) : { type: 'thinking', thinking: '', signature: '' };
     default:
-      return { type: 'text', text: '', citations: null };
+      return { type: 'text', text: '', citations: [] };
   }
 }

@@ -64,9 +64,10 @@ export function renderResource(context: TranslationContext, wishes: Wishes, stat
     truncation: body.truncation ?? 'disabled',
     presence_penalty: 0,
     frequency_penalty: 0,
-    usage: state.usage === undefined ? null : renderResponsesUsage(state.usage),
-    user: body.user ?? null,
     metadata: body.metadata ?? {},
+    // Published as present or absent, not as null.
+    ...(state.usage !== undefined && { usage: renderResponsesUsage(state.usage) }),
+    ...(typeof body.user === 'string' && { user: body.user }),
   };
 }
 
