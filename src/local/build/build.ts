@@ -121,7 +121,8 @@ async function takeLock(path: string, progress: Progress, signal: AbortSignal): 
   return lock;
 }
 
-function goEnvironment(cache: string): NodeJS.ProcessEnv {
+/** Where Go keeps what it builds and downloads for us: one folder per machine, shared by all checkouts. */
+export function goEnvironment(cache: string): NodeJS.ProcessEnv {
   return {
     ...process.env,
     CGO_ENABLED: '0',

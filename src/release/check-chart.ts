@@ -1,0 +1,125 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { goEnvironment } from '../local/build/build.ts';
+import { LocalFailure, explainFailure } from '../local/failure.ts';
+import { cacheFolder, ROOT } from '../local/paths.ts';
+import { createProgress } from '../local/progress.ts';
+import { lastLines, run } from '../local/shell.ts';
+import { chartTools, ensureGoTools } from './go-tools.ts';
+import { helmEnvironment, renderChart } from './helm.ts';
+import { checkManifests, writeManifests } from './manifests.ts';
+import { builtInSchemas, customSchemas } from './schemas.ts';
+
+const CHART = join(ROOT, 'charts/berth');
+
+/** Kinds of others; their schemas are not ours to keep. */
+const FOREIGN_KINDS = 'Kustomization,ServiceMonitor,HTTPRoute,TCPRoute';
+
+/**
+ * What kube-score asks and we do not do, with the reason:
+ * a CPU limit throttles the event loop long before the node is short of CPU; our pods write nothing to ephemeral
+ * storage but logs, which the kubelet rotates; the tag is immutable; pods spread by topologySpreadConstraints; the test
+ * pod lives for seconds; a tenant's policy selects pods that the chart does not make.
+ */
+const IGNORED_SCORES = [
+  'container-ephemeral-storage-request-and-limit',
+  'container-image-pull-policy',
+  'deployment-has-host-podantiaffinity',
+  'pod-networkpolicy',
+  'networkpolicy-targets-pod',
+];
+
+interface Check {
+  title: string;
+  command: string;
+  args: string[];
+  input?: string;
+}
+
+/** Every option on, so that every template is looked at. */
+function allOptions(): string {
+  return join(CHART, 'ci/all-values.yaml');
+}
+
+/** The OpenAPI of the API server's own version, from the module that the local cluster's is built from. */
+async function readSwagger(cache: string): Promise<{ definitions: Record<string, Record<string, unknown>> }> {
+  const { code, stdout, stderr } = await run('go', ['list', '-m', '-f', '{{.Dir}}', 'k8s.io/kubernetes'], {
+    cwd: join(ROOT, 'deploy/local/kubernetes'),
+    env: goEnvironment(cache),
+  });
+  if (code !== 0) throw new LocalFailure('The Kubernetes module cannot be found.', 'Run `npm start` once.', [stderr]);
+  return JSON.parse(readFileSync(join(stdout.trim(), 'api/openapi-spec/swagger.json'), 'utf8'));
+}
+
+async function writeSchemas(folder: string, cache: string): Promise<void> {
+  const files = builtInSchemas(await readSwagger(cache));
+  for (const name of readdirSync(join(ROOT, 'crds'))) {
+    const custom = customSchemas(parse(readFileSync(join(ROOT, 'crds', name), 'utf8')));
+    for (const [file, schema] of custom) files.set(file, schema);
+  }
+  mkdirSync(folder, { recursive: true });
+  for (const [file, schema] of files) writeFileSync(join(folder, file), JSON.stringify(schema));
+}
+
+async function checks(tools: string, folder: string): Promise<Check[]> {
+  const helm = join(tools, 'helm');
+  const defaults = await renderChart(helm, []);
+  const everything = await renderChart(helm, ['--values', allOptions()]);
+  const schemas = ['-schema-location', `${folder}/{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json`];
+  const conform = ['-strict', '-summary', '-skip', FOREIGN_KINDS, ...schemas];
+  const samples = ['samples', 'tenant'].map((name) => join(ROOT, 'deploy', name));
+  const score = ['score', '--output-format', 'ci', '--ignore-container-cpu-limit'];
+  const ignored = IGNORED_SCORES.flatMap((name) => ['--ignore-test', name]);
+  return [
+    { title: 'helm lint', command: helm, args: ['lint', '--strict', CHART] },
+    { title: 'helm lint, every option', command: helm, args: ['lint', '--strict', CHART, '--values', allOptions()] },
+    { title: 'helm-unittest', command: join(tools, 'helm-unittest'), args: ['--strict', CHART] },
+    { title: 'kubeconform', command: join(tools, 'kubeconform'), args: [...conform, '-'], input: everything },
+    { title: 'kubeconform, samples', command: join(tools, 'kubeconform'), args: [...conform, ...samples] },
+    { title: 'kube-score', command: join(tools, 'kube-score'), args: [...score, ...ignored, '-'], input: defaults },
+  ];
+}
+
+async function main(): Promise<void> {
+  const cache = cacheFolder(process.env);
+  const { stderr } = process;
+  const progress = createProgress({
+    write: (text) => stderr.write(text),
+    isTty: stderr.isTTY,
+    columns: stderr.columns,
+  });
+  const { signal } = new AbortController();
+  const tools = await ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
+  const helm = join(tools, 'helm');
+  if (process.argv.includes('--write')) {
+    await writeManifests(helm);
+    await run(join(tools, 'helm-unittest'), ['--update-snapshot', CHART]);
+    return;
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'berth-schemas-'));
+  try {
+    await writeSchemas(folder, cache);
+    for (const { title, command, args, input } of await checks(tools, folder)) {
+      const { code, stdout, stderr } = await run(command, args, { env: helmEnvironment(), ...(input && { input }) });
+      if (code !== 0) {
+        const lines = lastLines(stdout + stderr, 60).filter((line) => !/^\[(OK|SKIPPED)\]/.test(line));
+        throw new LocalFailure(`${title} found something.`, 'Read the lines below.', lines);
+      }
+      console.log(`${title}: ok`);
+    }
+    const stale = await checkManifests(helm);
+    if (stale.length > 0) throw new LocalFailure('deploy/ differs from the chart.', 'Run `npm run manifests`.', stale);
+    console.log('deploy/: ok');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(explainFailure(error));
+  process.exitCode = 1;
+}
