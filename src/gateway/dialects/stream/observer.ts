@@ -29,11 +29,13 @@ const MAX_HELD_BYTES = 4 * 1024 * 1024;
 const USAGE = Buffer.from('"usage":');
 const ERROR = Buffer.from('"error":');
 
-const TERMINALS: Record<Dialect, readonly Buffer[]> = {
-  chat: [Buffer.from('data: [DONE]'), Buffer.from('data:[DONE]')],
-  messages: [Buffer.from('"message_stop"')],
-  responses: ['"response.completed"', '"response.incomplete"', '"response.failed"'].map((name) => Buffer.from(name)),
-};
+/** What only the last event of a chat or messages stream contains. */
+const TERMINALS = { chat: Buffer.from('data: [DONE]'), messages: Buffer.from('"message_stop"') };
+
+/** The events that end a response; they also carry its output. */
+const RESPONSE_ENDS = ['"response.completed"', '"response.incomplete"', '"response.failed"'].map((name) =>
+  Buffer.from(name),
+);
 
 /** The type of an error event where the error is not a member of its own. */
 const ERROR_EVENTS = [Buffer.from('"type":"error"'), Buffer.from('"type": "error"')];
@@ -53,20 +55,15 @@ class Observer implements PassThroughObserver {
   responseId: string | undefined;
   error: ClientError | undefined;
   estimatedOutputTokens = 0;
+  finished = false;
   readonly #dialect: Dialect;
   readonly #hideUsage: boolean;
   #held: Buffer | undefined;
-  #tail: Buffer | undefined;
   #rawUsage: Json = {};
 
   constructor(dialect: Dialect, hideUsage: boolean) {
     this.#dialect = dialect;
     this.#hideUsage = hideUsage && dialect === 'chat';
-  }
-
-  get finished(): boolean {
-    const tail = this.#tail;
-    return tail !== undefined && TERMINALS[this.#dialect].some((terminal) => tail.includes(terminal));
   }
 
   push(chunk: Uint8Array): Uint8Array | undefined {
@@ -88,7 +85,7 @@ class Observer implements PassThroughObserver {
   }
 
   #forward(data: Buffer): Buffer | undefined {
-    this.#tail = data;
+    if (this.#dialect !== 'responses' && data.includes(TERMINALS[this.#dialect])) this.finished = true;
     for (let at = data.indexOf('\n\n'); at !== -1; at = data.indexOf('\n\n', at + 2)) this.estimatedOutputTokens++;
     const cuts: Cut[] = [];
     let from = 0;
@@ -108,7 +105,7 @@ class Observer implements PassThroughObserver {
   /** Where the next event worth decoding is, or -1. */
   #next(data: Buffer, from: number): number {
     const found = [this.#member(data, ERROR, from), ...ERROR_EVENTS.map((name) => data.indexOf(name, from))];
-    if (this.#dialect === 'responses') for (const name of TERMINALS.responses) found.push(data.indexOf(name, from));
+    if (this.#dialect === 'responses') for (const name of RESPONSE_ENDS) found.push(data.indexOf(name, from));
     else found.push(this.#member(data, USAGE, from));
     let first = -1;
     for (const at of found) if (at !== -1 && (first === -1 || at < first)) first = at;
@@ -147,6 +144,7 @@ class Observer implements PassThroughObserver {
   }
 
   #readResponse(event: Json, response: Json): string | undefined {
+    this.finished = true;
     const observed = observeResponse(response);
     this.usage = observed.usage ?? this.usage;
     this.items = observed.items;
