@@ -1,0 +1,35 @@
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import type { ApiContext } from './context.ts';
+import { ApiError } from './errors/api-error.ts';
+import { errorHandler } from './errors/handler.ts';
+import { requestLog } from './middleware/request-log.ts';
+import { requestId } from './middleware/request-id.ts';
+import { apiRouter } from './routes/api.ts';
+import { healthRouter } from './routes/health.ts';
+
+/** Answers of an API are never pages: nothing in them may run, frame or load. */
+const SECURITY = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { 'default-src': ["'none'"], 'frame-ancestors': ["'none'"] },
+  },
+  crossOriginResourcePolicy: { policy: 'cross-origin' },
+});
+
+/** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
+export function createApp(context: ApiContext, isStopping: () => boolean): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.enable('case sensitive routing');
+  app.set('trust proxy', context.trustProxy);
+  app.set('query parser', false);
+  app.use(requestId, requestLog(context.log), SECURITY);
+  app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
+  app.use(healthRouter(context.stores, isStopping));
+  app.use(() => {
+    throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');
+  });
+  app.use(errorHandler(context.log));
+  return app;
+}

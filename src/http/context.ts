@@ -1,0 +1,53 @@
+import type { Router } from 'express';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { KubeClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import type { ReadStore } from '../kube/store.ts';
+import type { Node } from '../kube/types.ts';
+import type { ApiKey } from '../resources/api-key.ts';
+import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { InstanceTemplate } from '../resources/instance-template.ts';
+import type { SshKey } from '../resources/ssh-key.ts';
+import type { Authenticator } from './auth/authenticator.ts';
+import type { LastUsed } from './auth/last-used.ts';
+import type { ClaimWaiter } from './instances/claim-waiter.ts';
+import type { TemplateFinder } from './instances/templates.ts';
+import type { OfferSource } from './inventory.ts';
+import type { InstancePresenter } from './records/instance-presenter.ts';
+import type { KeyFacts } from './records/ssh-key-record.ts';
+
+/** The watch caches that the API reads; `store-indexers.ts` has the indexes they need. */
+export interface ApiStores {
+  instances: ReadStore<GpuInstance>;
+  sshKeys: ReadStore<SshKey>;
+  templates: ReadStore<InstanceTemplate>;
+  apiKeys: ReadStore<ApiKey>;
+  nodes: ReadStore<Node>;
+}
+
+/** What the API needs from outside. */
+export interface ApiDeps {
+  client: KubeClient;
+  stores: ApiStores;
+  offers: OfferSource;
+  /** Facts of a public key; throws an Error whose message says what is wrong with it. */
+  parsePublicKey: (text: string) => KeyFacts;
+  /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
+  models: Router;
+  /** Image of instances that name none. */
+  defaultImage: string;
+  trustProxy: boolean | number | string;
+  clock: Clock;
+  log: Logger;
+  registry: Registry;
+}
+
+/** What routers work with: the dependencies and the parts made from them. */
+export interface ApiContext extends ApiDeps {
+  authenticator: Authenticator;
+  lastUsed: LastUsed;
+  waiter: ClaimWaiter;
+  templates: TemplateFinder;
+  instances: InstancePresenter;
+}

@@ -1,0 +1,40 @@
+import { ERRORS, type ErrorCode } from './catalogue.ts';
+
+/** One field that was refused. */
+export interface FieldError {
+  /** Path as JavaScript writes it, for example ssh_key_ids[1]. Empty for the body itself. */
+  path: string;
+  expected: string;
+}
+
+export interface ApiErrorOptions {
+  /** What stands beside message and code in `error`. */
+  extra?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+/** A failure with its answer. `message` is for the client: what happened, why, what to do. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly extra: Record<string, unknown>;
+  readonly headers: Record<string, string>;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.status = ERRORS[code].status;
+    this.extra = options.extra ?? {};
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** The 422 with its list of fields. */
+export function validationFailed(fields: readonly FieldError[]): ApiError {
+  const names = fields.map(({ path, expected }) => (path === '' ? expected : `${path}: ${expected}`));
+  return new ApiError('validation_failed', `The request is not valid. ${names.slice(0, 5).join('; ')}.`, {
+    extra: { fields },
+  });
+}

@@ -1,0 +1,16 @@
+/** Which shape of error body a path has: ours, OpenAI's or Anthropic's. */
+export type ErrorFamily = 'compute' | 'openai' | 'anthropic';
+
+/** The family of a path relative to the API base, for example /instances/i-1. */
+export function familyOf(path: string): ErrorFamily {
+  const segment = path.split('/', 2)[1] ?? '';
+  if (segment === 'messages') return 'anthropic';
+  return segment === 'models' || segment === 'chat' || segment === 'responses' ? 'openai' : 'compute';
+}
+
+/** `path` without the base, which may stand there twice (the documented URL has it so) or once. */
+export function relativePath(path: string): string | undefined {
+  if (!path.startsWith('/api/v1/')) return undefined;
+  const once = path.slice('/api/v1'.length);
+  return once.startsWith('/api/v1/') ? once.slice('/api/v1'.length) : once;
+}

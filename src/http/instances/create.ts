@@ -1,0 +1,125 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import { AlreadyExistsError, ConflictError, NotFoundError } from '../../kube/errors.ts';
+import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { idempotentName, newInstanceName } from '../../resources/ids.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { CONFIRM_BY, REQUEST_HASH } from './annotations.ts';
+import type { ClaimWaiter } from './claim-waiter.ts';
+import { idempotencyConflict } from './idempotency.ts';
+
+/** How long a client waits for the decision of the controller. */
+const DECISION_MS = 10_000;
+const CONFIRM_MS = 30_000;
+
+export interface CreateDeps {
+  client: KubeClient;
+  waiter: ClaimWaiter;
+  clock: Clock;
+  log: Logger;
+}
+
+export interface CreateRequest {
+  namespace: string;
+  spec: GpuInstanceSpec;
+  idempotency?: { key: string; hash: string } | undefined;
+  /** Aborts when the client goes away. */
+  signal: AbortSignal;
+}
+
+export interface Created {
+  outcome: 'granted' | 'refused';
+  instance: GpuInstance;
+  /** True when an earlier request with the same Idempotency-Key made it. */
+  replayed: boolean;
+}
+
+function newInstance(request: CreateRequest, now: number): GpuInstance {
+  const { namespace, spec, idempotency } = request;
+  const name = idempotency ? idempotentName('i', namespace, idempotency.key) : newInstanceName();
+  const annotations: Record<string, string> = idempotency
+    ? { [REQUEST_HASH]: idempotency.hash }
+    : { [CONFIRM_BY]: new Date(now + CONFIRM_MS).toISOString() };
+  return { metadata: { namespace, name, annotations }, spec };
+}
+
+/**
+ * Rents a place: writes the resource, waits for the controller's decision, and removes what was refused.
+ *
+ * Nothing is rented that nobody knows of. With an Idempotency-Key the instance stays whatever happens to the connection,
+ * and a retry finds it. Without one it carries an annotation until the moment of the answer; when the client goes away
+ * before, it is deleted here, and when this process dies before, by the reaper of any replica.
+ * @throws ApiError claim_timeout, idempotency_conflict; KubeError
+ */
+export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
+  const { signal, idempotency } = request;
+  const { instance: made, replayed } = await createOrFind(deps, request);
+  const ref = { namespace: request.namespace, name: made.metadata.name, uid: made.metadata.uid ?? '' };
+  const options = { timeoutMs: DECISION_MS, ...(!idempotency && { signal }) };
+  const { decision, instance = made } = await deps.waiter.decision(ref, options);
+  if (decision === 'granted' && idempotency) return { outcome: 'granted', instance, replayed };
+  if (decision === 'granted' && !signal.aborted) {
+    return { outcome: 'granted', instance: await confirm(deps, made), replayed };
+  }
+  if (decision === 'refused' || !idempotency) await remove(deps, made);
+  // A request with the same key was refused meanwhile and took the instance away.
+  if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
+  if (decision === 'gone')
+    throw new ApiError('instance_deleting', 'Somebody deleted the instance before it was ready.');
+  const rest = idempotency ? 'Send the same request again to learn the outcome.' : 'Nothing was rented; try again.';
+  throw new ApiError('claim_timeout', `No controller decided within ${DECISION_MS / 1000} seconds. ${rest}`, {
+    headers: { 'retry-after': '5' },
+  });
+}
+
+/** Marks the instance as known to its client. When that fails nobody can tell, so the instance goes. */
+async function confirm(deps: CreateDeps, made: GpuInstance): Promise<GpuInstance> {
+  const { namespace, name, uid } = made.metadata;
+  const body = { metadata: { uid, annotations: { [CONFIRM_BY]: null } } };
+  try {
+    return await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
+  } catch (error) {
+    await remove(deps, made);
+    throw error;
+  }
+}
+
+async function remove({ client, log }: CreateDeps, { metadata }: GpuInstance): Promise<void> {
+  const { namespace, name, uid } = metadata;
+  try {
+    await client.delete(GPU_INSTANCES, { namespace, name }, { ...(uid !== undefined && { uid }) });
+  } catch (error) {
+    // Another object of this name took its place, so ours is gone.
+    if (!(error instanceof ConflictError)) throw error;
+  }
+  log.debug({ namespace, instance: name }, 'An instance that was not rented is removed');
+}
+
+async function createOrFind(deps: CreateDeps, request: CreateRequest) {
+  const { client, clock, waiter } = deps;
+  const wanted = newInstance(request, clock.now());
+  const { namespace, name } = wanted.metadata;
+  const end = clock.monotonic() + DECISION_MS;
+  for (;;) {
+    try {
+      return { instance: await client.create(GPU_INSTANCES, wanted), replayed: false };
+    } catch (error) {
+      if (!(error instanceof AlreadyExistsError)) throw error;
+    }
+    const found = await client.get(GPU_INSTANCES, { namespace, name }).catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+    if (found === undefined) continue;
+    if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) {
+      throw idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
+    }
+    if (found.metadata.deletionTimestamp === undefined) return { instance: found, replayed: true };
+    // What an earlier try with this key made was refused or deleted and is on its way out.
+    const timeoutMs = Math.max(0, end - clock.monotonic());
+    if (timeoutMs === 0 || !(await waiter.removal({ namespace, name }, { timeoutMs }))) {
+      throw idempotencyConflict('The instance made with this Idempotency-Key is being deleted. Use a new key.');
+    }
+  }
+}

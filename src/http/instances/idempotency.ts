@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { ApiError } from '../errors/api-error.ts';
+import { LIMITS } from '../schemas/limits.ts';
+
+const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+/** The Idempotency-Key of a request. Throws 400 for one that is empty, too long or not printable ASCII. */
+export function idempotencyKey(headers: IncomingHttpHeaders): string | undefined {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return undefined;
+  if (typeof key === 'string' && key.length <= LIMITS.idempotencyKey && PRINTABLE.test(key)) return key;
+  const most = LIMITS.idempotencyKey;
+  throw new ApiError(
+    'bad_request',
+    `Idempotency-Key must be 1 to ${most} printable ASCII characters, for example a UUID.`,
+  );
+}
+
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, v]) => v !== undefined && v !== null);
+  return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([k, v]) => [k, canonical(v)]));
+}
+
+/** Hash of a body that is the same for bodies that mean the same: order of fields and nulls do not count. */
+export function requestHash(body: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify(canonical(body)))
+    .digest('hex')
+    .slice(0, 32);
+}
+
+export function idempotencyConflict(message: string): ApiError {
+  return new ApiError('idempotency_conflict', message);
+}

@@ -1,0 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from '../kube/client.ts';
+import { API_KEYS, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
+
+/** What the owner of a key decides about it. */
+export type NewKey = { namespace: string } & Partial<
+  Pick<ApiKeySpec, 'displayName' | 'scopes' | 'expiresAt' | 'limits' | 'revoked'>
+>;
+
+/** Makes an APIKey. The token is in this answer and nowhere else. */
+export async function createKey(client: KubeClient, options: NewKey): Promise<{ token: string; name: string }> {
+  const { namespace, displayName = '', scopes = [...SCOPES], revoked = false, expiresAt, limits } = options;
+  const { token, hash, prefix } = mintToken();
+  const name = `key-${randomBytes(5).toString('hex')}`;
+  const spec: ApiKeySpec = {
+    hash,
+    prefix,
+    displayName,
+    scopes,
+    revoked,
+    ...(expiresAt && { expiresAt }),
+    ...(limits && { limits }),
+  };
+  await client.create(API_KEYS, { metadata: { namespace, name }, spec });
+  return { token, name };
+}

@@ -1,0 +1,74 @@
+import type { IncomingMessage } from 'node:http';
+import type { RequestHandler } from 'express';
+import { ApiError } from '../errors/api-error.ts';
+import { LIMITS } from '../schemas/limits.ts';
+
+const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*(?:;|$)/i;
+const CHARSET = /;[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]+)/i;
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function checkType({ headers }: IncomingMessage): void {
+  const type = headers['content-type'];
+  // Clients that send JSON and do not say so are understood.
+  if (type !== undefined && !JSON_TYPE.test(type)) {
+    throw new ApiError('unsupported_media_type', 'The body must be JSON: send Content-Type: application/json.');
+  }
+  const charset = CHARSET.exec(type ?? '')?.[1]?.toLowerCase() ?? 'utf-8';
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (charset !== 'utf-8' && charset !== 'utf8') {
+    throw new ApiError('unsupported_media_type', 'JSON is sent in UTF-8, RFC 8259 section 8.1 has no other.');
+  }
+  if (encoding !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Send the body as it is, without Content-Encoding.');
+  }
+}
+
+function tooLarge(): ApiError {
+  return new ApiError('payload_too_large', `The body may have ${LIMITS.body} bytes.`);
+}
+
+/** The whole body. express.json() would read the rest of a refused one to its end, however slowly it comes. */
+function readBody(request: IncomingMessage): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > LIMITS.body) return Promise.reject(tooLarge());
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= LIMITS.body) {
+        chunks.push(chunk);
+        return;
+      }
+      request.removeAllListeners('data').pause();
+      reject(tooLarge());
+    });
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('close', () => reject(new ApiError('bad_request', 'The body ended too early.')));
+  });
+}
+
+function parse(bytes: Buffer): unknown {
+  if (bytes.length === 0) return {};
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.trim() === '' ? {} : JSON.parse(text);
+  } catch (error) {
+    throw new ApiError('malformed_json', 'The body is not valid JSON in UTF-8.', { cause: error });
+  }
+}
+
+/**
+ * Reads a JSON body into `request.body`: `{}` when there is none or it is null, which is the same as absent everywhere.
+ * A body that is too long by its Content-Length is refused before a byte of it is read.
+ */
+export const jsonBody: RequestHandler = async (request, _response, next) => {
+  if (hasBody(request)) {
+    checkType(request);
+    request.body = parse(await readBody(request));
+  }
+  request.body ??= {};
+  next();
+};

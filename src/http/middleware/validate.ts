@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import { type FieldError, validationFailed } from '../errors/api-error.ts';
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+}
+
+function fieldErrors(issue: z.core.$ZodIssue): FieldError[] {
+  if (issue.code !== 'unrecognized_keys') return [{ path: pathText(issue.path), expected: expectation(issue) }];
+  return issue.keys.slice(0, 20).map((key) => ({
+    path: pathText([...issue.path, key.slice(0, 100)]),
+    expected: 'no such field: remove it',
+  }));
+}
+
+function expectation(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_type') return `expected ${issue.expected}`;
+  if (issue.code === 'invalid_format' && issue.format === 'regex') return 'expected to match the documented pattern';
+  return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');
+}
+
+/** `text` without the fields that are null: null equals absent. */
+export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], null> } {
+  const entries = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], null> };
+}
+
+/** The body as the schema has it; throws the 422 that names every wrong field. */
+export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw validationFailed(parsed.error.issues.slice(0, 50).flatMap(fieldErrors));
+}

@@ -1,0 +1,57 @@
+import type { RequestHandler } from 'express';
+import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { getPrincipal } from '../auth/principal.ts';
+import type { ApiContext } from '../context.ts';
+import { type FieldError, validationFailed } from '../errors/api-error.ts';
+import { createInstance } from '../instances/create.ts';
+import { idempotencyKey, requestHash } from '../instances/idempotency.ts';
+import { offerUnavailable, refusal } from '../instances/refusal.ts';
+import { toInstanceSpec } from '../instances/to-spec.ts';
+import { parseBody } from '../middleware/validate.ts';
+import { createInstanceSchema } from '../schemas/instance.ts';
+import { sendJson } from '../send.ts';
+import { findSshKeys } from '../tenant.ts';
+
+/** Refuses names of things that the tenant does not have. */
+async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
+  const errors: FieldError[] = [];
+  const ids = spec.sshKeyIds ?? [];
+  if (ids.length > 0) {
+    const found = await findSshKeys(context, namespace, ids);
+    for (const [index, id] of ids.entries()) {
+      if (!found.has(id)) errors.push({ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' });
+    }
+  }
+  const { templateId, templateHashId } = spec;
+  if ((templateId !== undefined || templateHashId !== undefined) && !context.templates.find(namespace, spec)) {
+    const path = templateId === undefined ? 'template_hash_id' : 'template_id';
+    const both = templateId !== undefined && templateHashId !== undefined;
+    errors.push({ path, expected: `expected an existing template${both ? ' with this template_hash_id' : ''}` });
+  }
+  if (errors.length > 0) throw validationFailed(errors);
+}
+
+/** POST /instances: 201 with the claim granted, or a 409 with alternatives and nothing rented. */
+export function createInstanceHandler(context: ApiContext): RequestHandler {
+  return async (request, response) => {
+    const { namespace } = getPrincipal(request);
+    const key = idempotencyKey(request.headers);
+    const body = parseBody(createInstanceSchema, request.body);
+    const { spec, offerPossible } = toInstanceSpec(body);
+    if (!offerPossible) {
+      const wish = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
+      throw offerUnavailable(context.offers.offers(), wish, context.defaultImage);
+    }
+    await checkReferences(context, namespace, spec);
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
+    const created = await createInstance(context, { namespace, spec, idempotency, signal: left.signal });
+    if (created.outcome === 'refused') {
+      throw refusal(created.instance, context.offers.offers(), context.defaultImage);
+    }
+    if (created.replayed) response.set('idempotent-replayed', 'true');
+    response.status(201).location(`/api/v1/instances/${created.instance.metadata.name}`);
+    sendJson(response, context.instances.json(created.instance));
+  };
+}

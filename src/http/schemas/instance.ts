@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { STAGES } from '../../resources/gpu-instance.ts';
+import { IMAGE_PATTERN } from '../../resources/image.ts';
+import { READY_REASONS, type InstanceState, type ReadyReason } from '../../resources/instance-state.ts';
+import { RUNTYPES } from '../../resources/instance-template.ts';
+import { deletedOf, isolationSchema, listOf, moneySchema, timeSchema } from './common.ts';
+import { LIMITS } from './limits.ts';
+
+const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state))] as [
+  InstanceState,
+  ...InstanceState[],
+];
+const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
+
+export const createInstanceSchema = z
+  .strictObject({
+    type: z.literal([0, 1]).describe('0: on demand (default). 1: interruptible, cheaper.').nullish(),
+    ask_id: z.int().describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
+    name: z.string().max(LIMITS.name).describe('Name shown to people.').nullish(),
+    stats: z.string().max(LIMITS.stats).describe('Free text kept with the instance and returned as it is.').nullish(),
+    template_image: z
+      .string()
+      .max(LIMITS.templateImage)
+      .regex(IMAGE_PATTERN)
+      .describe('Container image. Empty: the image of the template, else the default image.')
+      .nullish(),
+    template_id: z.int().describe('Id of an InstanceTemplate.').nullish(),
+    template_hash_id: z
+      .string()
+      .max(LIMITS.templateHashId)
+      .describe('Content hash of an InstanceTemplate. Empty means none.')
+      .nullish(),
+    runtype: z
+      .string()
+      .max(LIMITS.runtype)
+      .describe('ssh (default), jupyter or args; the spellings of Vast.ai clients are accepted too.')
+      .nullish(),
+    disk_gb: z
+      .int()
+      .min(LIMITS.diskGb.min)
+      .max(LIMITS.diskGb.max)
+      .describe('Size of the disk at /workspace in GB.')
+      .nullish(),
+    offer_disk_space: z
+      .number()
+      .min(LIMITS.offerDiskSpace.min)
+      .max(LIMITS.offerDiskSpace.max)
+      .describe('disk_gb_max of the offer as the client saw it: 409 offer_changed when it is less by now.')
+      .nullish(),
+    install_monitoring: z.boolean().describe('Run a GPU metrics exporter beside the instance.').nullish(),
+    ssh_key_ids: z
+      .array(z.int())
+      .max(LIMITS.sshKeyIds)
+      .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
+      .nullish(),
+  })
+  .describe('What to rent. Every field may be left out or null, and so may the whole body.');
+
+export const updateInstanceSchema = z
+  .strictObject({
+    label: z.string().max(LIMITS.label).describe('Free text. null clears it.').nullish(),
+    name: z.string().max(LIMITS.name).describe('Name shown to people. null clears it.').nullish(),
+    state: z
+      .enum(['running', 'stopped'])
+      .describe('Extension: stopped frees the GPUs and keeps the disk, running starts the instance again.')
+      .nullish(),
+  })
+  .describe('What to change. A field that is left out stays as it is.');
+
+const portSchema = z.object({
+  container_port: z.int(),
+  protocol: z.enum(['tcp', 'udp']),
+  name: z.string().nullable(),
+});
+
+export const instanceSchema = z
+  .object({
+    id: z.string(),
+    object: z.literal('instance'),
+    name: z.string().nullable(),
+    label: z.string().nullable(),
+    type: z.literal([0, 1]).describe('0: on demand, 1: interruptible.'),
+    state: z.enum(STATES).describe('What the instance does now.'),
+    reason: z.enum(REASONS).describe('Why it is in this state, for programs.'),
+    message: z.string().describe('The same for people, in the words of scheduler and kubelet.'),
+    stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When each stage of this start was reached.'),
+    offer_id: z.int().nullable(),
+    gpu_name: z.string().nullable(),
+    gpu_count: z.int(),
+    gpu_memory_mb: z.int().nullable(),
+    isolation: isolationSchema.nullable(),
+    mig_profile: z.string().nullable(),
+    node: z.string().nullable(),
+    simulated: z.boolean(),
+    driver_version: z.string().nullable(),
+    cuda_version: z.string().nullable(),
+    template_image: z.string().describe('The image in use.'),
+    template_id: z.int().nullable(),
+    template_hash_id: z.string().nullable(),
+    runtype: z.enum(RUNTYPES),
+    disk_gb: z.int().nullable(),
+    disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),
+    offer_disk_space: z.number().nullable(),
+    install_monitoring: z.boolean(),
+    stats: z.string().nullable(),
+    ssh_key_ids: z.array(z.int()),
+    price_per_hour: moneySchema.nullable().describe('Locked when the place was granted.'),
+    currency: z.string().nullable(),
+    usage: z
+      .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
+      .nullable()
+      .describe('What the starts that have ended used.'),
+    ssh: z
+      .object({
+        host: z.string(),
+        port: z.int(),
+        user: z.string(),
+        command: z.string().describe('Ready to paste.'),
+        known_hosts: z.string().nullable().describe('Line for known_hosts, so that checking need not be disabled.'),
+      })
+      .nullable(),
+    ports: z.array(portSchema),
+    created_at: timeSchema,
+    started_at: timeSchema.nullable(),
+  })
+  .describe('A rented instance.');
+
+export const instanceListSchema = listOf(instanceSchema);
+export const deletedInstanceSchema = deletedOf(z.string(), 'instance');
+
+export type CreateInstance = z.infer<typeof createInstanceSchema>;
+export type UpdateInstance = z.infer<typeof updateInstanceSchema>;
+export type InstanceRecord = z.infer<typeof instanceSchema>;

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { deletedOf, listOf, timeSchema } from './common.ts';
+import { LIMITS } from './limits.ts';
+
+export const createSshKeySchema = z
+  .strictObject({
+    public_key: z
+      .string()
+      .min(1)
+      .max(LIMITS.publicKey)
+      .describe('One line as in a .pub file: type, base64 key, optional comment.'),
+    name: z.string().max(LIMITS.name).describe('Name shown to people.'),
+  })
+  .describe('An SSH public key to register.');
+
+export const sshKeySchema = z
+  .object({
+    id: z.int().min(1).describe('Send it in ssh_key_ids.'),
+    object: z.literal('ssh_key'),
+    name: z.string(),
+    public_key: z.string(),
+    fingerprint: z.string().describe('SHA256 fingerprint as ssh-keygen -lf prints it.'),
+    type: z.string().describe('Key type, for example ssh-ed25519.'),
+    created_at: timeSchema,
+  })
+  .describe('A registered SSH public key.');
+
+export const sshKeyListSchema = listOf(sshKeySchema);
+export const deletedSshKeySchema = deletedOf(z.int(), 'ssh_key');
+
+export type CreateSshKey = z.infer<typeof createSshKeySchema>;
+export type SshKeyRecord = z.infer<typeof sshKeySchema>;

@@ -1,0 +1,41 @@
+import { hash } from 'node:crypto';
+import type { Response } from 'express';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+function etagOf(text: string): string {
+  return `W/"${hash('sha1', text, 'base64url')}"`;
+}
+
+/** Whether the client has this version. Weak comparison, RFC 9110 section 13.1.2. */
+function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  const opaque = etag.slice(2);
+  return ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === opaque);
+}
+
+/**
+ * Sends JSON text, or 304 when the client has it. Express's own check gives up when the request says no-cache, which
+ * fetch() adds to every conditional request (Fetch standard, HTTP-network-or-cache fetch).
+ */
+export function sendJson(response: Response, json: string): void {
+  const { method, headers } = response.req;
+  response.setHeader('cache-control', 'private, no-cache');
+  if (method === 'GET' || method === 'HEAD') {
+    const etag = etagOf(json);
+    response.setHeader('etag', etag);
+    if (hasVersion(headers['if-none-match'], etag)) {
+      response.status(304).end();
+      return;
+    }
+  }
+  response.setHeader('content-type', JSON_TYPE);
+  response.setHeader('content-length', Buffer.byteLength(json));
+  response.end(json);
+}
+
+/** Sends a list of items that are JSON text already. */
+export function sendList(response: Response, items: readonly string[]): void {
+  sendJson(response, `{"object":"list","data":[${items.join(',')}]}`);
+}

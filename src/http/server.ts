@@ -1,0 +1,84 @@
+import { createServer, STATUS_CODES, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { createApp } from './app.ts';
+import { createContext } from './create-context.ts';
+import type { ApiDeps } from './context.ts';
+import type { ErrorCode } from './errors/catalogue.ts';
+import { ERRORS } from './errors/catalogue.ts';
+import { runReaper } from './instances/reaper.ts';
+
+/** Limits on clients that are slow on purpose or by accident. Model calls send up to 32 MiB, so a body may take a minute. */
+const SERVER_LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+} as const;
+const MAX_HEADERS = 100;
+const MAX_CONNECTIONS = 10_000;
+/** How long calls under way may take when the process ends; streams are ended at once. */
+const DRAIN_MS = 10_000;
+
+export interface ApiServer {
+  address: { host: string; port: number };
+  /** Stops taking requests, lets those under way finish within bounds, and stops the work in the background. */
+  close(): Promise<void>;
+}
+
+const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** What never became a request gets a JSON answer too. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = PARSER_ERRORS[error.code ?? ''] ?? 'bad_request';
+  const { status, help } = ERRORS[code];
+  const body = JSON.stringify({ error: { message: help, code } });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+function listen(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** Serves the API. Rejects when the address cannot be used. */
+export async function startApi(deps: ApiDeps & { address: { host: string; port: number } }): Promise<ApiServer> {
+  const stopping = new AbortController();
+  const context = createContext(deps);
+  const app = createApp(context, () => stopping.signal.aborted);
+  const server = createServer(SERVER_LIMITS, app);
+  server.maxHeadersCount = MAX_HEADERS;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('clientError', answerBrokenRequest);
+  const { address: host, port } = await listen(server, deps.address);
+  const work = [context.lastUsed.run(stopping.signal), runReaper(context, stopping.signal)];
+  return {
+    address: { host, port },
+    async close() {
+      stopping.abort();
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+      const cancel = deps.clock.setTimeout(() => server.closeAllConnections(), DRAIN_MS);
+      await closed;
+      cancel();
+      context.waiter.close();
+      await Promise.all(work);
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import type { KubeClient } from '../kube/client.ts';
+import { NotFoundError } from '../kube/errors.ts';
+import type { ReadStore } from '../kube/store.ts';
+import { keyOf, type ObjectRef, type ResourceType } from '../kube/types.ts';
+import type { GpuInstance } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
+import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { sshKeyId } from './records/ssh-key-record.ts';
+
+/** RFC 1123 subdomain: what a name in Kubernetes can be. Anything else is not asked for. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+interface Source {
+  client: KubeClient;
+  stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
+}
+
+async function live<T extends KubeObject>(
+  client: KubeClient,
+  type: ResourceType<T>,
+  ref: ObjectRef,
+): Promise<T | undefined> {
+  try {
+    return await client.get(type, ref);
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
+}
+
+/** An instance of the tenant: from the cache, else live, because another replica may have made it just now. */
+export async function findInstance(
+  { client, stores }: Source,
+  namespace: string,
+  name: string,
+): Promise<GpuInstance | undefined> {
+  if (!NAME.test(name)) return undefined;
+  return stores.instances.get(keyOf({ namespace, name })) ?? live(client, GPU_INSTANCES, { namespace, name });
+}
+
+/** SSH keys of the tenant by id: from the cache, and from one live list for those that the cache lacks. */
+export async function findSshKeys(
+  { client, stores }: Source,
+  namespace: string,
+  ids: readonly number[],
+): Promise<Map<number, SshKey>> {
+  const found = new Map<number, SshKey>();
+  for (const id of ids) {
+    const [key] = stores.sshKeys.by('id', `${namespace}/${id}`);
+    if (key) found.set(id, key);
+  }
+  if (ids.every((id) => found.has(id))) return found;
+  const { items } = await client.list(SSH_KEYS, { namespace });
+  for (const key of items) {
+    const id = sshKeyId(key);
+    if (ids.includes(id)) found.set(id, key);
+  }
+  return found;
+}
+
+/** Oldest first, then by name: the order of every list of resources. */
+export function byAge(left: KubeObject, right: KubeObject): number {
+  const a = String(left.metadata.creationTimestamp);
+  const b = String(right.metadata.creationTimestamp);
+  if (a !== b) return a < b ? -1 : 1;
+  return left.metadata.name < right.metadata.name ? -1 : 1;
+}

@@ -1,0 +1,80 @@
+import type { Logger } from 'pino';
+import type { Inventory } from '../../../src/inventory/inventory.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import type { ReadStore } from '../../../src/kube/store.ts';
+import type { Condition } from '../../../src/kube/types.ts';
+import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
+
+function condition(type: string, status: 'True' | 'False', reason: string, message = ''): Condition {
+  return { type, status, reason, message, lastTransitionTime: new Date().toISOString() };
+}
+
+function claimOf(inventory: Inventory, instance: GpuInstance): Claim | string {
+  const { spec } = instance;
+  const granted = inventory.grant({
+    offerId: spec.offerId,
+    gpu: spec.gpu,
+    type: spec.type,
+    diskGb: spec.diskGb ?? 10,
+    offerDiskSpace: spec.offerDiskSpace,
+    image: spec.image ?? '',
+    avoid: new Set(),
+    only: undefined,
+  });
+  if ('refusal' in granted) return granted.refusal;
+  const { klass, node, diskGbMax } = granted.place;
+  return {
+    offerId: klass.id,
+    pool: klass.pool.name,
+    node,
+    resourceName: klass.resourceName,
+    product: klass.product,
+    gpuCount: klass.gpuCount,
+    memoryMb: klass.memoryMb,
+    isolation: klass.isolation,
+    ...(klass.migProfile !== undefined && { migProfile: klass.migProfile }),
+    pricePerHour: spec.type === 'Interruptible' ? klass.prices.interruptible : klass.prices.onDemand,
+    currency: klass.prices.currency,
+    simulated: klass.simulated,
+    diskGbMax,
+    grantedAt: new Date().toISOString(),
+  };
+}
+
+/**
+ * Decides about instances as the controller does, and does nothing else of what it does: for tests and benchmarks of
+ * the HTTP interface alone. Works on the instances of one namespace.
+ */
+export function startGranter(deps: {
+  client: KubeClient;
+  instances: ReadStore<GpuInstance>;
+  inventory: Inventory;
+  serves: (namespace: string) => boolean;
+  log: Logger;
+}): () => void {
+  const { client, instances, inventory, log } = deps;
+  const seen = new Set<string>();
+
+  async function decide(instance: GpuInstance): Promise<void> {
+    const { namespace, name, uid } = instance.metadata;
+    const claim = claimOf(inventory, instance);
+    const granted = typeof claim !== 'string';
+    if (granted) inventory.assume(instance, claim, { gb: instance.spec.diskGb ?? 10, persistent: false });
+    const status = granted
+      ? { claim, conditions: [condition('Claimed', 'True', 'Granted'), condition('Ready', 'False', 'Scheduling')] }
+      : { conditions: [condition('Claimed', 'False', claim), condition('Ready', 'False', claim)] };
+    const body = { metadata: { uid }, status };
+    const written = await client.patch(GPU_INSTANCES, { namespace, name }, body, {
+      type: 'merge',
+      subresource: 'status',
+    });
+    if (granted) inventory.written(written);
+  }
+
+  return instances.onChange(({ after }) => {
+    if (after === undefined || after.status?.conditions !== undefined || seen.has(after.metadata.uid ?? '')) return;
+    if (!deps.serves(after.metadata.namespace ?? '')) return;
+    seen.add(after.metadata.uid ?? '');
+    decide(after).catch((error: unknown) => log.warn({ err: error }, 'The test double failed to decide'));
+  });
+}
