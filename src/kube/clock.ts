@@ -25,7 +25,7 @@ export function sleepWith(schedule: Clock['setTimeout'], ms: number, signal?: Ab
 }
 
 function schedule(callback: () => void, ms: number): () => void {
-  const timer = setTimeout(callback, ms);
+  const timer = setTimeout(callback, Math.max(0, ms));
   return () => clearTimeout(timer);
 }
 

@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { applyIfChanged } from '../../../src/kube/apply.ts';
+import {
+  AlreadyExistsError,
+  ConflictError,
+  ForbiddenError,
+  InvalidError,
+  NotFoundError,
+} from '../../../src/kube/errors.ts';
+import { PODS } from '../../../src/kube/types.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { faultProxy } from '../../support/fault-proxy/proxy.ts';
+import { refuseNext } from '../../support/fault-proxy/faults.ts';
+import { CONFIG_MAPS, plainConnection, testNamespace } from '../../support/test-cluster.ts';
+
+describe('against a real API server', () => {
+  test('errors have the class of their Status', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    const object = { metadata: { name: 'a', namespace }, data: { k: 'v' } };
+    await expect(client.get(CONFIG_MAPS, { namespace, name: 'a' })).rejects.toBeInstanceOf(NotFoundError);
+    const made = await client.create(CONFIG_MAPS, object);
+    await expect(client.create(CONFIG_MAPS, object)).rejects.toBeInstanceOf(AlreadyExistsError);
+    const old = { ...object, metadata: { ...made.metadata, resourceVersion: '1' } };
+    await expect(client.replace(CONFIG_MAPS, old)).rejects.toBeInstanceOf(ConflictError);
+    const wrong = { metadata: { name: 'UPPER', namespace } };
+    await expect(client.create(CONFIG_MAPS, wrong)).rejects.toBeInstanceOf(InvalidError);
+    const elsewhere = { metadata: { name: 'a', namespace: 'no-such-namespace' } };
+    await expect(client.create(CONFIG_MAPS, elsewhere)).rejects.toBeInstanceOf(NotFoundError);
+    expect(ForbiddenError.name).toBe('ForbiddenError');
+  });
+
+  test('a delete holds to the incarnation that was decided on', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    const ref = { namespace, name: 'a' };
+    const made = await client.create(CONFIG_MAPS, { metadata: ref });
+    await expect(client.delete(CONFIG_MAPS, ref, { uid: 'another' })).rejects.toBeInstanceOf(ConflictError);
+    await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
+    await client.delete(CONFIG_MAPS, ref, { uid: made.metadata.uid ?? '' });
+    await expect(client.get(CONFIG_MAPS, ref)).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('server-side apply removes what is no longer applied, and an equal one is not sent', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    const request = { fieldManager: 'berth-test', current: undefined };
+    const first = await applyIfChanged(client, CONFIG_MAPS, configMap(namespace, { a: '1', b: '2' }), request);
+    const others = { data: { other: 'x' } };
+    const current = await client.patch(CONFIG_MAPS, first.object.metadata, others, { type: 'merge' });
+
+    const same = await applyIfChanged(client, CONFIG_MAPS, configMap(namespace, { a: '1', b: '2' }), {
+      ...request,
+      current,
+    });
+    expect(same.written).toBe(false);
+
+    const less = await applyIfChanged(client, CONFIG_MAPS, configMap(namespace, { a: '1' }), { ...request, current });
+    expect(less.object.data).toEqual({ a: '1', other: 'x' });
+  });
+
+  test('a list comes by pages of one snapshot', async () => {
+    await using space = await testNamespace();
+    const { client, name: namespace } = space;
+    await Promise.all(
+      Array.from({ length: 7 }, (_, index) => client.create(CONFIG_MAPS, configMap(namespace, {}, `c-${index}`))),
+    );
+    const first = await client.list(CONFIG_MAPS, {
+      namespace,
+      limit: 5,
+      fieldSelector: 'metadata.name!=kube-root-ca.crt',
+    });
+    await client.delete(CONFIG_MAPS, { namespace, name: 'c-6' });
+    const next = first.continue ?? '';
+    const second = await client.list(CONFIG_MAPS, {
+      namespace,
+      limit: 5,
+      continue: next,
+      fieldSelector: 'metadata.name!=kube-root-ca.crt',
+    });
+    expect(first.items.length + second.items.length).toBe(7);
+    expect(second.resourceVersion).toBe(first.resourceVersion);
+  });
+
+  test('429 with Retry-After from in between is waited out', async () => {
+    await using space = await testNamespace();
+    await using proxy = await faultProxy(space.connection);
+    const waits: number[] = [];
+    const sleep = async (ms: number) => void waits.push(ms);
+    const client = createKubeClient(plainConnection(proxy.server), { clock: { ...systemClock(), sleep } });
+    proxy.faults.refuse = refuseNext(2, { status: 429, reason: 'TooManyRequests', retryAfter: 1 }, () => true);
+    await client.create(CONFIG_MAPS, configMap(space.name, {}));
+    expect(waits).toEqual([1_000, 1_000]);
+    await client.close();
+  });
+
+  test('three hundred calls one after the other and fifty at once share a few connections', async () => {
+    await using space = await testNamespace();
+    const { client, connection, name: namespace } = space;
+    let connections = 0;
+    connection.calls.on('connect', () => (connections += 1));
+    for (let index = 0; index < 300; index += 1) await client.list(PODS, { namespace });
+    expect(connections).toBeLessThanOrEqual(1);
+    await Promise.all(Array.from({ length: 50 }, () => client.list(PODS, { namespace })));
+    expect(connections).toBeLessThanOrEqual(32);
+  });
+});
+
+function configMap(namespace: string, data: Record<string, string>, name = 'a') {
+  return { metadata: { name, namespace }, data };
+}
