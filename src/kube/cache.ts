@@ -80,9 +80,8 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     // Lists repeat what is known; the same version is the same object.
     if (known && known.metadata.resourceVersion === object.metadata.resourceVersion) return known;
     // Often half of an object, and nobody reads it.
-    const { managedFields: _dropped, ...metadata } = object.metadata;
-    const slim = { ...object, metadata };
-    const kept = options.prune ? options.prune(slim) : slim;
+    delete object.metadata.managedFields;
+    const kept = options.prune ? options.prune(object) : object;
     freeze(kept);
     return kept;
   }

@@ -68,8 +68,7 @@ function checkInput(dialect: Dialect, body: Json): void {
 }
 
 /** The part of the checks that a count_tokens body, which has no limit, must pass too. Throws `DialectError`. */
-export function checkMessages(value: unknown): void {
-  const body = objectAt(value, 'body');
+export function checkMessages(body: Json): void {
   if (body.messages === undefined) throw missing('messages');
   const messages = arrayAt(body.messages, 'messages');
   if (messages.length === 0) throw invalid('messages', 'expected at least one message');

@@ -43,24 +43,21 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    let done = false;
+    let failed = false;
     const fail = (error: Error): void => {
-      done = true;
+      if (failed) return;
+      failed = true;
       budget.give(size);
       chunks.length = 0;
       reject(error);
     };
-    const gone = (): void => {
-      // Comes after every request, also after a complete one.
-      if (!done) fail(new ClientGoneError('the client left while it sent the body'));
-    };
     if (Number(request.headers['content-length'] ?? 0) > limit) {
-      done = true;
+      failed = true;
       reject(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
       return;
     }
     request.on('data', (chunk: Buffer) => {
-      if (done) return;
+      if (failed) return;
       if (size + chunk.length > limit) {
         fail(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
       } else if (budget.take(chunk.length)) {
@@ -71,11 +68,11 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
       }
     });
     request.on('end', () => {
-      if (done) return;
-      done = true;
+      if (failed) return;
+      failed = true;
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
     });
-    request.on('error', gone);
-    request.on('close', gone);
+    request.on('error', () => fail(new ClientGoneError('the client left while it sent the body')));
+    request.on('close', () => fail(new ClientGoneError('the client left while it sent the body')));
   });
 }

@@ -14,7 +14,6 @@ await keep({
   context: undefined,
   yes: false,
   interactive: false,
-  tidy: false,
   progress: silent,
   server: undefined,
   signal: controller.signal,

@@ -94,15 +94,7 @@ describe.each(DIALECTS)('official clients over a backend that speaks %s', (upstr
     const settings = {
       model: models[dialect],
       prompt: QUESTION,
-      tools: {
-        weather: tool({
-          inputSchema: jsonSchema<{ city: string }>({
-            ...WEATHER,
-            type: 'object',
-            properties: { city: { type: 'string' } },
-          }),
-        }),
-      },
+      tools: { weather: tool({ inputSchema: jsonSchema<{ city: string }>({ ...WEATHER, type: 'object' }) }) },
       maxRetries: 0,
       onError: ({ error }: { error: unknown }) => {
         throw error;
