@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+
+/** A text that is not a public key which may open an instance. The message says what to do. */
+export class SshPublicKeyError extends Error {
+  override name = 'SshPublicKeyError';
+}
+
+export interface SshPublicKey {
+  /** Key type, for example ssh-ed25519. */
+  type: string;
+  /** SHA256 fingerprint as ssh-keygen -lf prints it. */
+  fingerprint: string;
+  /** Bits of the key: 256 for ed25519, as ssh-keygen says. */
+  bits: number;
+  comment: string;
+}
+
+const MIN_RSA_BITS = 2048;
+const MAX_RSA_BITS = 16_384;
+const CURVES: Readonly<Record<string, { bits: number; point: number }>> = {
+  nistp256: { bits: 256, point: 65 },
+  nistp384: { bits: 384, point: 97 },
+  nistp521: { bits: 521, point: 133 },
+};
+const KNOWN = 'ssh-ed25519, ecdsa-sha2-nistp256/384/521, ssh-rsa and the sk- types of security keys';
+
+/** Reads the strings of RFC 4251 section 5 from a key blob, and nothing beyond its end. */
+class Reader {
+  readonly #blob: Buffer;
+  #at = 0;
+
+  constructor(blob: Buffer) {
+    this.#blob = blob;
+  }
+
+  bytes(what: string): Buffer {
+    if (this.#at + 4 > this.#blob.length) throw cutOff(what);
+    const length = this.#blob.readUInt32BE(this.#at);
+    const start = this.#at + 4;
+    if (start + length > this.#blob.length) throw cutOff(what);
+    this.#at = start + length;
+    return this.#blob.subarray(start, start + length);
+  }
+
+  text(what: string): string {
+    return this.bytes(what).toString('latin1');
+  }
+
+  /** A positive mpint; the number of its bits. */
+  bits(what: string): number {
+    const bytes = this.bytes(what);
+    const first = bytes.findIndex((byte) => byte !== 0);
+    if (first < 0 || ((bytes[0] ?? 0) & 0x80) !== 0)
+      throw new SshPublicKeyError(`The ${what} of the key is not valid.`);
+    return (bytes.length - first - 1) * 8 + (32 - Math.clz32(bytes[first] ?? 0));
+  }
+
+  end(): void {
+    if (this.#at !== this.#blob.length) throw new SshPublicKeyError('The key has bytes after its end. Paste it again.');
+  }
+}
+
+function cutOff(what: string): SshPublicKeyError {
+  return new SshPublicKeyError(`The key is cut off before its ${what} ends. Paste the whole line of the .pub file.`);
+}
+
+function readEd25519(reader: Reader): number {
+  if (reader.bytes('public key').length !== 32) throw new SshPublicKeyError('An ed25519 key has 32 bytes.');
+  return 256;
+}
+
+function readEcdsa(reader: Reader, curve: string): number {
+  const named = reader.text('curve');
+  const known = CURVES[curve];
+  if (named !== curve || known === undefined) throw new SshPublicKeyError(`The key says ${curve} and holds ${named}.`);
+  const point = reader.bytes('point');
+  // 4: an uncompressed point, the only form that OpenSSH writes (RFC 5656 section 3.1).
+  if (point.length !== known.point || point[0] !== 4) throw new SshPublicKeyError('The point of the key is not valid.');
+  return known.bits;
+}
+
+function readRsa(reader: Reader): number {
+  if (reader.bits('exponent') < 2) throw new SshPublicKeyError('The exponent of the RSA key is too small.');
+  const bits = reader.bits('modulus');
+  if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS) {
+    throw new SshPublicKeyError(
+      `An RSA key needs ${MIN_RSA_BITS} to ${MAX_RSA_BITS} bits and this one has ${bits}. Make one with: ssh-keygen -t ed25519`,
+    );
+  }
+  return bits;
+}
+
+type Read = (reader: Reader) => number;
+
+const TYPES: Readonly<Record<string, Read>> = {
+  'ssh-ed25519': readEd25519,
+  'ecdsa-sha2-nistp256': (reader) => readEcdsa(reader, 'nistp256'),
+  'ecdsa-sha2-nistp384': (reader) => readEcdsa(reader, 'nistp384'),
+  'ecdsa-sha2-nistp521': (reader) => readEcdsa(reader, 'nistp521'),
+  'ssh-rsa': readRsa,
+  // The application comes last (openssh PROTOCOL.u2f).
+  'sk-ssh-ed25519@openssh.com': (reader) => withApplication(reader, readEd25519(reader)),
+  'sk-ecdsa-sha2-nistp256@openssh.com': (reader) => withApplication(reader, readEcdsa(reader, 'nistp256')),
+};
+
+function withApplication(reader: Reader, bits: number): number {
+  if (reader.text('application') === '') throw new SshPublicKeyError('The application of the security key is empty.');
+  return bits;
+}
+
+function readerOf(type: string): Read {
+  const read = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
+  if (read !== undefined) return read;
+  if (type === 'ssh-dss') {
+    throw new SshPublicKeyError('DSA keys are too weak and not accepted. Make one with: ssh-keygen -t ed25519');
+  }
+  if (type.includes('=') || type.includes('"') || /^(no-|restrict|cert-authority|principals|permit)/.test(type)) {
+    throw new SshPublicKeyError('Options before the key are not accepted. Start the line with the key type.');
+  }
+  if (type.includes('-cert-'))
+    throw new SshPublicKeyError('Certificates are not accepted. Paste the plain public key.');
+  throw new SshPublicKeyError(`"${type.slice(0, 32)}" is no key type. Known are ${KNOWN}.`);
+}
+
+function decode(text: string): Buffer {
+  const blob = Buffer.from(text, 'base64');
+  // Node skips what is no base64; what was skipped shows in the way back.
+  if (text === '' || blob.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
+    throw new SshPublicKeyError('The second word of the line is not base64. Paste the whole line of the .pub file.');
+  }
+  return blob;
+}
+
+/**
+ * Reads one line as in authorized_keys, without options: type, base64 key, optional comment. The wire form is read to its
+ * end (RFC 4253 section 6.6, RFC 5656, RFC 8709, openssh PROTOCOL.u2f).
+ * @throws SshPublicKeyError that says what is wrong and what to do
+ */
+export function parseSshPublicKey(line: string): SshPublicKey {
+  if (/PRIVATE KEY/.test(line)) {
+    throw new SshPublicKeyError('This is a private key. Keep it to yourself and paste the .pub file instead.');
+  }
+  if (/[\r\n\0]/.test(line.trim()))
+    throw new SshPublicKeyError('The key must be one line: the content of one .pub file.');
+  const [type = '', encoded = '', ...comment] = line.trim().split(/[ \t]+/);
+  const read = readerOf(type);
+  const blob = decode(encoded);
+  const reader = new Reader(blob);
+  const inner = reader.text('type');
+  if (inner !== type) {
+    throw new SshPublicKeyError(
+      `The line says ${type} and the key in it is ${inner.slice(0, 32)}. Paste the line unchanged.`,
+    );
+  }
+  const bits = read(reader);
+  reader.end();
+  const digest = createHash('sha256').update(blob).digest('base64').replace(/=+$/, '');
+  return { type, fingerprint: `SHA256:${digest}`, bits, comment: comment.join(' ') };
+}
