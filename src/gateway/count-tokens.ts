@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { estimateTokens, quirksOf, translateRequest } from './dialects/index.ts';
+import { checkMessages, DialectError, estimateTokens, quirksOf, translateRequest } from './dialects/index.ts';
 import type { Member } from './balance/pool.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { smallRequest } from './discovery/small-http.ts';
 import { findModel, parseBody } from './proxy/admit.ts';
+import { nextCallId } from './proxy/call-id.ts';
 import { ClientWriter } from './proxy/client-writer.ts';
 import { answerError, BODY_MAX, requireScope } from './proxy/handle-call.ts';
 import { readBody } from './proxy/read-body.ts';
@@ -13,17 +13,18 @@ const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 
 /** Anthropic's count_tokens: by the engine's own count where there is one, else by its tokeniser, else an estimate. */
 export async function countTokens(deps: ModelRouterDeps, request: Request, response: Response): Promise<void> {
-  const client = new ClientWriter(response, 'messages', randomUUID());
+  const client = new ClientWriter(response, 'messages', nextCallId());
   try {
     const principal = deps.getPrincipal(request);
     requireScope(principal);
     const bytes = await readBody(request, BODY_MAX, deps.bodies);
     try {
-      const body = parseBody(bytes);
+      const body = objectOf(parseBody(bytes));
       const pool = findModel(deps, principal, modelOf(body));
+      checkMessages(body);
       const estimate = estimateTokens('messages', body);
       const member = pool.pick(undefined, []);
-      const counted = member === undefined ? undefined : await ask(deps, member, body as Record<string, unknown>);
+      const counted = member === undefined ? undefined : await ask(deps, member, body);
       client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: counted ?? estimate })));
     } finally {
       deps.bodies.give(bytes.length);
@@ -74,7 +75,12 @@ function numberAt(json: unknown, name: string): number | undefined {
   return typeof value === 'number' ? value : undefined;
 }
 
-function modelOf(body: unknown): string {
-  const model = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
-  return typeof model === 'string' ? model : '';
+function objectOf(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
+}
+
+function modelOf({ model }: Record<string, unknown>): string {
+  if (typeof model === 'string' && model !== '') return model;
+  throw new DialectError({ status: 400, message: "Missing required parameter: 'model'.", param: 'model' });
 }

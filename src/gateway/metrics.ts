@@ -46,28 +46,40 @@ export class LabelBound {
 export class GatewayMetrics {
   readonly #models = new LabelBound(MAX_MODELS);
   readonly #keys = new LabelBound(MAX_KEYS);
-  readonly #requests;
-  readonly #tokens;
   readonly #duration;
   readonly #firstToken;
   readonly #failovers;
-  /** Children by labels: prom-client builds and hashes a label object on every call otherwise. */
   readonly #children = new Map<string, Children>();
 
   constructor(registry: Registry, endpoints: () => Iterable<Endpoint>) {
     const registers = [registry];
     const call = ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome'] as const;
-    this.#requests = new Counter({
+    const children = this.#children;
+    const requests = new Counter({
       name: 'berth_gateway_requests_total',
       help: 'Model calls by model, API key, dialect, route and outcome.',
       labelNames: [...call, 'berth_key_id'],
       registers,
+      collect() {
+        requests.reset();
+        for (const { labels, counts } of children.values()) requests.inc(labels, counts.requests);
+      },
     });
-    this.#tokens = new Counter({
+    const tokens = new Counter({
       name: 'gen_ai_client_token_usage_total',
       help: 'Tokens by model, API key and type (input, output, cached_input, reasoning_output).',
       labelNames: ['gen_ai_request_model', 'gen_ai_token_type', 'berth_key_id'],
       registers,
+      collect() {
+        tokens.reset();
+        for (const { labels, counts } of children.values()) {
+          const { gen_ai_request_model, berth_key_id } = labels;
+          for (const type of TOKEN_TYPES) {
+            if (counts[type] > 0)
+              tokens.inc({ gen_ai_request_model, gen_ai_token_type: type, berth_key_id }, counts[type]);
+          }
+        }
+      },
     });
     this.#duration = new Histogram({
       name: 'gen_ai_server_request_duration_seconds',
@@ -97,15 +109,16 @@ export class GatewayMetrics {
     const model = call.model === undefined ? 'unknown' : this.#models.of(call.model);
     const key = this.#keys.of(call.keyId);
     const children = this.#childrenOf(call, model, key);
-    children.requests.inc();
+    const { counts } = children;
+    counts.requests += 1;
     children.duration.observe(call.seconds);
     if (call.firstByteSeconds !== undefined) children.firstToken.observe(call.firstByteSeconds);
     if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
     if (call.usage === undefined) return;
-    children.input.inc(call.usage.inputTokens);
-    children.output.inc(call.usage.outputTokens);
-    if (call.usage.cachedTokens > 0) children.cached.inc(call.usage.cachedTokens);
-    if (call.usage.reasoningTokens > 0) children.reasoning.inc(call.usage.reasoningTokens);
+    counts.input += call.usage.inputTokens;
+    counts.output += call.usage.outputTokens;
+    counts.cached_input += call.usage.cachedTokens;
+    counts.reasoning_output += call.usage.reasoningTokens;
   }
 
   #childrenOf({ dialect, route, outcome }: CallRecord, model: string, key: string): Children {
@@ -119,30 +132,29 @@ export class GatewayMetrics {
       berth_route: route,
       berth_outcome: outcome,
     };
-    const tokens = (type: string) =>
-      this.#tokens.labels({ gen_ai_request_model: model, gen_ai_token_type: type, berth_key_id: key });
     const children: Children = {
-      requests: this.#requests.labels({ ...labels, berth_key_id: key }),
+      labels: { ...labels, berth_key_id: key },
+      counts: { requests: 0, input: 0, output: 0, cached_input: 0, reasoning_output: 0 },
       duration: this.#duration.labels(labels),
       firstToken: this.#firstToken.labels({ gen_ai_request_model: model, berth_route: route }),
-      input: tokens('input'),
-      output: tokens('output'),
-      cached: tokens('cached_input'),
-      reasoning: tokens('reasoning_output'),
     };
     this.#children.set(id, children);
     return children;
   }
 }
 
+type TokenType = 'input' | 'output' | 'cached_input' | 'reasoning_output';
+const TOKEN_TYPES: readonly TokenType[] = ['input', 'output', 'cached_input', 'reasoning_output'];
+
+/** What calls with the same labels add up to. Plain numbers: prom-client sees them when the metrics are read. */
 interface Children {
-  requests: Counter.Internal;
+  labels: Record<
+    'gen_ai_request_model' | 'gen_ai_operation_name' | 'berth_route' | 'berth_outcome' | 'berth_key_id',
+    string
+  >;
+  counts: Record<TokenType | 'requests', number>;
   duration: Histogram.Internal<string>;
   firstToken: Histogram.Internal<string>;
-  input: Counter.Internal;
-  output: Counter.Internal;
-  cached: Counter.Internal;
-  reasoning: Counter.Internal;
 }
 
 function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>): void {

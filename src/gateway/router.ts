@@ -4,7 +4,8 @@ import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { modelRecord, sendModels } from './model-list.ts';
 import { findModel } from './proxy/admit.ts';
-import { handleCall, requireScope } from './proxy/handle-call.ts';
+import { nextCallId } from './proxy/call-id.ts';
+import { handleCall, requestIdOf, requireScope } from './proxy/handle-call.ts';
 
 export type { ModelRouterDeps } from './deps.ts';
 
@@ -78,11 +79,11 @@ async function answer(dialect: Dialect, response: Response, handler: () => void 
 }
 
 function sendError(dialect: Dialect, response: Response, error: DialectError): void {
-  const requestId = String(response.getHeader('x-request-id') ?? '');
+  const requestId = requestIdOf(response) ?? nextCallId();
   const { message, type, code, param } = error;
   const fields = { status: error.status, message, type, code, param, requestId };
   const { status, body, headers } = errorBody(dialect, fields);
-  response.status(status).set(headers).json(body);
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
 function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {

@@ -1,4 +1,4 @@
-import { parseQuantity } from './quantity.ts';
+import { parseQuantity } from '../kube/semantic.ts';
 
 /**
  * Amounts by resource name: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in
@@ -19,8 +19,9 @@ export function toAmounts(list: Readonly<Record<string, string>> | undefined): A
   const amounts: Record<string, number> = {};
   for (const [name, quantity] of Object.entries(list ?? {})) {
     if (!KEPT.has(name) && !isGpuResource(name)) continue;
+    const value = parseQuantity(quantity) ?? 0;
     // Rounded up like MilliValue, so that a fraction is never lost on the side of the user.
-    amounts[name] = name === 'cpu' ? Math.ceil(parseQuantity(quantity) * 1000) : Math.ceil(parseQuantity(quantity));
+    amounts[name] = Math.ceil(name === 'cpu' ? value * 1000 : value);
   }
   return amounts;
 }

@@ -20,6 +20,11 @@ export class Assumptions {
     if (assumption !== undefined) assumption.resourceVersion = resourceVersion;
   }
 
+  isPending(key: string): boolean {
+    const assumption = this.#known.get(key);
+    return assumption !== undefined && assumption.resourceVersion === undefined;
+  }
+
   delete(key: string): void {
     this.#known.delete(key);
   }

@@ -1,7 +1,7 @@
 import type { GpuInstanceSpec, Isolation } from '../resources/gpu-instance.ts';
 import { compareMoney } from '../resources/money.ts';
 import { freeOf, type NodeView, placesOn, requestsOf, timesThatFit } from './node-view.ts';
-import { diskOn, type HasStorage, hasImage, type Offer, type OfferClass } from './offers.ts';
+import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
 /** What an instance asks for. */
 export interface PlaceRequest {
@@ -174,28 +174,4 @@ export function grant(market: Market, request: PlaceRequest): Grant {
     refusal: 'NoCapacity',
     message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
   };
-}
-
-const MAX_ALTERNATIVES = 5;
-
-/** The free offers nearest to one that cannot be had: the same product first, then by size, memory and price. */
-export function alternatives(
-  offers: readonly Offer[],
-  wanted: Pick<Offer, 'product' | 'gpuCount' | 'memoryMb'>,
-): Offer[] {
-  const distance = (offer: Offer): number[] => [
-    offer.product === wanted.product ? 0 : 1,
-    Math.abs(offer.gpuCount - wanted.gpuCount),
-    Math.abs(offer.memoryMb - wanted.memoryMb),
-  ];
-  return offers
-    .filter(({ available }) => available > 0)
-    .map((offer) => ({ offer, far: distance(offer) }))
-    .toSorted((a, b) => {
-      const differing = a.far.findIndex((value, index) => value !== b.far[index]);
-      if (differing >= 0) return (a.far[differing] ?? 0) - (b.far[differing] ?? 0);
-      return compareMoney(a.offer.prices.onDemand, b.offer.prices.onDemand) || a.offer.id - b.offer.id;
-    })
-    .slice(0, MAX_ALTERNATIVES)
-    .map(({ offer }) => offer);
 }

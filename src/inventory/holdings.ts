@@ -21,7 +21,7 @@ export interface ClaimHolding {
   uid: string;
   claim: Claim;
   interruptible: boolean;
-  /** About to be given up: preempted or being deleted. */
+  /** About to be given up: stopped, preempted, failed or being deleted. */
   leaving: boolean;
   ephemeralGb: number;
 }
@@ -38,6 +38,10 @@ export function ephemeralGbOf(instance: Pick<GpuInstance, 'status'>): number {
   return instance.status?.diskPersistent === false ? (instance.status.diskGb ?? 0) : 0;
 }
 
+function isLeaving({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
+  return metadata.deletionTimestamp !== undefined || status?.ending !== undefined || spec.powerState === 'Stopped';
+}
+
 export function claimHolding(
   key: string,
   instance: Pick<GpuInstance, 'spec' | 'status'> & { metadata: KubeObject['metadata'] },
@@ -49,7 +53,7 @@ export function claimHolding(
     uid: instance.metadata.uid ?? '',
     claim,
     interruptible: instance.spec.type === 'Interruptible',
-    leaving: instance.status?.preempted !== undefined || instance.metadata.deletionTimestamp !== undefined,
+    leaving: isLeaving(instance),
     ephemeralGb: ephemeralGbOf(instance),
   };
 }

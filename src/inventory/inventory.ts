@@ -104,7 +104,7 @@ export class Inventory {
   /** Counts a claim from now on, before the watch cache shows it. */
   assume(instance: GpuInstance, claim: Claim, disk: { gb: number; persistent: boolean }): void {
     const status = { ...instance.status, claim, diskGb: disk.gb, diskPersistent: disk.persistent };
-    const { preempted: _preempted, ...rest } = status;
+    const { ending: _ending, ...rest } = status;
     const key = keyOf(instance);
     this.#assumptions.add(key, { ...instance, status: rest });
     this.#setClaim(key, claimHolding(key, { ...instance, status: rest }));
@@ -121,6 +121,11 @@ export class Inventory {
   forget(key: string): void {
     this.#assumptions.delete(key);
     this.#instanceChanged(key, this.#stores.instances.get(key));
+  }
+
+  /** Whether a claim of this instance was decided and it is not known yet whether it was written. */
+  isUndecided(key: string): boolean {
+    return this.#assumptions.isPending(key);
   }
 
   /** A node with what is taken on it; undefined when it is unknown. */

@@ -178,7 +178,7 @@ export function offerOf(
 }
 
 /** Whether a node has an image, by its short or its full name (docker.io/library/ is left out by habit). */
-export function hasImage(facts: NodeFacts, image: string): boolean {
+export function hasImage(facts: Pick<NodeFacts, 'images'>, image: string): boolean {
   if (image === '') return false;
   const tagged = image.includes('@') || /:[^/]*$/.test(image) ? image : `${image}:latest`;
   return [tagged, `docker.io/${tagged}`, `docker.io/library/${tagged}`].some((name) => facts.images.has(name));

@@ -4,7 +4,10 @@ import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** Name of the StorageClass of a pool's disks: the one it names, else the cluster's default; undefined without one. */
-export function storageClassOf(pool: GpuPoolSpec, classes: Iterable<StorageClass>): string | undefined {
+export function storageClassOf(
+  pool: { disk: Pick<GpuPoolSpec['disk'], 'storageClassName'> },
+  classes: Iterable<StorageClass>,
+): string | undefined {
   const known = [...classes];
   const { storageClassName } = pool.disk;
   if (storageClassName !== undefined) {

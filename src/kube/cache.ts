@@ -80,8 +80,9 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     // Lists repeat what is known; the same version is the same object.
     if (known && known.metadata.resourceVersion === object.metadata.resourceVersion) return known;
     // Often half of an object, and nobody reads it.
-    delete object.metadata.managedFields;
-    const kept = options.prune ? options.prune(object) : object;
+    const { managedFields: _dropped, ...metadata } = object.metadata;
+    const slim = { ...object, metadata };
+    const kept = options.prune ? options.prune(slim) : slim;
     freeze(kept);
     return kept;
   }

@@ -5,7 +5,6 @@ import { type Clock, systemClock } from './clock.ts';
 import { connectTo, type KubeConnection, type KubeEndpoint } from './connection.ts';
 import { KubeConfigError } from './errors.ts';
 import { type Environment, inClusterEndpoint, isInCluster, SERVICE_ACCOUNT_DIR } from './in-cluster.ts';
-import { kubeconfigEndpoint } from './kubeconfig.ts';
 
 export type { KubeConnection, KubeEndpoint } from './connection.ts';
 
@@ -27,19 +26,25 @@ export async function loadKubeConfig(options: LoadOptions = {}): Promise<KubeCon
   return connectTo(await findEndpoint(options));
 }
 
+/** The YAML parser is loaded only where there is a file to read: a process in a pod needs neither. */
+async function fromFiles(paths: string[], options: { context: string | undefined; clock: Clock }) {
+  const { kubeconfigEndpoint } = await import('./kubeconfig.ts');
+  return kubeconfigEndpoint(paths, options);
+}
+
 async function findEndpoint(options: LoadOptions): Promise<KubeEndpoint> {
   const { kubeconfig, context, env = process.env, clock = systemClock() } = options;
   const directory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIR;
-  if (kubeconfig) return kubeconfigEndpoint([kubeconfig], { context, clock });
+  if (kubeconfig) return fromFiles([kubeconfig], { context, clock });
   const fromEnv = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
-  if (fromEnv.length > 0) return kubeconfigEndpoint(fromEnv, { context, clock });
+  if (fromEnv.length > 0) return fromFiles(fromEnv, { context, clock });
   if (await isInCluster({ env, directory })) return inClusterEndpoint({ env, clock, directory });
   const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
   const exists = await access(home).then(
     () => true,
     () => false,
   );
-  if (exists) return kubeconfigEndpoint([home], { context, clock });
+  if (exists) return fromFiles([home], { context, clock });
   throw new KubeConfigError(
     `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Name a kubeconfig.`,
   );

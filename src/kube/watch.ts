@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { KubeClient } from './client.ts';
 import { pathOf } from './client.ts';
 import type { Clock } from './clock.ts';
@@ -34,24 +35,35 @@ export async function* watch<T extends KubeObject>(
   const { client, clock, signal, idleMs } = options;
   const path = pathOf(type, { namespace: options.namespace });
   const stream = await client.stream(path, { ...options.query, watch: 'true' }, { signal });
+  try {
+    const chunks = untilSilent(stream, { clock, idleMs, path });
+    for await (const lines of jsonLines(chunks)) yield lines.map((line) => toEvent<T>(line, path));
+  } catch (error) {
+    throw error instanceof KubeError ? error : cutOff(path, error);
+  }
+}
+
+/**
+ * The stream, broken when it is silent for too long: a TCP connection whose other end is gone stays open. The API
+ * server sends a bookmark about every minute.
+ */
+async function* untilSilent(
+  stream: Readable,
+  { clock, idleMs, path }: { clock: Clock; idleMs: number; path: string },
+): AsyncGenerator<Buffer, void, undefined> {
   const onIdle = (): void => {
     const message = `watch ${path}: no byte for ${idleMs} ms`;
     stream.destroy(new TransportError({ message, status: 0, reason: 'Idle' }));
   };
   let cancel = clock.setTimeout(onIdle, idleMs);
-  // A TCP connection whose other end is gone stays open and silent; the API server sends a bookmark about every minute.
-  stream.on('data', () => {
-    cancel();
-    cancel = clock.setTimeout(onIdle, idleMs);
-  });
-  stream.pause();
   try {
-    for await (const lines of jsonLines(stream)) yield lines.map((line) => toEvent<T>(line, path));
-  } catch (error) {
-    throw error instanceof KubeError ? error : cutOff(path, error);
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      cancel();
+      cancel = clock.setTimeout(onIdle, idleMs);
+      yield chunk;
+    }
   } finally {
     cancel();
-    stream.destroy();
   }
 }
 

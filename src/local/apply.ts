@@ -43,7 +43,12 @@ function isEstablished({ status }: CustomResourceDefinition): boolean {
 /** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
 export async function applyFleet(client: KubeClient, signal: AbortSignal): Promise<void> {
   await Promise.all(fleetNodes().map((node) => createOnce(client, node, signal)));
-  for (const object of await readManifests(join(ROOT, 'deploy/local/manifests'))) {
+  await applyAll(client, await readManifests(join(ROOT, 'deploy/local/manifests')), signal);
+}
+
+/** Applies objects of any kind, one after the other. */
+export async function applyAll(client: KubeClient, objects: readonly KubeObject[], signal: AbortSignal): Promise<void> {
+  for (const object of objects) {
     const type = await typeOf(client, object, signal);
     await client.apply(type, object, { fieldManager: FIELD_MANAGER, force: true, signal });
   }
@@ -58,11 +63,18 @@ async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSig
   }
 }
 
-/** The documents of every YAML file of a folder, in the order of their names. */
-export async function readManifests(folder: string): Promise<KubeObject[]> {
+/** The objects of every YAML file of a folder, in the order of their names. */
+async function readManifests(folder: string): Promise<KubeObject[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).toSorted();
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
-  return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as KubeObject));
+  return texts.flatMap(parseManifests);
+}
+
+/** The objects of a YAML text; empty documents are left out. */
+export function parseManifests(text: string): KubeObject[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
 }
 
 /** Finds the plural name and scope of an object's kind in the server's discovery. */

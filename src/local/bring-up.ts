@@ -4,7 +4,8 @@ import { ensurePrograms, missingPrograms } from './build/build.ts';
 import { startBuiltCluster } from './cluster/built-cluster.ts';
 import { connectGiven } from './given-cluster.ts';
 import { decideNode, type ConsentOptions } from './host.ts';
-import { createKind, deleteKind } from './kind-cluster.ts';
+import { giveGpus } from './cluster/real-node.ts';
+import { createKind, deleteKind, installKwok, kindName } from './kind-cluster.ts';
 import type { LocalFailure } from './failure.ts';
 import { defaultKubeconfig } from './options.ts';
 import { findProgram, run } from './shell.ts';
@@ -17,6 +18,8 @@ export interface BringUpOptions extends ConsentOptions {
   given: boolean;
   kubeconfig: string | undefined;
   context: string | undefined;
+  /** Remove what only the build of the programs needed. */
+  tidy: boolean;
   signal: AbortSignal;
 }
 
@@ -72,7 +75,8 @@ async function lookAround({ given, cache }: BringUpOptions): Promise<Surrounding
   };
 }
 
-async function findEngine(): Promise<'docker' | 'podman' | undefined> {
+/** The container engine of this host that answers. */
+export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   for (const engine of ['docker', 'podman'] as const) {
     if ((await findProgram(engine)) === undefined) continue;
     if ((await run(engine, ['info'], { timeout: 10_000 })).code === 0) return engine;
@@ -102,29 +106,29 @@ async function useGiven({ kubeconfig, context, signal }: BringUpOptions): Promis
 async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Promise<LocalCluster> {
   const { state, progress, signal } = options;
   progress.step({ title: `Creating a kind cluster with ${engine}`, index: 1, total: 2, expect: 60, next: 'fleet' });
-  const kubeconfig = await createKind({ state, engine, run, signal });
-  const client = await connectGiven({ kubeconfig, context: undefined, signal });
-  const stop = async () => {
-    await client.close();
-    await deleteKind({ state, engine, run });
-  };
-  return {
-    ...NO_NODE,
-    way: 'kind',
-    kubeconfig,
-    context: undefined,
-    client,
-    nodes: 'Real containers run on the node of kind.',
-    stop,
-  };
+  const remove = () => deleteKind({ state, engine, run });
+  try {
+    const kubeconfig = await createKind({ state, engine, run, signal });
+    const client = await connectGiven({ kubeconfig, context: undefined, signal });
+    await installKwok(client, signal);
+    await giveGpus(client, `${kindName(state)}-control-plane`);
+    const stop = async () => {
+      await client.close();
+      await remove();
+    };
+    return { ...NO_NODE, way: 'kind', kubeconfig, context: undefined, client, nodes: KIND_NODES, stop };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
 }
 
 async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
-  const { state, cache, progress, signal } = options;
+  const { state, cache, tidy, progress, signal } = options;
   const decision = await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
   if ('simulated' in decision) progress.line(`All nodes will be simulated: ${decision.simulated}.`);
-  const programs = await ensurePrograms({ cache, realNode: tools !== undefined, progress, signal });
+  const programs = await ensurePrograms({ cache, realNode: tools !== undefined, tidy, progress, signal });
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
   progress.step({ title, index: 1, total: 2, expect: 8, next: 'the custom resources and the GPU fleet' });
   const cluster = await startBuiltCluster({ state, programs, node: tools, signal });
@@ -134,6 +138,8 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
       : 'Node real-0 runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
   return { ...cluster, way: 'built', context: undefined, nodes, link: cluster.network?.link };
 }
+
+const KIND_NODES = 'The node of kind runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
 
 const NO_NODE = {
   programs: undefined,

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { explainFailure, LocalFailure } from './failure.ts';
 import { decideNode } from './host.ts';
 import { keep } from './keeper.ts';
+import { findEngine } from './bring-up.ts';
+import { deleteKind } from './kind-cluster.ts';
 import { clearLeftovers } from './leftovers.ts';
 import { remoteProgress, showMessage, type KeeperMessage } from './messages.ts';
 import { readOptions, type LocalOptions } from './options.ts';
@@ -11,6 +13,7 @@ import { cacheFolder, ROOT, stateFolder } from './paths.ts';
 import { isAlive, signalProcess } from './process-identity.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { readRecord, removeRecord } from './record.ts';
+import { run } from './shell.ts';
 import { waitFor } from './wait.ts';
 
 /** Milliseconds that an ordered end may take before it is forced. */
@@ -155,6 +158,9 @@ async function stop(): Promise<number> {
   const ended = await waitFor(() => !isAlive(record.keeper), { timeout: STOP_TIMEOUT });
   if (ended === undefined) signalProcess(record.keeper, 'SIGKILL');
   const left = await clearLeftovers(record);
+  // Its keeper deletes it; this is for one whose keeper was killed.
+  const engine = record.way === 'kind' ? await findEngine() : undefined;
+  if (engine !== undefined) await deleteKind({ state, engine, run });
   removeRecord(state);
   progress.end();
   if (left.length > 0)
@@ -166,7 +172,8 @@ async function stop(): Promise<number> {
 function keeperOptions(options: LocalOptions, progress: Progress) {
   const { kubeconfig, context, given, yes, httpPort, sshPort } = options;
   const server = options.server ? { httpPort, sshPort } : undefined;
-  return { state: stateFolder(), cache: cacheFolder(process.env), kubeconfig, context, given, yes, server, progress };
+  const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
+  return { ...folders, kubeconfig, context, given, yes, server, progress, tidy: true };
 }
 
 function terminalProgress(): Progress {

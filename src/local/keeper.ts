@@ -47,7 +47,7 @@ async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<
     if (options.server !== undefined) server = await startServer(cluster, options.server, options);
     progress.end();
     writeRecord(state, { ...record, phase: 'ready', ...(server === undefined ? {} : { url: server.url }) });
-    options.onReady(tourOf(cluster, server));
+    options.onReady(tourOf({ ...cluster, state, ...(server === undefined ? {} : { server }) }));
     await endOf(cluster, server, signal);
   } finally {
     progress.end();
@@ -69,7 +69,7 @@ function endOf(cluster: LocalCluster, server: RunningServer | undefined, signal:
 /** Makes the state folder ours: one keeper at a time, and what a crashed one left is cleared away. */
 export async function takeState(state: string): Promise<FileLock> {
   try {
-    mkdirSync(state, { recursive: true, mode: 0o700 });
+    mkdirSync(join(state, 'logs'), { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new LocalFailure(
       `The state folder ${state} cannot be made (${systemCode(error) ?? String(error)}).`,
@@ -80,7 +80,7 @@ export async function takeState(state: string): Promise<FileLock> {
   if (!('release' in lock)) {
     throw new LocalFailure(
       `A cluster of this checkout is running already (process ${lock.pid}).`,
-      'Use it (`npx berth status` says where it is), or end it with `npm stop`.',
+      'Use it (`npm run status` says where it is), or end it with `npm stop`.',
     );
   }
   const crashed = readRecord(state);

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import type { KubeClient } from '../kube/client.ts';
+import { applyAll, parseManifests } from './apply.ts';
+import { kwokVersion } from './build/plan.ts';
 import { LocalFailure } from './failure.ts';
 import { ROOT } from './paths.ts';
 import { lastLines, type Outcome, type run as runProgram } from './shell.ts';
@@ -27,6 +30,25 @@ export async function createKind({ state, engine, run, signal }: KindOptions): P
   const result = await run('kind', args, { env, signal });
   if (result.code !== 0) throw kindFailure(result);
   return kubeconfig;
+}
+
+/** Where kwok publishes what installs it into a cluster: its controller, then the stages that make nodes and pods move. */
+const KWOK_RELEASE = 'https://github.com/kubernetes-sigs/kwok/releases/download';
+const KWOK_FILES = ['kwok.yaml', 'stage-fast.yaml'];
+
+/** Runs kwok in the cluster, in the version that deploy/local/kubernetes/go.mod locks. Throws LocalFailure. */
+export async function installKwok(client: KubeClient, signal: AbortSignal): Promise<void> {
+  for (const file of KWOK_FILES) {
+    const url = `${KWOK_RELEASE}/v${kwokVersion()}/${file}`;
+    const response = await fetch(url, { signal }).catch(() => undefined);
+    if (response?.status !== 200) {
+      throw new LocalFailure(
+        `${url} cannot be downloaded (${response === undefined ? 'no answer' : `status ${response.status}`}).`,
+        'Check the network; the GPU nodes of a kind cluster are simulated by kwok.',
+      );
+    }
+    await applyAll(client, parseManifests(await response.text()), signal);
+  }
 }
 
 /** Deletes the kind cluster of this checkout; no error when there is none. */

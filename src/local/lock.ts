@@ -47,7 +47,7 @@ function removeStale(path: string, aside: string): void {
 }
 
 /** The process named in a JSON file, or undefined when the file is missing or not one of ours. */
-export function readIdentity(path: string): ProcessIdentity | undefined {
+function readIdentity(path: string): ProcessIdentity | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
     return isIdentity(value) ? { pid: value.pid, startedAt: value.startedAt } : undefined;

@@ -8,7 +8,7 @@ export interface ProcessIdentity {
 }
 
 /** The start time of a live process as an opaque string, or undefined when there is none (a zombie counts as none). */
-export function startTimeOf(pid: number): string | undefined {
+function startTimeOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
     try {
       return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));

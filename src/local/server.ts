@@ -9,6 +9,7 @@ import { freePorts, requirePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { lastLines } from './shell.ts';
 import { createTether } from './tether.ts';
+import type { TourOffer } from './tour.ts';
 import { waitFor } from './wait.ts';
 import { readFile } from 'node:fs/promises';
 
@@ -25,6 +26,8 @@ export interface RunningServer {
   sshPort: number;
   metricsPort: number;
   envFile: string;
+  /** What was for rent when the server became ready. */
+  offers: TourOffer[];
   broken: Promise<LocalFailure>;
   stop(): Promise<void>;
 }
@@ -77,10 +80,11 @@ export async function startServer(
     await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
     const apiKey = await createApiKey(cluster);
     const url = `http://127.0.0.1:${httpPort}/api/v1`;
+    const offers = await readOffers(`${url}/offers`, apiKey, signal);
     const envFile = join(state, 'local.env');
     const lines = [`BERTH_URL=${url}`, `BERTH_API_KEY=${apiKey}`, `KUBECONFIG=${cluster.kubeconfig}`];
     writeFileSync(envFile, `${lines.join('\n')}\n`, { mode: 0o600 });
-    return { url, apiKey, sshPort, metricsPort, envFile, broken, stop };
+    return { url, apiKey, sshPort, metricsPort, envFile, offers, broken, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -106,6 +110,25 @@ async function createApiKey({ client }: LocalCluster): Promise<string> {
   };
   await client.apply(API_KEYS, key, { fieldManager: 'berth-local' });
   return token;
+}
+
+/** The offers, once the server has seen its key and the fleet. */
+async function readOffers(url: string, apiKey: string, signal: AbortSignal): Promise<TourOffer[]> {
+  let answer = 'no answer';
+  const offers = await waitFor(
+    async () => {
+      const response = await fetch(url, { signal, headers: { authorization: `Bearer ${apiKey}` } }).catch(
+        () => undefined,
+      );
+      if (response === undefined) return undefined;
+      answer = `status ${response.status}`;
+      const body = (await response.json().catch(() => ({}))) as { data?: TourOffer[] };
+      return response.status === 200 && body.data;
+    },
+    { timeout: READY_TIMEOUT, interval: 100, signal },
+  );
+  if (offers !== undefined) return offers;
+  throw new LocalFailure(`The server does not list offers (${answer}).`, 'Read .berth/logs/server.log.');
 }
 
 function brokenPromise(child: Child, log: string): Promise<LocalFailure> {

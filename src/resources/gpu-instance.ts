@@ -169,6 +169,14 @@ export const gpuInstanceStatusSchema = z.object({
     .partialRecord(z.enum(STAGES), timeSchema)
     .optional()
     .describe('When each stage of the current start was reached.'),
+  firstReady: timeSchema.optional().describe('When the instance was up for the first time.'),
+  lastProduct: z
+    .object({
+      product: z.string().describe('GPU product.'),
+      gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
+    })
+    .optional()
+    .describe('GPUs of the last start, kept when the claim is given back.'),
   usage: z
     .object({
       gpuSeconds: z.number().describe('GPU seconds of the starts that have ended.'),
@@ -177,22 +185,15 @@ export const gpuInstanceStatusSchema = z.object({
     })
     .optional()
     .describe('What the instance has used, the running start not counted.'),
-  preempted: z
+  ending: z
     .object({
-      at: timeSchema.describe('When the GPUs were asked back.'),
-      by: z.string().describe('Namespace and name of the instance that needs them.'),
-    })
-    .optional()
-    .describe('Set while the GPUs of this interruptible instance are being given to another one.'),
-  halt: z
-    .object({
-      reason: z.string().describe('Reason of the Ready condition while halted.'),
+      reason: z.string().describe('CamelCase word for what ended it.'),
       message: z.string().describe('Explanation for people.'),
-      at: timeSchema.describe('When it ended.'),
-      spec: z.string().describe('Hash of what the spec asked to start; a change of it starts the instance again.'),
+      at: timeSchema.describe('When it was decided or seen; the meter stops here.'),
+      generation: z.int().optional().describe('metadata.generation it was decided for.'),
     })
     .optional()
-    .describe('Why the instance is not started again as it is.'),
+    .describe('Why the current start is being given up or, without a claim, why the last one ended.'),
   failures: z
     .object({
       count: z.int().describe('Failed starts in a row.'),

@@ -20,7 +20,7 @@ export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free; the instance waits in line.' },
   QuotaExceeded: { state: 'pending', help: 'A ResourceQuota of the namespace has no room.' },
-  BackingOff: { state: 'pending', help: 'The last starts failed; the next one waits its time.' },
+  BackingOff: { state: 'pending', help: 'The last start failed; the next one waits its time.' },
   Scheduling: { state: 'scheduling', help: 'The pod exists and the scheduler binds it.' },
   Unschedulable: { state: 'scheduling', help: 'The scheduler cannot bind the pod; its words are in the message.' },
   PullingImage: { state: 'pulling', help: 'The node fetches the image.' },
@@ -46,10 +46,17 @@ export const READY_REASONS = {
   OfferNotFound: { state: 'failed', help: 'No offer has this id.' },
   OfferChanged: { state: 'failed', help: 'The offer now has less disk than the client saw.' },
   TemplateNotFound: { state: 'failed', help: 'No InstanceTemplate has this id or hash.' },
-  SSHKeyNotFound: { state: 'failed', help: 'None of the SSH keys that the instance names exists.' },
+  DiskTooLarge: { state: 'failed', help: 'The disk asked for is larger than the offer has.' },
+  ImagePullFailed: {
+    state: 'failed',
+    help: 'The image could not be fetched for a long time; the GPUs were given back.',
+  },
   InvalidImage: { state: 'failed', help: 'The image reference cannot be used.' },
   ContainerFailed: { state: 'failed', help: 'The program of the image ended with an error (runtype args).' },
-  PodRejected: { state: 'failed', help: 'The API server refuses the pod; its words are in the message.' },
+  PodRejected: {
+    state: 'pending',
+    help: 'The API server refuses the pod; its words are in the message. The next try waits its time.',
+  },
   NameConflict: { state: 'failed', help: 'A pod or disk of this name belongs to somebody else.' },
   Deleting: { state: 'deleting', help: 'The instance is being removed; the GPUs are not free yet.' },
 } as const satisfies Record<string, { state: InstanceState; help: string }>;

@@ -40,6 +40,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       state,
       cache: cacheFolder(process.env),
       interactive: false,
+      // The tests build other tools from the same downloads.
+      tidy: false,
       progress,
       signal: interrupted.signal,
     });

@@ -146,7 +146,7 @@ interface ProbeQuestion {
 }
 
 function answerProbe(options: EngineOptions, { path, body, response, known }: ProbeQuestion): void {
-  const { engine = 'vllm', version = '0.22.0', models = ['tiny'], contextLength = 4096, prefix = '' } = options;
+  const { engine = 'vllm', version = '0.24.0', models = ['tiny'], contextLength = 4096, prefix = '' } = options;
   const json = (status: number, value: unknown): void => {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(value));

@@ -68,7 +68,8 @@ function checkInput(dialect: Dialect, body: Json): void {
 }
 
 /** The part of the checks that a count_tokens body, which has no limit, must pass too. Throws `DialectError`. */
-export function checkMessages(body: Json): void {
+export function checkMessages(value: unknown): void {
+  const body = objectAt(value, 'body');
   if (body.messages === undefined) throw missing('messages');
   const messages = arrayAt(body.messages, 'messages');
   if (messages.length === 0) throw invalid('messages', 'expected at least one message');

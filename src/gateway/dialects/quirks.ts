@@ -27,7 +27,7 @@ export interface Quirks {
 }
 
 /** True when `version` (`0.11.1`, `v0.14.0-rc1`, `b7610`, …) is known and not below `minimum`. */
-export function atLeast(version: string | undefined, minimum: string): boolean {
+function atLeast(version: string | undefined, minimum: string): boolean {
   const have = numbersOf(version ?? '');
   if (have.length === 0) return false;
   for (const [position, wanted] of numbersOf(minimum).entries()) {
@@ -64,7 +64,7 @@ function thinkingSwitch(engine: Engine): Quirks['thinking'] {
 }
 
 /** Whether this backend's own route for `dialect` may be trusted with a request of these features. */
-export function isTrusted(dialect: Dialect, quirks: Quirks, features: RequestFeatures): boolean {
+function isTrusted(dialect: Dialect, quirks: Quirks, features: RequestFeatures): boolean {
   if (dialect === 'chat') return true;
   return dialect === 'responses' ? trustsResponses(quirks, features) : trustsMessages(quirks, features);
 }

@@ -21,9 +21,9 @@ export interface Usage {
 /** A piece of user or tool-result content. Image URLs are data URLs or remote URLs; the gateway never fetches them. */
 export type Part = { type: 'text'; text: string } | { type: 'image'; url: string; detail?: string };
 
-export type InputItem = { kind: 'message'; role: 'system' | 'user'; parts: Part[]; id?: string };
-export type TextItem = { kind: 'text'; text: string; id?: string };
-export type RefusalItem = { kind: 'refusal'; text: string; id?: string };
+type InputItem = { kind: 'message'; role: 'system' | 'user'; parts: Part[]; id?: string };
+type TextItem = { kind: 'text'; text: string; id?: string };
+type RefusalItem = { kind: 'refusal'; text: string; id?: string };
 /** `signature` and `redacted` come from the messages dialect, `opaque` is another vendor's `encrypted_content`. */
 export type ReasoningItem = {
   kind: 'reasoning';
@@ -41,7 +41,7 @@ export type CallItem = {
   arguments: string;
   id?: string;
 };
-export type ResultItem = { kind: 'result'; callId: string; parts: Part[]; isError?: boolean; id?: string };
+type ResultItem = { kind: 'result'; callId: string; parts: Part[]; isError?: boolean; id?: string };
 
 export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 

@@ -13,7 +13,7 @@ const HOST_PORT = /\b[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*:\d{2,5}\b(?!\
 const FILE_PATH = /(?:\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\/)[^\s"',:)]*/g;
 
 /** Text without URLs, addresses, host names with a port and file paths: nothing of the inside is the client's business. */
-export function withoutAddresses(text: string): string {
+function withoutAddresses(text: string): string {
   const clean = text
     .slice(0, MAX_INPUT)
     .replace(URL, '[address]')

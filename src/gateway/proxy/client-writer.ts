@@ -8,6 +8,7 @@ const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const;
 
+const TEXT_MAX = 16 * 1024;
 /** Between comments on a stream that has no first byte yet. */
 const KEEP_ALIVE_MS = 10_000;
 /** A client that reads nothing for so long is gone in all but name. */
@@ -93,15 +94,17 @@ export class ClientWriter {
   }
 
   /** A whole JSON answer. */
-  sendWhole(body: Uint8Array): void {
+  sendWhole(body: Buffer): void {
     if (this.gone) return;
     this.started = true;
     this.#response.writeHead(200, {
       'content-type': 'application/json',
       'content-length': body.byteLength,
-      ...(this.#route !== '' && { 'x-berth-route': this.#route }),
+      ...this.#ownHeaders(),
     });
-    this.#response.end(body);
+    // As text of one byte per character it leaves with the headers in one write; as bytes in two.
+    if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
+    else this.#response.end(body);
   }
 
   /** The error as a whole answer or, when a stream is open, as its last event. `retryAfterMs` becomes Retry-After. */
@@ -119,6 +122,8 @@ export class ClientWriter {
     const text = Buffer.from(JSON.stringify(body));
     this.#response.writeHead(status, {
       ...headers,
+      // Node would read the rest of a refused body to its end.
+      ...(!this.#response.req.complete && { connection: 'close' }),
       'content-type': 'application/json',
       'content-length': text.byteLength,
       ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
@@ -129,7 +134,15 @@ export class ClientWriter {
 
   #openStream(): void {
     if (this.#response.headersSent) return;
-    this.#response.writeHead(200, { ...STREAM_HEADERS, ...(this.#route !== '' && { 'x-berth-route': this.#route }) });
+    this.#response.writeHead(200, { ...STREAM_HEADERS, ...this.#ownHeaders() });
+  }
+
+  #ownHeaders(): Record<string, string> {
+    const headers: Record<string, string> = {};
+    if (this.#route !== '') headers['x-berth-route'] = this.#route;
+    // Anthropic's SDKs report it.
+    if (this.#dialect === 'messages') headers['request-id'] = this.#requestId;
+    return headers;
   }
 
   #closed(): void {

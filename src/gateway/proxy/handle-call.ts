@@ -8,6 +8,7 @@ import { admit, type Incoming } from './admit.ts';
 import type { Call } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
 import { BodyTooLargeError, ClientGoneError, OverloadedError, readBody } from './read-body.ts';
+import { nextCallId } from './call-id.ts';
 import { serve, type CallOutcome, type Served } from './serve.ts';
 
 export const MODELS_SCOPE = 'models';
@@ -33,7 +34,7 @@ export async function handleCall(
 ): Promise<void> {
   const startedAt = deps.now();
   const principal = deps.getPrincipal(request);
-  const id = randomUUID().replaceAll('-', '');
+  const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
   const ledger: Ledger = { served: { outcome: 'client_error', attempts: 0 } };
   const denied = deps.limiter.enter(principal);
@@ -224,7 +225,7 @@ function sessionOf({ headers }: Request): string | undefined {
 }
 
 /** The id that the app in front gave the request, so that header, log and error body agree. */
-function requestIdOf(response: Response): string | undefined {
+export function requestIdOf(response: Response): string | undefined {
   const header = response.getHeader('x-request-id');
   return typeof header === 'string' ? header : undefined;
 }

@@ -43,21 +43,24 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    let failed = false;
+    let done = false;
     const fail = (error: Error): void => {
-      if (failed) return;
-      failed = true;
+      done = true;
       budget.give(size);
       chunks.length = 0;
       reject(error);
     };
+    const gone = (): void => {
+      // Comes after every request, also after a complete one.
+      if (!done) fail(new ClientGoneError('the client left while it sent the body'));
+    };
     if (Number(request.headers['content-length'] ?? 0) > limit) {
-      failed = true;
+      done = true;
       reject(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
       return;
     }
     request.on('data', (chunk: Buffer) => {
-      if (failed) return;
+      if (done) return;
       if (size + chunk.length > limit) {
         fail(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
       } else if (budget.take(chunk.length)) {
@@ -68,11 +71,11 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
       }
     });
     request.on('end', () => {
-      if (failed) return;
-      failed = true;
+      if (done) return;
+      done = true;
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
     });
-    request.on('error', () => fail(new ClientGoneError('the client left while it sent the body')));
-    request.on('close', () => fail(new ClientGoneError('the client left while it sent the body')));
+    request.on('error', gone);
+    request.on('close', gone);
   });
 }

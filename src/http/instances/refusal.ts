@@ -42,7 +42,6 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const { offerId, diskGb } = instance.spec;
   const wish = { offerId, diskGb };
   if (reason === 'TemplateNotFound') return validationFailed([{ path: 'template_id', expected: message }]);
-  if (reason === 'SSHKeyNotFound') return validationFailed([{ path: 'ssh_key_ids', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   const unavailable = offerUnavailable(offers, wish, image);
   if (reason !== 'OfferChanged') return unavailable;

@@ -20,12 +20,17 @@ import {
 /** Bytes that a build from nothing takes at its peak: module downloads, Go's build cache and the programs. */
 const NEEDED_BYTES = 8e9;
 
+/** The mark of a Go folder that may be removed after the build. */
+const OURS = '.made-for-one-build';
+
 /** Longer than any build: another checkout that builds is waited for this long, in milliseconds. */
 const LOCK_TIMEOUT = 3_600_000;
 
 export interface BuildOptions {
   cache: string;
   realNode: boolean;
+  /** Remove the downloads and intermediate files of a complete build, unless they were there before it. */
+  tidy: boolean;
   progress: Progress;
   signal: AbortSignal;
 }
@@ -57,6 +62,7 @@ export async function ensurePrograms(options: BuildOptions): Promise<string> {
   await makeFolders(cache, folder);
   const lock = await takeLock(join(cache, 'build.lock'), progress, signal);
   try {
+    await claimGoFolder(cache);
     const missing = await missingPrograms(cache, realNode);
     if (missing.length > 5) await requireSpace(cache);
     for (const [position, program] of missing.entries()) {
@@ -70,6 +76,7 @@ export async function ensurePrograms(options: BuildOptions): Promise<string> {
       await buildProgram(go, program, options);
     }
     await writeStages(go, folder, options);
+    if (options.tidy) await dropGoFolder(cache, progress);
     progress.end();
   } finally {
     lock.release();
@@ -119,6 +126,22 @@ async function takeLock(path: string, progress: Progress, signal: AbortSignal): 
   if (lock === undefined)
     throw new LocalFailure('Another build has not ended in an hour.', `End it, or remove ${path}.`);
   return lock;
+}
+
+/** Marks Go's folder as made by us for this build, unless someone filled it before. */
+async function claimGoFolder(cache: string): Promise<void> {
+  const present = await readdir(join(cache, 'go')).catch(() => []);
+  if (present.length > 0) return;
+  await mkdir(join(cache, 'go'), { recursive: true });
+  await writeFile(join(cache, 'go', OURS), '');
+}
+
+/** Downloads and intermediate files are 5 GB, the programs 0.6: what we made for one build goes when it is done. */
+async function dropGoFolder(cache: string, progress: Progress): Promise<void> {
+  const present = await readdir(join(cache, 'go'));
+  if (!present.includes(OURS)) return;
+  progress.line('Removing the downloads and intermediate files of the build.');
+  await rm(join(cache, 'go'), { recursive: true, force: true });
 }
 
 /** Where Go keeps what it builds and downloads for us: one folder per machine, shared by all checkouts. */

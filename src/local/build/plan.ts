@@ -67,9 +67,21 @@ function versionFlags(version: string): string {
 
 /** The Kubernetes version that deploy/local/kubernetes/go.mod locks, without the `v`. */
 export function kubernetesVersion(): string {
-  const version = /^\s*k8s\.io\/kubernetes v(\S+)/m.exec(moduleFile('kubernetes', 'go.mod'))?.[1];
-  if (version === undefined) throw new Error('deploy/local/kubernetes/go.mod names no version of k8s.io/kubernetes.');
-  return version;
+  return lockedVersion('k8s.io/kubernetes');
+}
+
+/** The kwok version that deploy/local/kubernetes/go.mod locks, without the `v`. */
+export function kwokVersion(): string {
+  return lockedVersion('sigs.k8s.io/kwok');
+}
+
+function lockedVersion(module: string): string {
+  const words = moduleFile('kubernetes', 'go.mod')
+    .split('\n')
+    .map((line) => line.trim().split(' '));
+  const version = words.find(([name, value]) => name === module && value?.startsWith('v'))?.[1];
+  if (version === undefined) throw new Error(`deploy/local/kubernetes/go.mod names no version of ${module}.`);
+  return version.slice(1);
 }
 
 export function moduleFolder(module: Program['module']): string {

@@ -50,15 +50,15 @@ export async function joinRealNode({
   await importImage(access, { reference: PAUSE_IMAGE, layer, entrypoint: ['/bin/sleep', '2147483647'] });
   await importImage(access, { reference: BUSYBOX_IMAGE, layer, cmd: ['/bin/sh'] });
   if ((await waitFor(() => readNode(client), limits)) === undefined) throw slow('kubelet', 'kubelet.log');
-  await giveGpus(client);
+  await giveGpus(client, REAL_NODE);
   if ((await waitFor(async () => isUsable(await readNode(client)), limits)) === undefined)
     throw slow('kubelet', 'kubelet.log');
 }
 
-/** What a driver, GPU Feature Discovery and the device plugin would bring. The kubelet keeps resources it does not know. */
-async function giveGpus(client: KubeClient): Promise<void> {
+/** Gives a node what a driver, GPU Feature Discovery and the device plugin would bring; the kubelet keeps resources it does not know. */
+export async function giveGpus(client: KubeClient, name: string): Promise<void> {
   const resources = { 'nvidia.com/gpu': String(FAKE_GPU.count) };
-  const ref = { name: REAL_NODE };
+  const ref = { name };
   await client.patch(NODES, ref, { metadata: { labels: gpuLabels(FAKE_GPU) } }, { type: 'merge' });
   const status = { capacity: resources, allocatable: resources };
   await client.patch(NODES, ref, { status }, { type: 'strategic', subresource: 'status' });

@@ -14,6 +14,7 @@ await keep({
   context: undefined,
   yes: false,
   interactive: false,
+  tidy: false,
   progress: silent,
   server: undefined,
   signal: controller.signal,

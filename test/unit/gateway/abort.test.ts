@@ -8,7 +8,7 @@ const BODIES = {
   messages: { model: 'tiny', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 50 },
 } as const;
 
-const NATIVE: EngineOptions = { engine: 'vllm', version: '0.22.0', dialects: ['chat', 'responses', 'messages'] };
+const NATIVE: EngineOptions = { engine: 'vllm', version: '0.24.0', dialects: ['chat', 'responses', 'messages'] };
 const CHAT_ONLY: EngineOptions = { engine: 'tgi' };
 
 const PATHS = (['chat/completions', 'responses', 'messages'] as const).flatMap((path) =>

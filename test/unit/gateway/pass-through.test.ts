@@ -15,7 +15,7 @@ describe('a native call', () => {
   let close: () => Promise<void>;
 
   beforeEach(async () => {
-    const started = await gatewayTo({ engine: 'vllm', version: '0.22.0', dialects: ['chat', 'responses', 'messages'] });
+    const started = await gatewayTo({ engine: 'vllm', version: '0.24.0', dialects: ['chat', 'responses', 'messages'] });
     gateway = started.gateway;
     close = () => started.close();
     engine = started.engines[0] as ScriptedEngine;
@@ -98,7 +98,7 @@ describe('GET /models', () => {
   it('lists what the caller may use, with engine, dialects, endpoints and context length', async () => {
     const { gateway, engines, close } = await gatewayTo({
       engine: 'vllm',
-      version: '0.22.0',
+      version: '0.24.0',
       dialects: ['chat', 'messages'],
     });
     gateway.cluster.serve({ name: 'private', namespace: 'tenant-b', ports: [engines[0]?.port ?? 0] });

@@ -29,7 +29,7 @@ describe('probe', () => {
   }
 
   it.each([
-    ['vllm', '0.22.0'],
+    ['vllm', '0.24.0'],
     ['sglang', '0.5.17'],
     ['llama.cpp', 'b7610-abc'],
     ['ollama', '0.14.1'],

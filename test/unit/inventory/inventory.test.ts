@@ -274,7 +274,7 @@ describe('preemption', () => {
 
   test('waits for those who are leaving already', () => {
     const leaving = held('a', 'n', { gpuCount: 8 });
-    leaving.status = { ...leaving.status, preempted: { at: '2026-01-01T00:00:00Z', by: 'default/x' } };
+    leaving.status = { ...leaving.status, ending: { reason: 'Preempted', message: '', at: '2026-01-01T00:00:00Z' } };
     const instances = [leaving, held('b', 'm', { gpuCount: 8 })];
     const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
     expect(inventory.preempt(onDemand)).toEqual({ leaving: 'n' });

@@ -11,7 +11,7 @@ import {
 } from '../json.ts';
 import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
 
-export const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
+const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
   'frequency_penalty',
   'presence_penalty',

@@ -30,7 +30,7 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
 }
 
 /** Usage is always asked for: the gateway bills by it. */
-export function streamOptions(quirks: Quirks): Json {
+function streamOptions(quirks: Quirks): Json {
   return quirks.continuousUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true };
 }
 

@@ -4,7 +4,7 @@ import type { HistoryItem, IrRequest, Json } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
 
-export const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
+const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
 
 /** A responses body in the internal form, with the stored history before its input. Throws `DialectError`. */
 export function parseResponsesRequest(

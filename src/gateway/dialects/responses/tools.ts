@@ -62,7 +62,7 @@ function customTool(tool: Json, path: string, namespace: string | undefined): To
 }
 
 /** Whether a schema meets the rules of strict mode: every object closed and every property required. */
-export function isStrictSchema(schema: unknown): boolean {
+function isStrictSchema(schema: unknown): boolean {
   if (!isObject(schema)) return true;
   if (isObject(schema.properties) || schema.type === 'object') {
     const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];

@@ -2,7 +2,8 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 const BRACE = 0x7b;
-const QUOTE = 0x22;
+const BLANK = Buffer.from('\n\n');
+const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
 
 /** A stretch of bytes, and what to forward in its place. */
 export interface Cut {
@@ -13,18 +14,34 @@ export interface Cut {
 
 /** The end of the last whole event, or 0. Events end with a blank line, with or without carriage returns. */
 export function endOfLastEvent(data: Buffer): number {
-  const plain = data.lastIndexOf('\n\n');
-  const returns = data.lastIndexOf('\r\n\r\n');
+  // Engines write whole events, so nearly every chunk ends with one.
+  if (data[data.length - 1] === NEWLINE && data[data.length - 2] === NEWLINE) return data.length;
+  const plain = data.lastIndexOf(BLANK);
+  const returns = data.lastIndexOf(BLANK_WITH_RETURNS);
   return Math.max(plain === -1 ? 0 : plain + 2, returns === -1 ? 0 : returns + 4);
 }
 
-/** The whole event that contains the byte at `at`, with its closing blank line. */
-export function eventAround(data: Buffer, at: number): { from: number; to: number } {
-  const from = endOfLastEvent(data.subarray(0, at));
-  const ends = [data.indexOf('\n\n', at), data.indexOf('\r\n\r\n', at)].filter((end) => end !== -1);
-  let to = ends.length === 0 ? data.length : Math.min(...ends);
+/** The end of the event that starts at `from`, with its closing blank line if it has one. */
+export function endOfEvent(data: Buffer, from: number): number {
+  const plain = data.indexOf(BLANK, from);
+  const returns = plain === -1 || data[plain - 1] === RETURN ? data.indexOf(BLANK_WITH_RETURNS, from) : -1;
+  let to = plain === -1 ? data.length : plain;
+  if (returns !== -1 && returns < to) to = returns;
   while (to < data.length && (data[to] === NEWLINE || data[to] === RETURN)) to++;
-  return { from, to };
+  return to;
+}
+
+const DATA_FIELD = Buffer.from('data:');
+
+/** Whether a chat event starts as `{"error…` or `[DONE]`, with or without spaces. */
+export function startsLikeChatNews(data: Buffer, from: number): boolean {
+  let at = from + DATA_FIELD.length;
+  if (data[at] === SPACE) at++;
+  if (data[at] === 0x5b) return true;
+  at++;
+  if (data[at] === SPACE) at++;
+  // `"er`: no member of a chunk starts like this.
+  return data[at] === 0x22 && data[at + 1] === 0x65 && data[at + 2] === 0x72;
 }
 
 /** The JSON text of an event. */
@@ -36,21 +53,20 @@ export function dataOf(event: string): string {
     .join('\n');
 }
 
-/** Whether the member whose name and colon end at `at` has an object (or, if allowed, a string) for a value. */
-export function hasContent(data: Buffer, at: number, orString: boolean): boolean {
-  const value = data[at] === SPACE ? data[at + 1] : data[at];
-  return value === BRACE || (orString && value === QUOTE);
+/** Whether the value that starts at `at` is an object. */
+export function valueIsObject(data: Buffer, at: number): boolean {
+  return (data[at] === SPACE ? data[at + 1] : data[at]) === BRACE;
 }
 
-/** The bytes with the cuts made, or undefined when nothing is left. */
+/** The bytes with the cuts, which are in order, made, or undefined when nothing is left. */
 export function applyCuts(data: Buffer, cuts: readonly Cut[]): Buffer | undefined {
   if (cuts.length === 0) return data;
   const kept: Buffer[] = [];
   let from = 0;
-  for (const cut of cuts.toSorted((a, b) => a.from - b.from)) {
+  for (const cut of cuts) {
     if (cut.from > from) kept.push(data.subarray(from, cut.from));
     if (cut.replacement !== undefined) kept.push(cut.replacement);
-    from = Math.max(from, cut.to);
+    from = cut.to;
   }
   if (from < data.length) kept.push(data.subarray(from));
   return kept.length === 0 ? undefined : Buffer.concat(kept);

@@ -3,7 +3,15 @@ import { isObject, parseJson } from '../json.ts';
 import type { ClientError, Dialect, HistoryItem, Json, Usage } from '../types.ts';
 import { readErrorObject } from '../upstream-error.ts';
 import { parseUsage } from '../usage.ts';
-import { applyCuts, dataOf, endOfLastEvent, eventAround, hasContent, type Cut } from './event-bytes.ts';
+import {
+  applyCuts,
+  dataOf,
+  endOfEvent,
+  endOfLastEvent,
+  startsLikeChatNews,
+  valueIsObject,
+  type Cut,
+} from './event-bytes.ts';
 import { observeResponse } from './observe-body.ts';
 
 export interface PassThroughObserver {
@@ -27,22 +35,17 @@ export interface PassThroughObserver {
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 const USAGE = Buffer.from('"usage":');
-const ERROR = Buffer.from('"error":');
 
-/** What only the last event of a chat or messages stream contains. */
-const TERMINALS = { chat: Buffer.from('data: [DONE]'), messages: Buffer.from('"message_stop"') };
-
-/** The events that end a response; they also carry its output. */
-const RESPONSE_ENDS = ['"response.completed"', '"response.incomplete"', '"response.failed"'].map((name) =>
-  Buffer.from(name),
-);
-
-/** The type of an error event where the error is not a member of its own. */
-const ERROR_EVENTS = [Buffer.from('"type":"error"'), Buffer.from('"type": "error"')];
+/** Starts of the events worth decoding, after their `event: `. */
+const READ: Record<'messages' | 'responses', readonly string[]> = {
+  messages: ['message_', 'error'],
+  responses: ['response.completed', 'response.incompl', 'response.failed', 'error'],
+};
+const NAME_CHARS = 18;
 
 /**
- * Watches a stream that is forwarded byte for byte. Only events that carry usage, an error or the end of a response
- * are decoded; all others cost a few native searches. With `hideUsage`, the chunk that carries nothing but usage is
+ * Watches a stream that is forwarded byte for byte. Only events that carry usage, an error or the end of the answer
+ * are decoded, told by how they start; a chat stream is also searched for usage, once per chunk. With `hideUsage`, the chunk that carries nothing but usage is
  * left out: the gateway asked for it, not the client. Error events are rewritten without internal addresses.
  */
 export function createPassThroughObserver(dialect: Dialect, options: { hideUsage: boolean }): PassThroughObserver {
@@ -85,38 +88,38 @@ class Observer implements PassThroughObserver {
   }
 
   #forward(data: Buffer): Buffer | undefined {
-    if (this.#dialect !== 'responses' && data.includes(TERMINALS[this.#dialect])) this.finished = true;
-    for (let at = data.indexOf('\n\n'); at !== -1; at = data.indexOf('\n\n', at + 2)) this.estimatedOutputTokens++;
     const cuts: Cut[] = [];
-    let from = 0;
-    for (let at = this.#next(data, from); at !== -1; at = this.#next(data, from)) {
-      const event = eventAround(data, at);
-      from = event.to;
-      const body = parseJson(dataOf(data.toString('utf8', event.from, event.to)));
-      if (!isObject(body)) continue;
-      const replacement = this.#read(body);
-      if (replacement !== undefined) {
-        cuts.push({ ...event, replacement: replacement === '' ? undefined : Buffer.from(replacement) });
-      }
+    let usageAt = this.#dialect === 'chat' ? nextUsage(data, 0) : -1;
+    for (let from = 0; from < data.length;) {
+      const to = endOfEvent(data, from);
+      this.estimatedOutputTokens++;
+      const hasUsage = usageAt !== -1 && usageAt < to;
+      if (hasUsage || this.#startsLikeNews(data, from)) this.#visit(data, { from, to }, cuts);
+      if (hasUsage) usageAt = nextUsage(data, to);
+      from = to;
     }
     return applyCuts(data, cuts);
   }
 
-  /** Where the next event worth decoding is, or -1. */
-  #next(data: Buffer, from: number): number {
-    const found = [this.#member(data, ERROR, from), ...ERROR_EVENTS.map((name) => data.indexOf(name, from))];
-    if (this.#dialect === 'responses') for (const name of RESPONSE_ENDS) found.push(data.indexOf(name, from));
-    else found.push(this.#member(data, USAGE, from));
-    let first = -1;
-    for (const at of found) if (at !== -1 && (first === -1 || at < first)) first = at;
-    return first;
+  #visit(data: Buffer, event: { from: number; to: number }, cuts: Cut[]): void {
+    const text = dataOf(data.toString('utf8', event.from, event.to));
+    if (text === '[DONE]') {
+      if (this.#dialect === 'chat') this.finished = true;
+      return;
+    }
+    const body = parseJson(text);
+    if (!isObject(body)) return;
+    const replacement = this.#read(body);
+    if (replacement === undefined) return;
+    cuts.push({ ...event, replacement: replacement === '' ? undefined : Buffer.from(replacement) });
   }
 
-  /** The next occurrence of a member that is not null. */
-  #member(data: Buffer, name: Buffer, from: number): number {
-    let at = data.indexOf(name, from);
-    while (at !== -1 && !hasContent(data, at + name.length, name === ERROR)) at = data.indexOf(name, at + name.length);
-    return at;
+  /** Whether an event may be an error or an end. One without a name, in a dialect that names them, may be anything. */
+  #startsLikeNews(data: Buffer, from: number): boolean {
+    if (this.#dialect === 'chat') return startsLikeChatNews(data, from);
+    if (data[from] !== 0x65) return true;
+    const name = data.toString('latin1', from + 7, from + 7 + NAME_CHARS);
+    return READ[this.#dialect].some((start) => name.startsWith(start));
   }
 
   /** Takes note of an event; what to forward instead, '' for nothing, undefined to leave it as it is. */
@@ -131,6 +134,7 @@ class Observer implements PassThroughObserver {
       this.usage = parseUsage('chat', body.usage) ?? this.usage;
       return this.#hideUsage && Array.isArray(body.choices) && body.choices.length === 0 ? '' : undefined;
     }
+    if (body.type === 'message_stop') this.finished = true;
     this.#readMessages(body);
     return undefined;
   }
@@ -144,6 +148,7 @@ class Observer implements PassThroughObserver {
   }
 
   #readResponse(event: Json, response: Json): string | undefined {
+    if (response.status === 'in_progress' || response.status === 'queued') return undefined;
     this.finished = true;
     const observed = observeResponse(response);
     this.usage = observed.usage ?? this.usage;
@@ -154,4 +159,11 @@ class Observer implements PassThroughObserver {
     const cleaned = { ...event, response: { ...response, error: { ...response.error, message: this.error.message } } };
     return `event: ${String(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
   }
+}
+
+/** Where the next usage object begins, or -1; `"usage": null`, which some engines put into every chunk, is none. */
+function nextUsage(data: Buffer, from: number): number {
+  let at = data.indexOf(USAGE, from);
+  while (at !== -1 && !valueIsObject(data, at + USAGE.length)) at = data.indexOf(USAGE, at + USAGE.length);
+  return at;
 }

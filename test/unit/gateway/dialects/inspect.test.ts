@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { estimateTokens, inspectRequest, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import {
+  checkMessages,
+  estimateTokens,
+  inspectRequest,
+  translateRequest,
+} from '../../../../src/gateway/dialects/index.ts';
 import { promptPrefix } from '../../../../src/gateway/dialects/inspect.ts';
 import { at, DIALECTS, VLLM, WEATHER } from './support.ts';
 
@@ -135,6 +140,11 @@ describe('the first look at a body', () => {
 });
 
 describe('the estimate of a prompt', () => {
+  it('needs no limit, but messages', () => {
+    expect(() => checkMessages({ model: 'm', messages: [{ role: 'user', content: 'x' }] })).not.toThrow();
+    expect(() => checkMessages({ model: 'm' })).toThrow(expect.objectContaining({ status: 400, param: 'messages' }));
+  });
+
   it('grows with text, tools and images and is about right for English', () => {
     const words = 'The quick brown fox jumps over the lazy dog. '.repeat(100);
     const tokens = estimateTokens('chat', { messages: [{ role: 'user', content: words }] });

@@ -94,7 +94,15 @@ describe.each(DIALECTS)('official clients over a backend that speaks %s', (upstr
     const settings = {
       model: models[dialect],
       prompt: QUESTION,
-      tools: { weather: tool({ inputSchema: jsonSchema<{ city: string }>({ ...WEATHER, type: 'object' }) }) },
+      tools: {
+        weather: tool({
+          inputSchema: jsonSchema<{ city: string }>({
+            ...WEATHER,
+            type: 'object',
+            properties: { city: { type: 'string' } },
+          }),
+        }),
+      },
       maxRetries: 0,
       onError: ({ error }: { error: unknown }) => {
         throw error;

@@ -36,9 +36,3 @@ export function emptyCollected(): Collected {
 export function must(condition: boolean, complaint: string): asserts condition {
   if (!condition) throw new Error(complaint);
 }
-
-export type Fields = Record<string, unknown>;
-
-export function parsed(data: string): Fields {
-  return JSON.parse(data) as Fields;
-}

@@ -89,7 +89,7 @@ function within(open: OpenItem, body: ResponseStreamEvent, done: ResponseOutputI
 }
 
 /** What a response resource amounts to. */
-export function collected(response: Response): Collected {
+function collected(response: Response): Collected {
   const result = emptyCollected();
   result.stop = response.incomplete_details?.reason ?? String(response.status);
   for (const item of response.output) {

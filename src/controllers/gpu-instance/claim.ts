@@ -1,0 +1,98 @@
+import { ConflictError, KubeError, TimeoutError, TransportError } from '../../kube/errors.ts';
+import type { PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
+import { keyOf } from '../../kube/types.ts';
+import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { Run } from './deps.ts';
+import type { Ending } from './endings.ts';
+import { nodesToAvoid } from './failures.ts';
+import type { Observed } from './observed.ts';
+import type { Waiting } from './ready.ts';
+import type { Settings } from './settings.ts';
+import { statusOf } from './status.ts';
+import { claimedStatus, claimOf, endedStatus } from './transitions.ts';
+import { writeStatus } from './writes.ts';
+
+export type ClaimOutcome =
+  | { instance: GpuInstance }
+  /** Nothing yet; the instance stays in line. */
+  | { waiting: Waiting }
+  /** Nothing, and waiting would not help. */
+  | { refused: Ending };
+
+function requestOf(instance: GpuInstance, settings: Settings, now: number): PlaceRequest {
+  const { offerId, gpu, type, offerDiskSpace } = instance.spec;
+  return {
+    offerId,
+    gpu,
+    type,
+    diskGb: settings.diskGb,
+    // What the client saw counts for the first start; later ones take what there is.
+    offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
+    image: settings.image,
+    avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
+    only: undefined,
+  };
+}
+
+function refuse(instance: GpuInstance, refusal: RefusalReason, message: string): ClaimOutcome {
+  const canHeal = refusal === 'NoCapacity' || refusal === 'OfferNotFound';
+  if (instance.spec.onNoCapacity === 'Fail' || !canHeal) return { refused: { reason: refusal, message } };
+  return { waiting: { reason: refusal === 'NoCapacity' ? 'WaitingForCapacity' : refusal, message } };
+}
+
+/** Asks interruptible instances for their GPUs; they go by themselves once that is in their status. */
+async function askBack(run: Run, instance: GpuInstance, request: PlaceRequest): Promise<Waiting | undefined> {
+  const { deps } = run;
+  if (instance.spec.type !== 'OnDemand') return undefined;
+  const found = deps.inventory.preempt(request);
+  if (found === undefined) return undefined;
+  const node = 'leaving' in found ? found.leaving : found.node;
+  for (const { key } of 'victims' in found ? found.victims : []) {
+    const victim = deps.stores.instances.get(key);
+    if (victim === undefined || victim.status?.ending !== undefined) continue;
+    const message = `On-demand instance ${run.key} needs the GPUs. This one comes back by itself when others are free.`;
+    await writeStatus(run, victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
+  }
+  return { reason: 'WaitingForCapacity', message: `A place on node ${node} is becoming free.` };
+}
+
+/** Whether a failed write may have been made all the same. */
+function isUncertain(error: unknown): boolean {
+  if (error instanceof TimeoutError || error instanceof TransportError) return true;
+  return !(error instanceof KubeError) || (error.status >= 500 && !(error instanceof ConflictError));
+}
+
+/**
+ * Grants a place. The decision and its note in the inventory happen without a pause in between, so that two grants never
+ * see the same place as free; the write that follows is conditional on the version of the instance.
+ */
+export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
+  const { deps, key } = run;
+  const { instance, now } = observed;
+  const request = requestOf(instance, settings, now);
+  const earlier = deps.line.before(key, instance);
+  deps.line.add(key, instance, request);
+  if (earlier !== undefined) {
+    return { waiting: { reason: 'WaitingForCapacity', message: 'Instances that wait longer come first.' } };
+  }
+  const granted = deps.inventory.grant(request);
+  if ('refusal' in granted) {
+    const asked = granted.refusal === 'NoCapacity' ? await askBack(run, instance, request) : undefined;
+    return asked === undefined ? refuse(instance, granted.refusal, granted.message) : { waiting: asked };
+  }
+  const claim = claimOf(instance, granted, now);
+  const persistent = granted.place.diskPersistent;
+  deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
+  const next = { ...instance, status: claimedStatus(instance, claim, { persistent, settings }) };
+  const status = statusOf({ ...observed, instance: next, pod: undefined }, deps.config.ssh);
+  try {
+    const written = await writeStatus(run, instance, status);
+    deps.inventory.written(written);
+    deps.line.remove(key);
+    return { instance: written };
+  } catch (error) {
+    // Kept when it may have been written: the next run reads the instance anew and finds out.
+    if (!isUncertain(error)) deps.inventory.forget(keyOf(instance));
+    throw error;
+  }
+}

@@ -1,0 +1,47 @@
+import { FAILURE_WINDOW_MS } from '../../inventory/quarantine.ts';
+import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
+
+type Failures = GpuInstanceStatus['failures'];
+
+const FIRST_MS = 1_000;
+const FACTOR = 4;
+const LONGEST_MS = 600_000;
+/** A start that was up this long was good: what failed before is forgotten. */
+const GOOD_START_MS = 600_000;
+const MAX_NODES = 16;
+
+/**
+ * Milliseconds to wait after so many failed starts in a row: 1 s, 4 s, 16 s, 64 s, 256 s, then ten minutes. At most
+ * eleven pods an hour, whatever goes wrong.
+ */
+export function pauseAfter(count: number): number {
+  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** Math.max(0, count - 1));
+}
+
+/** When the next start may come, milliseconds since the epoch; 0 when nothing failed. */
+export function nextStartAt(failures: Failures): number {
+  return failures === undefined || failures.count === 0
+    ? 0
+    : Date.parse(failures.lastTime) + pauseAfter(failures.count);
+}
+
+/** The failures with one more. `upMs` is how long the failed start had been up. */
+export function withFailure(
+  failures: Failures,
+  fact: { now: number; upMs: number; node: string | undefined },
+): Failures {
+  const before = fact.upMs >= GOOD_START_MS ? undefined : failures;
+  const nodes = new Set(nodesToAvoid(before, fact.now));
+  if (fact.node !== undefined) nodes.add(fact.node);
+  return {
+    count: (before?.count ?? 0) + 1,
+    lastTime: new Date(fact.now).toISOString(),
+    ...(nodes.size > 0 && { nodes: [...nodes].slice(-MAX_NODES) }),
+  };
+}
+
+/** Nodes where a start failed not long ago. */
+export function nodesToAvoid(failures: Failures, now: number): string[] {
+  if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
+  return failures.nodes ?? [];
+}

@@ -1,0 +1,130 @@
+import { NotFoundError } from '../../kube/errors.ts';
+import type { Pod } from '../../kube/types.ts';
+import { refOf } from '../../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
+import type { Result } from '../../runtime/controller.ts';
+import { claimPlace } from './claim.ts';
+import { cleanUp } from './clean-up.ts';
+import { createPod } from './create-pod.ts';
+import type { Run } from './deps.ts';
+import { checkLogin } from './login.ts';
+import type { Ending } from './endings.ts';
+import { FINALIZER } from './names.ts';
+import { observe } from './observe.ts';
+import type { Observed } from './observed.ts';
+import { planNext, type Step } from './plan.ts';
+import type { Waiting } from './ready.ts';
+import { repair } from './repair.ts';
+import { nextLook, settleStatus } from './settle.ts';
+import { statusOf } from './status.ts';
+import { endedStatus, releasedStatus } from './transitions.ts';
+import { deletePods, writeInstance, writeStatus } from './writes.ts';
+
+/** Steps of one run; more would be a circle. */
+const MAX_STEPS = 12;
+
+interface Moved {
+  instance: GpuInstance;
+  /** The pods, where the step made or found one that the cache does not show yet. */
+  pods?: readonly Pod[];
+}
+
+/** Takes one step. `undefined`: nothing more to do in this run but to tell what is seen. */
+async function take(run: Run, step: Step, observed: Observed): Promise<Moved | { waiting: Waiting } | undefined> {
+  const { deps } = run;
+  const { instance, settings, now } = observed;
+  const end = async (ending: Ending): Promise<Moved> => {
+    const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
+    return { instance: await writeStatus(run, instance, statusOf(next, deps.config.ssh)) };
+  };
+  switch (step.do) {
+    case 'claim': {
+      if (settings === undefined) return undefined;
+      const outcome = await claimPlace(run, observed, settings);
+      if (!('refused' in outcome)) return outcome;
+      deps.line.remove(run.key);
+      return end(outcome.refused);
+    }
+    case 'createPod': {
+      const { claim } = instance.status ?? {};
+      if (claim === undefined) return undefined;
+      const outcome = await createPod(run, observed, claim);
+      if ('pod' in outcome) return { instance, pods: [outcome.pod] };
+      return end(outcome.ending);
+    }
+    case 'end':
+      return end(step.ending);
+    case 'switchOff':
+      return { instance: await writeInstance(run, instance, { spec: { powerState: 'Stopped' } }) };
+    case 'deleteInstance': {
+      const { namespace, name, uid } = instance.metadata;
+      const options = { signal: run.context.signal, ...(uid !== undefined && { uid }) };
+      await deps.client.delete(GPU_INSTANCES, { namespace, name }, options);
+      return undefined;
+    }
+    case 'deletePods':
+      await deletePods(run, step.pods);
+      return undefined;
+    case 'release':
+      return { instance: await writeStatus(run, instance, releasedStatus(instance, step.ending, now)) };
+    default:
+      return undefined;
+  }
+}
+
+async function ensureFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
+  const { finalizers = [], deletionTimestamp } = instance.metadata;
+  if (finalizers.includes(FINALIZER) || deletionTimestamp !== undefined) return instance;
+  return writeInstance(run, instance, { metadata: { finalizers: [...finalizers, FINALIZER] } });
+}
+
+/** The instance to work on: the cached one, or a live one when a write of it may or may not have been made. */
+async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance | undefined> {
+  const cached = deps.stores.instances.get(key);
+  if (!deps.inventory.isUndecided(key)) return cached;
+  try {
+    const live = await deps.client.get(GPU_INSTANCES, refOf(key), { signal: context.signal });
+    if (live.status?.claim === undefined) deps.inventory.forget(key);
+    else deps.inventory.written(live);
+    return live;
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    deps.inventory.forget(key);
+    return undefined;
+  }
+}
+
+/** Makes the world match one instance, as far as it can be done now. */
+export async function reconcileInstance(run: Run): Promise<Result> {
+  const { deps, key } = run;
+  let instance = await currentInstance(run);
+  if (instance === undefined) {
+    deps.line.remove(key);
+    return undefined;
+  }
+  instance = await ensureFinalizer(run, instance);
+  if (!(instance.metadata.finalizers ?? []).includes(FINALIZER)) return undefined;
+  let pods: readonly Pod[] | undefined;
+  for (let count = 0; count < MAX_STEPS; count += 1) {
+    let observed = observe(deps, instance, { ...(pods && { pods }), login: undefined });
+    pods = await repair(run, instance, observed.pods);
+    observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance?.status?.podName) };
+    observed = { ...observed, login: await checkLogin(run, observed) };
+    const step = planNext(observed);
+    if (step.do !== 'claim') deps.line.remove(key);
+    if (step.do === 'cleanUp') {
+      await cleanUp(run, instance);
+      return undefined;
+    }
+    const moved = await take(run, step, observed);
+    if (moved !== undefined && 'instance' in moved) {
+      instance = moved.instance;
+      pods = moved.pods ?? pods;
+      continue;
+    }
+    const waiting = moved?.waiting;
+    const told = await settleStatus(run, observed, statusOf(observed, deps.config.ssh, waiting));
+    return nextLook(observed, { step, told });
+  }
+  throw new Error('The instance went round in a circle; this is a bug.');
+}

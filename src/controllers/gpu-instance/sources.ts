@@ -1,0 +1,83 @@
+import { keyOf, type KubeObject } from '../../kube/types.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { type Source, storeSource } from '../../runtime/source.ts';
+import { isNodeReady } from '../../inventory/node-state.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
+import { cameOrWent, changeSource } from '../change-source.ts';
+import { type ControllerStores, INDEX } from '../stores.ts';
+import { INSTANCE_LABEL } from './names.ts';
+import { EXPORTER_LABEL } from './observe.ts';
+import type { WaitingLine } from './waiting-line.ts';
+
+/** Changes of the inventory come in bursts; one look at the line serves them all. */
+const BURST_MS = 5;
+
+/** Key of the instance that a pod or a disk names, by label or owner. */
+function instanceKeys({ metadata }: KubeObject): string[] {
+  const owners = metadata.ownerReferences?.filter(({ kind }) => kind === 'GPUInstance').map(({ name }) => name) ?? [];
+  const label = metadata.labels?.[INSTANCE_LABEL];
+  const names = new Set(label === undefined ? owners : [...owners, label]);
+  return [...names].map((name) => keyOf({ namespace: metadata.namespace, name }));
+}
+
+/** Wakes those in line when a place that would serve them comes free. */
+function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Source {
+  return {
+    synced: Promise.resolve(),
+    start(add) {
+      let cancel: (() => void) | undefined;
+      let cancelStale: (() => void) | undefined;
+      const look = (): void => {
+        cancel = undefined;
+        for (const key of [...line.ready(), ...line.impatient()]) add(key);
+        cancelStale?.();
+        // A quarantine that ends is no change of any object.
+        const wait = inventory.staleAt - clock.now();
+        cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(BURST_MS, wait)) : undefined;
+      };
+      const stop = inventory.onChange(() => {
+        if (line.size > 0) cancel ??= clock.setTimeout(look, BURST_MS);
+      });
+      return () => {
+        stop();
+        cancel?.();
+        cancelStale?.();
+      };
+    },
+  };
+}
+
+/** Everything that makes an instance worth a look. */
+export function instanceSources(
+  stores: ControllerStores,
+  { inventory, line, clock }: { inventory: Inventory; line: WaitingLine; clock: Clock },
+): Source[] {
+  const { instances } = stores;
+  const onNode = (node: string): string[] => instances.by(INDEX.node, node).map(keyOf);
+  const inNamespace = (namespace = ''): string[] => instances.by(INDEX.namespace, namespace).map(keyOf);
+  const withReason = (reason: string): string[] => instances.by(INDEX.reason, reason).map(keyOf);
+  return [
+    storeSource(instances, (instance) => [keyOf(instance)]),
+    storeSource(stores.pods, instanceKeys),
+    storeSource(stores.disks, instanceKeys),
+    changeSource(stores.nodes, ({ key, before, after }) => {
+      const flipped = before && after && isNodeReady(before) !== isNodeReady(after);
+      return flipped || !before || !after ? onNode(key) : [];
+    }),
+    changeSource(stores.keys, (change) =>
+      cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
+    ),
+    changeSource(stores.templates, () => withReason('TemplateNotFound')),
+    changeSource(stores.quotas, () => withReason('QuotaExceeded')),
+    changeSource(stores.pods, (change) => {
+      const pod = change.after ?? change.before;
+      const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
+      return isExporter && cameOrWent(change) && pod.spec?.nodeName !== undefined ? onNode(pod.spec.nodeName) : [];
+    }),
+    // Read at every start, so complete before the first; their changes reach the instances through the inventory.
+    changeSource(stores.pools, () => []),
+    changeSource(stores.namespaces, () => []),
+    changeSource(stores.storageClasses, () => []),
+    lineSource(inventory, line, clock),
+  ];
+}

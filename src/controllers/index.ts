@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { KubeClient } from '../kube/client.ts';
+import { createEventRecorder } from '../kube/events.ts';
+import { Inventory } from '../inventory/inventory.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { createControllerMetrics } from '../runtime/controller-metrics.ts';
+import { type Controller, createController, type RunSignals } from '../runtime/controller.ts';
+import { createFence } from '../runtime/fence.ts';
+import { createLeaderMetric } from '../runtime/leader-metrics.ts';
+import { createElection } from '../runtime/lease.ts';
+import { guardWrites } from '../runtime/write-guard.ts';
+import type { Caches } from './caches.ts';
+import type { InstanceConfig, InstanceDeps } from './gpu-instance/deps.ts';
+import { reconcileInstance } from './gpu-instance/reconcile.ts';
+import { instanceSources } from './gpu-instance/sources.ts';
+import { WaitingLine } from './gpu-instance/waiting-line.ts';
+import { ensurePriorityClasses } from './priority-classes.ts';
+
+export interface ControllersDeps {
+  client: KubeClient;
+  /** For the lease alone, best with connections of its own. */
+  leaseClient: KubeClient;
+  caches: Caches;
+  registry: Registry;
+  log: Logger;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  config: InstanceConfig & {
+    /** Namespace of the lease. */
+    namespace: string;
+  };
+  checkLogin?: InstanceDeps['checkLogin'];
+}
+
+export interface RunningControllers {
+  /** Resolves when it ended: `lost` when the lease went to somebody else and the process should start anew. */
+  readonly ended: Promise<'lost' | 'stopped'>;
+  readonly inventory: Inventory;
+  /** Ends in order: no new work, running reconciles to their end, the lease given back. */
+  stop(): Promise<void>;
+}
+
+const LEASE = 'berth-controller';
+const WORKERS = 16;
+const TIMEOUT_MS = 60_000;
+const GRACE_MS = 20_000;
+
+/**
+ * The controllers of one process: its caches stay warm, and when it gets the lease it reconciles. Every write asks first
+ * whether the lease may still be ours.
+ */
+export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
+  const { caches, clock, log, random, registry, config } = deps;
+  const { stores } = caches;
+  const stop = new AbortController();
+  const abort = new AbortController();
+  const closing = new AbortController();
+  const running = caches.run(closing.signal);
+  await Promise.race([Promise.all(Object.values(stores).map((store) => store.synced)), running]);
+  const inventory = new Inventory(stores, clock);
+  const metrics = createControllerMetrics(registry, clock);
+  const election = createElection({
+    client: deps.leaseClient,
+    namespace: config.namespace,
+    name: LEASE,
+    identity: `${hostname()}_${randomUUID()}`,
+    clock,
+    random,
+    log,
+    onStatus: createLeaderMetric(registry)(LEASE),
+  });
+  const client = guardWrites(deps.client, () => election.mayWrite());
+
+  /** Everything a leader needs, made anew: nothing is carried over from another term. */
+  async function lead(signals: RunSignals): Promise<void> {
+    await ensurePriorityClasses(client, signals.abort);
+    const events = createEventRecorder({ client, component: 'berth-controller', clock, log });
+    const told = new AbortController();
+    const telling = events.run(told.signal);
+    const line = new WaitingLine(inventory);
+    const fence = createFence(clock, log);
+    const instanceDeps: InstanceDeps = {
+      client,
+      stores,
+      inventory,
+      line,
+      fence,
+      events,
+      clock,
+      config,
+      checkLogin: deps.checkLogin,
+    };
+    const shared = { clock, log, timeoutMs: TIMEOUT_MS };
+    const controllers: Controller[] = [
+      createController({
+        ...shared,
+        name: 'gpuinstance',
+        concurrency: WORKERS,
+        sources: instanceSources(stores, { inventory, line, clock }),
+        reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
+        fence,
+        metrics: metrics('gpuinstance', WORKERS),
+      }),
+    ];
+    await Promise.all(controllers.map((controller) => controller.run(signals)));
+    told.abort();
+    await telling;
+  }
+
+  const ended = election.run({ stop: stop.signal, abort: abort.signal }, lead);
+  return {
+    ended,
+    inventory,
+    async stop() {
+      stop.abort();
+      const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop in is over.')), GRACE_MS);
+      await ended;
+      cancel();
+      inventory.close();
+      closing.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import type { KubeClient } from '../kube/client.ts';
+import { AlreadyExistsError } from '../kube/errors.ts';
+import { PRIORITY_CLASSES, type PriorityClass } from '../kube/types.ts';
+import { PRIORITY_CLASS } from './gpu-instance/desired-pod.ts';
+
+const CLASSES: readonly PriorityClass[] = [
+  {
+    metadata: { name: PRIORITY_CLASS.OnDemand },
+    // Like pods without a class: an instance never sends away somebody else's pod.
+    value: 0,
+    description: 'On-demand GPU instances.',
+  },
+  {
+    metadata: { name: PRIORITY_CLASS.Interruptible },
+    value: -1000,
+    preemptionPolicy: 'Never',
+    description: 'Interruptible GPU instances: they give way to everything else.',
+  },
+];
+
+/** Makes the priority classes of instances where they are missing; those that are there stay as they are. */
+export async function ensurePriorityClasses(client: KubeClient, signal: AbortSignal): Promise<void> {
+  for (const priorityClass of CLASSES) {
+    try {
+      await client.create(PRIORITY_CLASSES, priorityClass, { signal });
+    } catch (error) {
+      if (!(error instanceof AlreadyExistsError)) throw error;
+    }
+  }
+}

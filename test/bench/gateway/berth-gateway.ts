@@ -1,0 +1,34 @@
+import express from 'express';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { createModelGateway } from '../../../src/gateway/gateway.ts';
+import type { Principal } from '../../../src/gateway/principal.ts';
+import { ModelCluster } from '../../support/model-cluster.ts';
+
+/** The gateway over a cluster of one Service, with a key look-up in front. Usage: berth-gateway.ts PORT UPSTREAMS KEY */
+const [port = '0', upstreams = '', key = ''] = process.argv.slice(2);
+const principal: Principal = { keyId: 'bench', namespace: 'bench', name: 'bench', scopes: ['models'] };
+const keys = new Map([[`Bearer ${key}`, principal]]);
+const cluster = new ModelCluster();
+cluster.serve({ name: 'mock', ports: upstreams.split(',').map(Number) });
+
+const gateway = createModelGateway({
+  services: cluster.services,
+  slices: cluster.slices,
+  pods: cluster.pods,
+  namespace: 'berth-system',
+  getPrincipal: () => principal,
+  registry: new Registry(),
+  logger: pino({ level: 'warn' }),
+});
+gateway.start();
+const app = express();
+app.use('/api/v1', (request, response, next) => {
+  if (keys.has(request.headers.authorization ?? '')) next();
+  else response.status(401).json({ error: { message: 'Invalid API key.' } });
+});
+app.use('/api/v1', gateway.router);
+app.listen(Number(port), '127.0.0.1', () => console.log('ready'));
+
+// A profile is written on an orderly exit alone.
+process.once('SIGINT', () => process.exit());

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CALLER, gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
+import type { EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
+
+interface Answer {
+  id: string;
+  status: string;
+  output: { id?: string; type: string }[];
+}
+
+const ENGINES: [string, EngineOptions][] = [
+  ['an engine with a responses route', { engine: 'vllm', version: '0.24.0', dialects: ['chat', 'responses'] }],
+  ['an engine that speaks chat alone', { engine: 'tgi' }],
+];
+
+describe.each(ENGINES)('stored responses over %s', (_name, options) => {
+  let gateway: TestGateway;
+  let engine: ScriptedEngine;
+  let close: () => Promise<void>;
+
+  beforeAll(async () => {
+    const started = await gatewayTo(options);
+    gateway = started.gateway;
+    engine = started.engines[0] as ScriptedEngine;
+    close = started.close;
+  });
+  afterAll(() => close());
+  beforeEach(() => {
+    engine.received.length = 0;
+  });
+
+  async function create(body: object): Promise<Answer> {
+    const response = await post(gateway, 'responses', { model: 'tiny', ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Answer;
+  }
+
+  function get(id: string): Promise<Response> {
+    return fetch(`${gateway.base}/v1/responses/${id}`);
+  }
+
+  it('continue a conversation by id, turn after turn', async () => {
+    const first = await create({ input: 'My name is Ada.' });
+    const second = await create({ input: 'And I like ships.', previous_response_id: first.id });
+    await create({ input: 'What is my name?', previous_response_id: second.id });
+    const sent = JSON.stringify(engine.received[2]?.body);
+    const order = ['My name is Ada.', 'Hello there', 'And I like ships.', 'Hello there', 'What is my name?'];
+    let at = 0;
+    for (const text of order) {
+      at = sent.indexOf(text, at);
+      expect(at, text).toBeGreaterThan(-1);
+      at += text.length;
+    }
+    expect(engine.received[2]?.body).not.toHaveProperty('previous_response_id');
+  });
+
+  it('keep what was streamed', async () => {
+    const response = await post(gateway, 'responses', { model: 'tiny', input: 'Stream it', stream: true });
+    const text = await response.text();
+    const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? '';
+    const stored = (await (await get(id)).json()) as Answer;
+    expect(stored).toMatchObject({ id, object: 'response', status: 'completed' });
+    expect(JSON.stringify(stored.output)).toContain('Hello there');
+    await create({ input: 'Go on', previous_response_id: id });
+    expect(JSON.stringify(engine.received[1]?.body)).toContain('Stream it');
+  });
+
+  it('are read and deleted by the key that made them alone', async () => {
+    const { id } = await create({ input: 'Keep it' });
+    expect(await (await get(id)).json()).toMatchObject({ id, status: 'completed' });
+    gateway.callAs({ ...CALLER, keyId: 'another' });
+    expect((await get(id)).status).toBe(404);
+    const stolen = await post(gateway, 'responses', { model: 'tiny', input: 'x', previous_response_id: id });
+    expect(stolen.status).toBe(400);
+    gateway.callAs(CALLER);
+    const deleted = await fetch(`${gateway.base}/v1/responses/${id}`, { method: 'DELETE' });
+    expect(await deleted.json()).toEqual({ id, object: 'response', deleted: true });
+    expect((await get(id)).status).toBe(404);
+  });
+
+  it('are not kept when the client says so', async () => {
+    const { id } = await create({ input: 'Forget it', store: false });
+    expect((await get(id)).status).toBe(404);
+    const response = await post(gateway, 'responses', { model: 'tiny', input: 'x', previous_response_id: id });
+    expect(await response.json()).toMatchObject({
+      error: { code: 'previous_response_not_found', param: 'previous_response_id' },
+    });
+  });
+});
+
+describe('count_tokens', () => {
+  const body = { model: 'tiny', messages: [{ role: 'user', content: 'How many tokens is this?' }] };
+
+  it('asks the engine when it can count, and estimates otherwise', async () => {
+    const counting = await gatewayTo({ engine: 'llama.cpp', dialects: ['chat', 'messages'], countTokens: true });
+    expect(await (await post(counting.gateway, 'messages/count_tokens', body)).json()).toEqual({ input_tokens: 42 });
+    await counting.close();
+    const plain = await gatewayTo({ engine: 'tgi' });
+    const { input_tokens: tokens } = (await (await post(plain.gateway, 'messages/count_tokens', body)).json()) as {
+      input_tokens: number;
+    };
+    expect(tokens).toBeGreaterThan(3);
+    expect(tokens).toBeLessThan(30);
+    expect(plain.engines[0]?.received).toEqual([]);
+    const unknown = await post(plain.gateway, 'messages/count_tokens', { ...body, model: 'gpt-9' });
+    expect(unknown.status).toBe(404);
+    expect((await post(plain.gateway, 'messages/count_tokens', { model: 'tiny' })).status).toBe(400);
+    await plain.close();
+  });
+});
