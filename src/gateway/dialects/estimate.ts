@@ -7,10 +7,12 @@ const TOKENS_PER_TOOL = 12;
 /** Vision encoders spend some hundred to two thousand tokens on an image; Anthropic's own rule gives 1.6 k at most. */
 const TOKENS_PER_IMAGE = 1500;
 
-/** Tokens of a text: about 4 ASCII characters or 1.5 others each, as today's vocabularies average. */
+/**
+ * Tokens of a text: about 4 ASCII characters each, as today's vocabularies average, and 1.5 of those that take three
+ * bytes. Two-byte scripts fall between. Counted from the encoded length alone, which is native and quick.
+ */
 export function tokensOfText(text: string): number {
-  let wide = 0;
-  for (let position = 0; position < text.length; position++) if (text.charCodeAt(position) > 0x7f) wide++;
+  const wide = (Buffer.byteLength(text) - text.length) / 2;
   return Math.ceil((text.length - wide) / 4 + wide / 1.5);
 }
 

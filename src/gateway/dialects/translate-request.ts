@@ -53,7 +53,9 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
     promptTokens: () => estimateTokens(from, body),
     quirks: options.quirks,
   });
-  return RENDERERS[to](request, { model: options.model, quirks: options.quirks, maxTokens });
+  const { model, quirks } = options;
+  // message_start carries the prompt's size, so a messages client needs it at once.
+  return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage: from === 'messages' });
 }
 
 /** The input items of a body (without `instructions`): what the gateway stores before the output items. */

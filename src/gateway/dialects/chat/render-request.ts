@@ -8,6 +8,8 @@ export interface RenderOptions {
   model: string;
   quirks: Quirks;
   maxTokens: number | undefined;
+  /** The client wants to know the prompt's size before the first token. */
+  earlyUsage: boolean;
 }
 
 /** The internal form as a chat/completions body for one engine. Throws `DialectError`. */
@@ -21,17 +23,16 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
   if (request.stop.length > 0) body.stop = request.stop;
   if (request.stream) {
     body.stream = true;
-    body.stream_options = streamOptions(quirks);
+    // Usage is always asked for: the gateway bills by it.
+    body.stream_options =
+      options.earlyUsage && quirks.continuousUsage
+        ? { include_usage: true, continuous_usage_stats: true }
+        : { include_usage: true };
   }
   if (request.format !== undefined) body.response_format = renderFormat(request.format);
   addTools(body, request, quirks);
   addThinking(body, request, quirks);
   return body;
-}
-
-/** Usage is always asked for: the gateway bills by it. */
-function streamOptions(quirks: Quirks): Json {
-  return quirks.continuousUsage ? { include_usage: true, continuous_usage_stats: true } : { include_usage: true };
 }
 
 function addTools(body: Json, request: IrRequest, quirks: Quirks): void {

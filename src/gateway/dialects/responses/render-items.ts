@@ -1,21 +1,25 @@
+import { itemId } from '../blocks.ts';
 import { encodeReasoning } from '../reasoning-token.ts';
 import { argumentText } from '../tool-input.ts';
 import { resultText } from '../turns.ts';
-import type { HistoryItem, Json, Part } from '../types.ts';
+import type { HistoryItem, Json, OutputItem, Part } from '../types.ts';
 
-/** Internal items as `input` items for a responses backend. */
+/**
+ * Internal items as `input` items for a responses backend. Replayed output carries ids and a status, which the
+ * published types require and engines check (vllm-project/vllm#33089).
+ */
 export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);
 }
 
-function renderItem(item: HistoryItem): Json {
+function renderItem(item: HistoryItem, position: number): Json {
   switch (item.kind) {
     case 'message':
       return { type: 'message', role: item.role, content: item.parts.map(renderPart) };
     case 'text':
-      return assistantMessage({ type: 'output_text', text: item.text, annotations: [] });
+      return assistantMessage(idOf(item, position), { type: 'output_text', text: item.text, annotations: [] });
     case 'refusal':
-      return assistantMessage({ type: 'refusal', refusal: item.text });
+      return assistantMessage(idOf(item, position), { type: 'refusal', refusal: item.text });
     case 'call':
       return { type: 'function_call', call_id: item.callId, name: item.name, arguments: argumentText(item.arguments) };
     case 'result':
@@ -23,6 +27,7 @@ function renderItem(item: HistoryItem): Json {
     default:
       return {
         type: 'reasoning',
+        id: idOf(item, position),
         summary: [],
         ...(item.text !== '' && { content: [{ type: 'reasoning_text', text: item.text }] }),
         ...((item.opaque ?? item.signature ?? item.redacted) !== undefined && {
@@ -32,8 +37,12 @@ function renderItem(item: HistoryItem): Json {
   }
 }
 
-function assistantMessage(part: Json): Json {
-  return { type: 'message', role: 'assistant', content: [part] };
+function idOf(item: OutputItem, position: number): string {
+  return item.id ?? itemId(item.kind, 'h', position);
+}
+
+function assistantMessage(id: string, part: Json): Json {
+  return { type: 'message', id, role: 'assistant', status: 'completed', content: [part] };
 }
 
 function renderOutput(item: { parts: Part[]; isError?: boolean }): unknown {

@@ -341,6 +341,7 @@ describe('other fields', () => {
       chunk_size: 1,
       include_usage: true,
     });
+    expect(fromResponses({ input: 'x', stream: true }).stream_options).toEqual({ include_usage: true });
     expect(fromMessages({ messages: [user('x')], stream: true }).stream_options).toEqual({
       include_usage: true,
       continuous_usage_stats: true,
