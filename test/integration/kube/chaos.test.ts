@@ -10,27 +10,29 @@ import { CONFIG_MAPS, type ConfigMap, plainConnection, testNamespace } from '../
 import { waitFor } from '../../support/wait-for.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
-const RUNS = 8;
+const RUNS = 10;
 
 const step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('write' as const), name: fc.constantFrom(...NAMES) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('delete' as const), name: fc.constantFrom(...NAMES) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('lag' as const), name: fc.constantFrom(...NAMES) }) },
+  // Lets the reflector get into what was broken: on its clock a second and a half.
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('pause' as const) }) },
   {
-    weight: 4,
+    weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('fault' as const),
-      fault: fc.constantFrom('reset', 'end', 'expire', 'down', 'up', 'silent', 'loud', 'pieces', 'refuse', 'behind'),
+      fault: fc.constantFrom('reset', 'end', 'expire', 'expire', 'down', 'up', 'silent', 'pieces', 'refuse'),
     }),
   },
 );
 
-async function breakIt(fault: string, proxy: FaultProxy, path: string): Promise<void> {
+function breakIt(fault: string, proxy: FaultProxy): void {
   if (fault === 'reset' || fault === 'end') proxy.cutWatches(fault);
   else if (fault === 'expire') proxy.expireWatches();
   else if (fault === 'down' || fault === 'up') proxy.setDown(fault === 'down');
-  else if (fault === 'silent' || fault === 'loud') proxy.faults.silent = fault === 'silent';
+  else if (fault === 'silent') proxy.faults.silent = true;
   else if (fault === 'pieces') proxy.faults.pieceBytes = 5;
-  else if (fault === 'behind') await proxy.fallBehind(path);
   else proxy.faults.refuse = refuseNext(3, { status: 429, reason: 'TooManyRequests', retryAfter: 1 }, () => true);
 }
 
@@ -58,7 +60,7 @@ test('whatever breaks in whatever order, the cache never goes back and ends equa
   const log = pino({ level: 'silent' });
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
 
-  const history = fc.array(step, { minLength: 5, maxLength: 25 });
+  const history = fc.array(step, { minLength: 15, maxLength: 40 });
   const property = fc.asyncProperty(history, async (steps) => {
     heal(proxy);
     const informer = createInformer<ConfigMap>({
@@ -71,22 +73,37 @@ test('whatever breaks in whatever order, the cache never goes back and ends equa
     });
     const stop = new AbortController();
     const done = informer.run(stop.signal);
+    await informer.store.synced;
+    const wentBack: string[] = [];
     let newest = 0n;
     informer.store.onChange(() => {
       const version = BigInt(informer.store.resourceVersion);
-      expect(version).toBeGreaterThanOrEqual(newest);
+      // Noted, not expected here: the cache survives listeners that throw.
+      if (version < newest) wentBack.push(`${newest} to ${version}`);
       newest = version;
     });
     let value = 0;
+    const write = async (name: string): Promise<void> => {
+      value += 1;
+      const object = { metadata: { name, namespace }, data: { value: String(value) } };
+      await direct.apply(CONFIG_MAPS, object, { fieldManager: 'writer', force: true });
+    };
     for (const one of steps) {
-      if (one.kind === 'fault') {
-        await breakIt(one.fault, proxy, path);
+      if (one.kind === 'pause') {
+        await clock.sleep(1_500);
+      } else if (one.kind === 'fault') {
+        breakIt(one.fault, proxy);
       } else if (one.kind === 'delete') {
         await direct.delete(CONFIG_MAPS, { namespace, name: one.name });
+      } else if (one.kind === 'lag') {
+        // What was seen after the lists were taken is missing in them.
+        await proxy.fallBehind(path);
+        await write(one.name);
+        await clock.sleep(500);
+        proxy.expireWatches();
+        await clock.sleep(2_000);
       } else {
-        const data = { value: String((value += 1)) };
-        const object = { metadata: { name: one.name, namespace }, data };
-        await direct.apply(CONFIG_MAPS, object, { fieldManager: 'writer', force: true });
+        await write(one.name);
       }
     }
     heal(proxy);
@@ -96,7 +113,7 @@ test('whatever breaks in whatever order, the cache never goes back and ends equa
     });
     stop.abort();
     await done;
-    expect(proxy.faults.down).toBe(false);
+    expect(wentBack).toEqual([]);
   });
   // Prints its seed and the shortest history when it fails.
   await fc.assert(property, { numRuns: RUNS, interruptAfterTimeLimit: 45_000 });

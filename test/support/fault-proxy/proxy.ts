@@ -59,7 +59,7 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
     const bytes = Buffer.from(text);
     const piece = faults.pieceBytes || bytes.length;
     for (let at = 0; at < bytes.length; at += piece) {
-      if (faults.silent) return;
+      if (faults.silent || response.writableEnded) return;
       response.write(bytes.subarray(at, at + piece));
       // Its own turn of the loop, so that the pieces leave as packets of their own.
       if (faults.pieceBytes > 0) await delay(0);
@@ -105,6 +105,8 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://proxy');
     requests.push({ method: request.method ?? 'GET', path: pathname, query: searchParams });
+    // The client may be gone at any time; that is not the proxy's failure.
+    response.on('error', () => undefined);
     const body = await bodyOf(request);
     if (faults.delayMs > 0) await delay(faults.delayMs);
     if (faults.down) {

@@ -25,10 +25,11 @@ test('however calls and events interleave, no key runs twice at once and each se
       async (scheduler, changes, behaviours) => {
         const clock = fakeClock();
         const log = pino({ level: 'silent' });
-        const cache = createCache<Pod>({ onListenerError: (error) => expect.unreachable(String(error)) });
-        cache.replace([], '1');
         const fence = createFence(clock, log);
         const running = new Set<string>();
+        const overlaps: string[] = [];
+        const cache = createCache<Pod>({ onListenerError: (error) => overlaps.push(String(error)) });
+        cache.replace([], '1');
         const lastSeen = new Map<string, string | undefined>();
         let version = 1;
         const nextPod = (name: string): Pod => ({
@@ -38,7 +39,8 @@ test('however calls and events interleave, no key runs twice at once and each se
           name: 'test',
           sources: [storeSource(cache.store, (object) => [keyOf(object)])],
           async reconcile(key) {
-            expect(running.has(key)).toBe(false);
+            // The controller would take a failed expectation for a failed reconcile.
+            if (running.has(key)) overlaps.push(key);
             running.add(key);
             const before = cache.store.get(key)?.metadata.resourceVersion;
             await scheduler.schedule(Promise.resolve(), `call of ${key}`);
@@ -71,6 +73,7 @@ test('however calls and events interleave, no key runs twice at once and each se
           expect(cache.store.get(key)?.metadata.resourceVersion).toBe(seen);
         }
         for (const object of cache.store.values()) expect(lastSeen.has(keyOf(object))).toBe(true);
+        expect(overlaps).toEqual([]);
         stop.abort();
         await done;
       },
