@@ -18,9 +18,21 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 let running;
 for (const signal of SIGNALS) process.on(signal, () => running?.kill(signal));
 
-// npm and its shell were killed without a word: end in order, so that nothing outlives them.
-const parent = process.ppid;
-setInterval(() => process.ppid === parent || running?.kill('SIGTERM'), 1000).unref();
+// Whoever started us was killed without a word: end in order, so that nothing outlives them.
+const ancestors = readAncestors();
+setInterval(() => readAncestors() === ancestors || running?.kill('SIGTERM'), 500).unref();
+
+/** Our parent and, where npm runs us through a shell and /proc tells, npm itself. */
+function readAncestors() {
+  const { ppid } = process;
+  if (process.env.npm_lifecycle_event === undefined || process.platform !== 'linux') return String(ppid);
+  try {
+    const stat = readFileSync(`/proc/${ppid}/stat`, 'utf8');
+    return `${ppid} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]}`;
+  } catch {
+    return `${ppid} gone`;
+  }
+}
 
 /** Runs a program in the foreground and resolves with its exit code. */
 function runProgram(command, args, options = {}) {

@@ -8,6 +8,7 @@ import { identify } from './process-identity.ts';
 import { readRecord, removeRecord, writeRecord, type ClusterRecord } from './record.ts';
 import { startServer, type RunningServer, type ServerOptions } from './server.ts';
 import { tourOf } from './tour.ts';
+import { waitFor } from './wait.ts';
 
 export interface KeeperOptions extends BringUpOptions {
   /** Undefined for a cluster without the server. */
@@ -15,6 +16,12 @@ export interface KeeperOptions extends BringUpOptions {
   /** Called once everything is ready, with what to print. */
   onReady(tour: string): void;
 }
+
+/** Milliseconds after which a keeper whose starter was killed has begun to end. */
+const LOOK_TIMEOUT = 2500;
+
+/** Milliseconds that a keeper may take to end. */
+const END_TIMEOUT = 45_000;
 
 /**
  * Keeps a cluster, and the server when wanted, until the signal aborts or one of them breaks; then takes everything
@@ -35,22 +42,24 @@ async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<
   const { state, progress } = options;
   const self = identify(process.pid);
   if (self === undefined) throw new Error('This process cannot read its own start time.');
-  const starting: ClusterRecord = { keeper: self, phase: 'starting' };
-  writeRecord(state, starting);
+  let record: ClusterRecord = { keeper: self, phase: 'starting' };
+  writeRecord(state, record);
   let cluster: LocalCluster | undefined;
   let server: RunningServer | undefined;
   try {
     cluster = await bringUp(options);
     const { way, kubeconfig, programs, initPid, link, cgroup } = cluster;
-    const record: ClusterRecord = { keeper: self, phase: 'starting', way, kubeconfig, programs, initPid, link, cgroup };
+    record = { ...record, way, kubeconfig, programs, initPid, link, cgroup };
     writeRecord(state, record);
     if (options.server !== undefined) server = await startServer(cluster, options.server, options);
     progress.end();
-    writeRecord(state, { ...record, phase: 'ready', ...(server === undefined ? {} : { url: server.url }) });
+    record = { ...record, phase: 'ready', ...(server === undefined ? {} : { url: server.url }) };
+    writeRecord(state, record);
     options.onReady(tourOf({ ...cluster, state, ...(server === undefined ? {} : { server }) }));
     await endOf(cluster, server, signal);
   } finally {
     progress.end();
+    writeRecord(state, { ...record, phase: 'stopping' });
     await server?.stop();
     await cluster?.stop();
   }
@@ -76,15 +85,29 @@ export async function takeState(state: string): Promise<FileLock> {
       'Make the checkout writable for you, or free disk space.',
     );
   }
-  const lock = tryLock(join(state, 'keeper.lock'));
-  if (!('release' in lock)) {
-    throw new LocalFailure(
-      `A cluster of this checkout is running already (process ${lock.pid}).`,
-      'Use it (`npm run status` says where it is), or end it with `npm stop`.',
-    );
-  }
+  const lock = await waitForLock(state);
   const crashed = readRecord(state);
   if (crashed !== undefined) await clearLeftovers(crashed);
   removeRecord(state);
   return lock;
+}
+
+/** Waits for a keeper that is ending, and throws when one is there to stay. */
+async function waitForLock(state: string): Promise<FileLock> {
+  const path = join(state, 'keeper.lock');
+  const lock = await waitFor(() => tryFree(path), { timeout: LOOK_TIMEOUT });
+  if (lock !== undefined) return lock;
+  if (readRecord(state)?.phase === 'stopping') {
+    const freed = await waitFor(() => tryFree(path), { timeout: END_TIMEOUT, interval: 200 });
+    if (freed !== undefined) return freed;
+  }
+  throw new LocalFailure(
+    `A cluster of this checkout is running already (process ${readRecord(state)?.keeper.pid ?? 'unknown'}).`,
+    'Use it (`npm run status` says where it is), or end it with `npm stop`.',
+  );
+}
+
+function tryFree(path: string): FileLock | undefined {
+  const lock = tryLock(path);
+  return 'release' in lock ? lock : undefined;
 }

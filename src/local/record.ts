@@ -6,7 +6,7 @@ import type { Way } from './ways.ts';
 /** What the keeper of a cluster tells other commands of the same checkout. */
 export interface ClusterRecord {
   keeper: ProcessIdentity;
-  phase: 'starting' | 'ready';
+  phase: 'starting' | 'ready' | 'stopping';
   way?: Way;
   kubeconfig?: string;
   /** The folder of kubectl and the other programs, when we built them. */
