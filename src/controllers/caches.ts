@@ -19,10 +19,9 @@ import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
-import { EXPORTER_LABEL } from './gpu-instance/observe.ts';
-import { instanceUidsOf } from './gpu-instance/owner.ts';
+import { CONTROLLER_INDEXERS } from './indexers.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';
-import { type ControllerStores, INDEX } from './stores.ts';
+import type { ControllerStores } from './stores.ts';
 
 export interface CacheDeps {
   client: KubeClient;
@@ -39,10 +38,6 @@ export interface Caches {
   run(signal: AbortSignal): Promise<void>;
 }
 
-function inNamespace({ metadata }: KubeObject): string[] {
-  return [metadata.namespace ?? ''];
-}
-
 /** The watch caches of the controllers. */
 export function createCaches(deps: CacheDeps): Caches {
   const runs: ((signal: AbortSignal) => Promise<void>)[] = [];
@@ -55,33 +50,16 @@ export function createCaches(deps: CacheDeps): Caches {
     return informer.store;
   }
   const stores: ControllerStores = {
-    instances: cache(GPU_INSTANCES, {
-      indexers: {
-        [INDEX.namespace]: inNamespace,
-        [INDEX.node]: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
-        [INDEX.reason]: ({ status }) => {
-          const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-          return ready === undefined ? [] : [ready.reason];
-        },
-      },
-    }),
-    keys: cache(SSH_KEYS, { indexers: { [INDEX.namespace]: inNamespace } }),
+    instances: cache(GPU_INSTANCES, { indexers: CONTROLLER_INDEXERS.instances }),
+    keys: cache(SSH_KEYS, { indexers: CONTROLLER_INDEXERS.keys }),
     templates: cache(INSTANCE_TEMPLATES),
     apiKeys: cache(API_KEYS),
     pools: cache(GPU_POOLS),
     nodes: cache(NODES, { prune: pruneNode }),
-    pods: cache(PODS, {
-      prune: prunePod,
-      indexers: {
-        [INDEX.instance]: instanceUidsOf,
-        // Of exporters alone: an index of all pods by node would be kept for nothing.
-        [INDEX.node]: ({ metadata, spec }) =>
-          metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
-      },
-    }),
+    pods: cache(PODS, { prune: prunePod, indexers: CONTROLLER_INDEXERS.pods }),
     disks: cache(PERSISTENT_VOLUME_CLAIMS, { prune: pruneDisk }),
     namespaces: cache(NAMESPACES),
-    quotas: cache(RESOURCE_QUOTAS, { indexers: { [INDEX.namespace]: inNamespace } }),
+    quotas: cache(RESOURCE_QUOTAS, { indexers: CONTROLLER_INDEXERS.quotas }),
     storageClasses: cache(STORAGE_CLASSES),
   };
   return {

@@ -7,17 +7,23 @@ import { createEventRecorder } from '../kube/events.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
-import { type Controller, createController, type RunSignals } from '../runtime/controller.ts';
+import { type Controller, createController, type Result, type RunSignals } from '../runtime/controller.ts';
 import { createFence } from '../runtime/fence.ts';
 import { createLeaderMetric } from '../runtime/leader-metrics.ts';
+import type { Source } from '../runtime/source.ts';
 import { createElection } from '../runtime/lease.ts';
 import { guardWrites } from '../runtime/write-guard.ts';
+import { apiKeySources, reconcileApiKey } from './api-key/reconcile.ts';
 import type { Caches } from './caches.ts';
 import type { InstanceConfig, InstanceDeps } from './gpu-instance/deps.ts';
 import { reconcileInstance } from './gpu-instance/reconcile.ts';
 import { instanceSources } from './gpu-instance/sources.ts';
 import { WaitingLine } from './gpu-instance/waiting-line.ts';
+import { poolSources, reconcilePool } from './gpu-pool/reconcile.ts';
+import { reconcileTemplate, templateSources } from './instance-template/reconcile.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
+import type { StatusDeps, StatusRun } from './small-deps.ts';
+import { reconcileSshKey, sshKeySources } from './ssh-key/reconcile.ts';
 
 export interface ControllersDeps {
   client: KubeClient;
@@ -46,6 +52,7 @@ export interface RunningControllers {
 
 const LEASE = 'berth-controller';
 const WORKERS = 16;
+const SMALL_WORKERS = 2;
 const TIMEOUT_MS = 60_000;
 const GRACE_MS = 20_000;
 
@@ -94,7 +101,21 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       config,
       checkLogin: deps.checkLogin,
     };
+    const statusDeps: StatusDeps = { client, stores, inventory, clock };
     const shared = { clock, log, timeoutMs: TIMEOUT_MS };
+    const small = (
+      name: string,
+      sources: readonly Source[],
+      reconcile: (run: StatusRun) => Promise<Result | void>,
+    ): Controller =>
+      createController({
+        ...shared,
+        name,
+        sources,
+        concurrency: SMALL_WORKERS,
+        reconcile: (key, context) => reconcile({ deps: statusDeps, key, context }),
+        metrics: metrics(name, SMALL_WORKERS),
+      });
     const controllers: Controller[] = [
       createController({
         ...shared,
@@ -105,6 +126,10 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
         fence,
         metrics: metrics('gpuinstance', WORKERS),
       }),
+      small('sshkey', sshKeySources(stores), reconcileSshKey),
+      small('instancetemplate', templateSources(stores), reconcileTemplate),
+      small('apikey', apiKeySources(stores), reconcileApiKey),
+      small('gpupool', poolSources(stores, { inventory, clock }), reconcilePool),
     ];
     await Promise.all(controllers.map((controller) => controller.run(signals)));
     told.abort();

@@ -21,6 +21,12 @@ function newestFirst(a: ClaimHolding, b: ClaimHolding): number {
         : -1;
 }
 
+/** Fewer who must go; of as many, those who came last. */
+function isMilder(victims: readonly ClaimHolding[], than: readonly ClaimHolding[]): boolean {
+  if (victims.length !== than.length) return victims.length < than.length;
+  return (victims.at(-1)?.claim.grantedAt ?? '') > (than.at(-1)?.claim.grantedAt ?? '');
+}
+
 function afterLeaving(view: NodeView, victims: readonly ClaimHolding[]): NodeView {
   const leaving = victims.reduce<Amounts>(
     (sum, { claim, ephemeralGb }) => addAmounts(sum, amountsOfClaim(view.facts, claim, ephemeralGb)),
@@ -51,7 +57,7 @@ export function preempt(
         if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== klass.resourceName) continue;
         victims.push(holding);
         if (placesOn(afterLeaving(view, victims), share) === 0) continue;
-        if (best === undefined || victims.length < best.victims.length) best = { victims: [...victims], node };
+        if (best === undefined || isMilder(victims, best.victims)) best = { victims: [...victims], node };
         break;
       }
     }

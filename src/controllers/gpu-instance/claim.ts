@@ -1,11 +1,14 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../kube/errors.ts';
-import type { PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
+import type { Place, PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
+import { requestsOf } from '../../inventory/node-view.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import { INDEX } from '../stores.ts';
 import type { Run } from './deps.ts';
 import type { Ending } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import type { Observed } from './observed.ts';
+import { quotaRefusal } from './quota.ts';
 import type { Waiting } from './ready.ts';
 import type { Settings } from './settings.ts';
 import { statusOf } from './status.ts';
@@ -56,6 +59,15 @@ async function askBack(run: Run, instance: GpuInstance, request: PlaceRequest): 
   return { reason: 'WaitingForCapacity', message: `A place on node ${node} is becoming free.` };
 }
 
+function quotaWords({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
+  const quotas = deps.stores.quotas.by(INDEX.namespace, instance.metadata.namespace ?? '');
+  const facts = deps.inventory.viewOf(place.node)?.facts;
+  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.klass.resourceName);
+  if (quotas.length === 0 || facts === undefined || resource === undefined) return undefined;
+  const share = { resource, count: place.klass.gpuCount };
+  return quotaRefusal(quotas, requestsOf(facts, share, place.diskPersistent ? 0 : settings.diskGb));
+}
+
 /** Whether a failed write may have been made all the same. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
@@ -79,6 +91,12 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   if ('refusal' in granted) {
     const asked = granted.refusal === 'NoCapacity' ? await askBack(run, instance, request) : undefined;
     return asked === undefined ? refuse(instance, granted.refusal, granted.message) : { waiting: asked };
+  }
+  const overQuota = quotaWords(run, instance, granted.place, settings);
+  if (overQuota !== undefined) {
+    // Not in line: whoever waits for quota must not hold up those who wait for GPUs.
+    deps.line.remove(key);
+    return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;

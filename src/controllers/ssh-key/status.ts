@@ -1,0 +1,36 @@
+import { type Finding, setCondition } from '../../kube/conditions.ts';
+import { numericId } from '../../resources/ids.ts';
+import { parseSshPublicKey, type SshPublicKey } from '../../resources/ssh-public-key.ts';
+import type { SshKey, SshKeyStatus } from '../../resources/ssh-key.ts';
+
+function read(line: string): SshPublicKey | string {
+  try {
+    return parseSshPublicKey(line);
+  } catch (error) {
+    return error instanceof Error ? error.message : 'The key cannot be read.';
+  }
+}
+
+/** Status of a key that `instances` instances name. `clash`: name of an older key that has the same numeric id. */
+export function sshKeyStatus(
+  key: SshKey,
+  { instances, clash, now }: { instances: number; clash: string | undefined; now: number },
+): SshKeyStatus {
+  const facts = read(key.spec.publicKey);
+  const finding = ((): Finding => {
+    if (typeof facts === 'string') return { type: 'Ready', status: 'False', reason: 'InvalidKey', message: facts };
+    if (clash !== undefined) {
+      const message = `The id is taken by SSHKey ${clash}. Delete this key and create it again.`;
+      return { type: 'Ready', status: 'False', reason: 'IdClash', message };
+    }
+    return { type: 'Ready', status: 'True', reason: 'Valid', message: `${facts.bits} bits. The key opens instances.` };
+  })();
+  const context = { observedGeneration: key.metadata.generation, now };
+  return {
+    ...(key.metadata.generation !== undefined && { observedGeneration: key.metadata.generation }),
+    conditions: setCondition(key.status?.conditions, finding, context) as NonNullable<SshKeyStatus['conditions']>,
+    id: numericId(key.metadata.uid ?? ''),
+    ...(typeof facts === 'object' && { type: facts.type, fingerprint: facts.fingerprint }),
+    instances,
+  };
+}
