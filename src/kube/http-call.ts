@@ -21,7 +21,8 @@ export interface Call {
   maxBytes: number;
 }
 
-export interface Wire {
+/** What all calls of one client share. */
+export interface CallContext {
   connection: KubeConnection;
   /** Path prefix of the server URL, the empty string for most. */
   prefix: string;
@@ -36,18 +37,18 @@ function nameOf(call: Call): string {
   return `${call.method} ${call.path.split('?', 1)[0]}`;
 }
 
-function target(wire: Wire, call: Call): string {
+function target(context: CallContext, call: Call): string {
   const query = new URLSearchParams(call.query).toString();
-  return `${wire.prefix}${call.path}${query === '' ? '' : `?${query}`}`;
+  return `${context.prefix}${call.path}${query === '' ? '' : `?${query}`}`;
 }
 
 /** Aborts after the call's time or with the caller's signal; `stop` ends the timer, `free` lets go of the signal too. */
-function deadline(wire: Wire, call: Call) {
+function deadline(context: CallContext, call: Call) {
   const controller = new AbortController();
   const onAbort = (): void => controller.abort(call.signal?.reason);
   if (call.signal?.aborted) onAbort();
   call.signal?.addEventListener('abort', onAbort, { once: true });
-  const stop = wire.clock.setTimeout(() => {
+  const stop = context.clock.setTimeout(() => {
     const message = `${nameOf(call)}: no answer within ${call.timeoutMs} ms`;
     controller.abort(new TimeoutError({ message, status: 0, reason: 'Timeout' }));
   }, call.timeoutMs);
@@ -71,11 +72,15 @@ function asFailure(error: unknown, call: Call, signal: AbortSignal): unknown {
   });
 }
 
-async function dispatch(wire: Wire, call: Call, options: { pool: Pool; refresh: boolean; signal: AbortSignal }) {
-  const credentials = await wire.connection.headers({ refresh: options.refresh });
+async function dispatch(
+  context: CallContext,
+  call: Call,
+  options: { pool: Pool; refresh: boolean; signal: AbortSignal },
+) {
+  const credentials = await context.connection.headers({ refresh: options.refresh });
   return options.pool.request({
     method: call.method,
-    path: target(wire, call),
+    path: target(context, call),
     headers: {
       accept: 'application/json',
       'user-agent': 'berth',
@@ -114,15 +119,19 @@ function parseAnswer(text: string, call: Call): unknown {
   }
 }
 
-async function measured<T>(wire: Wire, verb: string, run: (answered: (status: number) => void) => Promise<T>) {
-  const start = wire.clock.monotonic();
+async function measured<T>(
+  context: CallContext,
+  verb: string,
+  run: (answered: (status: number) => void) => Promise<T>,
+) {
+  const start = context.clock.monotonic();
   let code = '<error>';
   try {
     return await run((status) => {
       code = String(status);
     });
   } finally {
-    wire.metrics?.observe({ verb, code, seconds: (wire.clock.monotonic() - start) / 1000 });
+    context.metrics?.observe({ verb, code, seconds: (context.clock.monotonic() - start) / 1000 });
   }
 }
 
@@ -130,13 +139,13 @@ async function measured<T>(wire: Wire, verb: string, run: (answered: (status: nu
  * One attempt: the parsed JSON of a 2xx answer.
  * @throws KubeError, or the reason of the caller's signal
  */
-export function sendJson(wire: Wire, call: Call, refresh: boolean): Promise<unknown> {
-  return measured(wire, call.method, async (answered) => {
-    const limit = deadline(wire, call);
+export function sendJson(context: CallContext, call: Call, refresh: boolean): Promise<unknown> {
+  return measured(context, call.method, async (answered) => {
+    const limit = deadline(context, call);
     try {
-      const response = await dispatch(wire, call, { pool: wire.connection.calls, refresh, signal: limit.signal });
+      const response = await dispatch(context, call, { pool: context.connection.calls, refresh, signal: limit.signal });
       answered(response.statusCode);
-      if (response.statusCode >= 300) throw await failure(response, call, wire.clock);
+      if (response.statusCode >= 300) throw await failure(response, call, context.clock);
       return parseAnswer(await readText(response.body, call.maxBytes), call);
     } catch (error) {
       throw asFailure(error, call, limit.signal);
@@ -150,13 +159,17 @@ export function sendJson(wire: Wire, call: Call, refresh: boolean): Promise<unkn
  * One attempt: the body of a 2xx answer as a stream. The time limit ends with the head; the caller's signal destroys
  * the stream at any time.
  */
-export function openStream(wire: Wire, call: Call, refresh: boolean): Promise<Readable> {
-  return measured(wire, call.method, async (answered) => {
-    const limit = deadline(wire, call);
+export function openStream(context: CallContext, call: Call, refresh: boolean): Promise<Readable> {
+  return measured(context, call.method, async (answered) => {
+    const limit = deadline(context, call);
     try {
-      const response = await dispatch(wire, call, { pool: wire.connection.streams, refresh, signal: limit.signal });
+      const response = await dispatch(context, call, {
+        pool: context.connection.streams,
+        refresh,
+        signal: limit.signal,
+      });
       answered(response.statusCode);
-      if (response.statusCode >= 300) throw await failure(response, call, wire.clock);
+      if (response.statusCode >= 300) throw await failure(response, call, context.clock);
       limit.stop();
       response.body.once('close', limit.free);
       return response.body;

@@ -77,6 +77,11 @@ function afterFailure(error: unknown): State {
   return refused && !mayHealByWaiting ? 'empty' : 'listed';
 }
 
+/** The server's Retry-After, within bounds. */
+function askedToWait(error: unknown): number {
+  return error instanceof KubeError ? Math.min(error.retryAfterMs ?? 0, BACKOFF.maxMs) : 0;
+}
+
 function causeOf(error: unknown): string {
   return error instanceof KubeError ? error.reason : error instanceof Error ? error.name : 'Unknown';
 }
@@ -138,7 +143,7 @@ export function createInformer<T extends KubeObject>(options: InformerOptions<T>
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
-      const waitMs = Math.round(backoff.next());
+      const waitMs = Math.round(Math.max(backoff.next(), askedToWait(error)));
       log.warn({ err: error, state, next, waitMs }, 'A watch cache lost its source and tries again');
       await clock.sleep(waitMs, signal);
       return next;

@@ -4,7 +4,7 @@ import { pathOf } from './client.ts';
 import type { Clock } from './clock.ts';
 import type { KubeConnection } from './connection.ts';
 import { NotFoundError } from './errors.ts';
-import { type Call, openStream, sendJson, type Wire } from './http-call.ts';
+import { type Call, type CallContext, openStream, sendJson } from './http-call.ts';
 import { withFreshToken, withRetry } from './retry.ts';
 import type { KubeObject, ResourceType } from './types.ts';
 
@@ -67,13 +67,13 @@ function isConditional(body: unknown): boolean {
 export function createKubeClient(connection: KubeConnection, dependencies: ClientDependencies): KubeClient {
   const { clock, random = Math.random, metrics } = dependencies;
   const prefix = new URL(connection.server).pathname.replace(/\/$/, '');
-  const wire: Wire = { connection, prefix, clock, metrics };
+  const context: CallContext = { connection, prefix, clock, metrics };
 
   async function call<T>(request: Request): Promise<T> {
     const { safe, ...rest } = request;
     const full: Call = { timeoutMs: READ_TIMEOUT_MS, maxBytes: MAX_BYTES, ...rest };
     const options = { clock, random, signal: request.signal, safe };
-    return (await withRetry((refresh) => sendJson(wire, full, refresh), options)) as T;
+    return (await withRetry((refresh) => sendJson(context, full, refresh), options)) as T;
   }
 
   function write<T>(request: Omit<Request, 'timeoutMs'>): Promise<T> {
@@ -154,7 +154,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
       const limits = { timeoutMs: STREAM_HEAD_TIMEOUT_MS, maxBytes: 0 };
       const request: Call = { method: 'GET', path, query, signal: options.signal, ...limits };
       // Whoever streams has retries of its own (the reflector); only a stale token is handled here.
-      return withFreshToken((refresh) => openStream(wire, request, refresh));
+      return withFreshToken((refresh) => openStream(context, request, refresh));
     },
 
     raw: (method, path, body, options) =>

@@ -246,6 +246,18 @@ describe('a watch', () => {
     expect(listQueries).toHaveLength(1);
   });
 
+  test('refused with Retry-After waits as long as the server asks, half a minute at most', async () => {
+    const { watches, refusals, clock } = await listed();
+    for (const retryAfterMs of [20_000, 3_600_000]) {
+      refusals.push(toKubeError('watch', { status: 429, body: status(429, 'TooManyRequests'), retryAfterMs }));
+    }
+    last(watches).reset();
+    await clock.advance(800 + 19_999);
+    expect(refusals).toHaveLength(1);
+    await clock.advance(1 + 30_000);
+    expect(watches).toHaveLength(2);
+  });
+
   test.each([['as an event'], ['as an answer']])('too old for the server (410 %s) makes a list', async (how) => {
     const { watches, refusals, clock, lists, changes, store } = await listed();
     if (how === 'as an answer') {
