@@ -22,6 +22,8 @@ export interface Quirks {
   remoteImages: boolean;
   /** How thinking is switched on and off in a chat body. */
   thinking: 'template' | 'effort' | 'none';
+  /** Takes `continue_final_message` for a conversation that ends with the start of the answer. */
+  continuesAnswer: boolean;
   /** Fields of an assistant chat message in which replayed reasoning is read. */
   reasoningFields: readonly string[];
 }
@@ -44,15 +46,18 @@ function numbersOf(version: string): number[] {
 /** The quirk record of a backend. `engine` and `version` come from the probe, `model` is the served name. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
   const known = (ENGINES.has(engine) ? engine : 'unknown') as Engine;
+  const isMistral = /mistral|mixtral|devstral|magistral|codestral|ministral/i.test(model);
   return {
     engine: known,
     version,
     harmony: /gpt-?oss/i.test(model),
-    strictAlternation: /mistral|mixtral|devstral|magistral|codestral|ministral|gemma/i.test(model),
+    strictAlternation: isMistral || /gemma/i.test(model),
     continuousUsage: known === 'vllm' || known === 'sglang',
     honoursToolChoice: known !== 'ollama',
     remoteImages: known !== 'ollama',
-    thinking: thinkingSwitch(known),
+    // vLLM refuses any chat_template_kwargs for Mistral's own tokenizers (validate_request_params).
+    thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
+    continuesAnswer: known === 'vllm' || known === 'sglang',
     // vLLM reads `reasoning` since the field was renamed and `reasoning_content` before; both are accepted.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],
   };

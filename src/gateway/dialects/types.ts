@@ -79,6 +79,8 @@ export interface IrRequest {
   maxTokens?: number;
   stop: string[];
   format?: OutputFormat;
+  /** The last message is the start of the answer (messages dialect). */
+  continuesAnswer?: boolean;
   reasoning?: { enabled?: boolean; effort?: string; budget?: number };
   /** Sampling fields with the same name and meaning in every dialect that has them. */
   sampling: Json;

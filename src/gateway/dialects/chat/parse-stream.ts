@@ -51,7 +51,9 @@ export class ChatStreamParser {
     if (typeof delta.content === 'string') this.#sink.text(delta.content);
     else for (const part of objectsOf(delta.content)) this.#sink.text(optionalString(part.text) ?? '');
     if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
-    if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
+    // TGI has sent a single object where the dialect has a list.
+    if (isObject(delta.tool_calls)) this.#call(delta.tool_calls);
+    else if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
   }
 
   #call(call: Json): void {

@@ -29,6 +29,11 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
         ? { include_usage: true, continuous_usage_stats: true }
         : { include_usage: true };
   }
+  if (request.continuesAnswer && quirks.continuesAnswer) {
+    // The answer goes on where the client's last message ends, instead of after it.
+    body.continue_final_message = true;
+    body.add_generation_prompt = false;
+  }
   if (request.format !== undefined) body.response_format = renderFormat(request.format);
   addTools(body, request, quirks);
   addThinking(body, request, quirks);
@@ -87,5 +92,5 @@ function addThinking(body: Json, request: IrRequest, quirks: Quirks): void {
     // Both names are in use (Qwen, GLM: enable_thinking; DeepSeek, Granite: thinking); templates ignore the other.
     const given = body.chat_template_kwargs as Json | undefined;
     body.chat_template_kwargs = { enable_thinking: reasoning.enabled, thinking: reasoning.enabled, ...given };
-  } else if (!reasoning.enabled) body.reasoning_effort = 'none';
+  } else if (!reasoning.enabled && quirks.engine === 'ollama') body.reasoning_effort = 'none';
 }

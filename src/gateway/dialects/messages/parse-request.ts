@@ -1,5 +1,15 @@
 import { invalid, unsupported } from '../errors.ts';
-import { arrayAt, isObject, objectAt, optionalNumber, optionalString, pick, stringAt, textValue } from '../json.ts';
+import {
+  arrayAt,
+  isObject,
+  objectAt,
+  objectsOf,
+  optionalNumber,
+  optionalString,
+  pick,
+  stringAt,
+  textValue,
+} from '../json.ts';
 import { stripNonce } from '../nonce.ts';
 import { decodeReasoning } from '../reasoning-token.ts';
 import { argumentsOf } from '../tool-input.ts';
@@ -28,11 +38,18 @@ export function parseMessagesRequest(body: Json): IrRequest {
     stop: Array.isArray(body.stop_sequences)
       ? body.stop_sequences.map((value, position) => stringAt(value, `stop_sequences.${position}`))
       : [],
+    continuesAnswer: beginsAnswer(messages.at(-1)),
     format: parseFormat(output.format),
     reasoning: parseThinking(body.thinking, optionalString(output.effort)),
     sampling: pick(body, MESSAGES_SAMPLING),
     chatOnly: {},
   };
+}
+
+/** Whether the last message is text that the model is to go on with. */
+function beginsAnswer(message: unknown): boolean {
+  if (!isObject(message) || message.role !== 'assistant') return false;
+  return typeof message.content === 'string' || objectsOf(message.content).at(-1)?.type === 'text';
 }
 
 function parseSystem(system: unknown): HistoryItem[] {

@@ -166,6 +166,11 @@ describe('calls', () => {
     expect(receive('messages', 'chat', stream).calls[0]?.arguments).toBe('{"a":1}');
   });
 
+  it('are read from a single object where a list belongs, as TGI has sent them', () => {
+    const one = { tool_calls: { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } } };
+    expect(receive('chat', 'messages', ROLE + chunk(one) + TOOL_END).calls).toHaveLength(1);
+  });
+
   it.each(['chat', 'responses'] as const)('without arguments are an empty object for a %s client', (client) => {
     const stream = ROLE + chunk(callDelta(0, { id: 'c', name: 'now', arguments: '' })) + TOOL_END;
     expect(receive('chat', client, stream).calls[0]?.arguments).toBe('{}');

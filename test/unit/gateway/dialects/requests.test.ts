@@ -275,6 +275,12 @@ describe('reasoning', () => {
     expect(replayed({ encrypted_content: 'gAAAA-foreign' })).toEqual({ role: 'assistant', content: 'y' });
   });
 
+  it('switches thinking only in ways the engine accepts', () => {
+    const body = { messages: [user('x')], thinking: { type: 'disabled' } };
+    expect(fromMessages(body, MISTRAL)).toEqual({ model: 'upstream', messages: [user('x')], max_tokens: 10 });
+    expect(fromMessages(body, OLLAMA).reasoning_effort).toBe('none');
+  });
+
   it.each([
     [{ type: 'enabled', budget_tokens: 2000 }, true],
     [{ type: 'adaptive' }, true],
@@ -325,6 +331,13 @@ describe('other fields', () => {
     expect(fromResponses({ input: 'x', max_output_tokens: 7 }).max_tokens).toBe(7);
     const chat = { model: 'm', messages: [user('x')], max_completion_tokens: 9, stop: 'S' };
     expect(translateRequest('chat', 'messages', chat, options)).toMatchObject({ max_tokens: 9, stop_sequences: ['S'] });
+  });
+
+  it('continues an answer that the client began, where the engine can', () => {
+    const messages = [user('Name a colour.'), { role: 'assistant', content: 'My favourite is' }];
+    expect(fromMessages({ messages })).toMatchObject({ continue_final_message: true, add_generation_prompt: false });
+    expect(fromMessages({ messages }, OLLAMA)).not.toHaveProperty('continue_final_message');
+    expect(fromMessages({ messages: messages.slice(0, 1) })).not.toHaveProperty('continue_final_message');
   });
 
   it('leaves a limit beyond the context to the engine', () => {

@@ -47,11 +47,13 @@ function conversation(turns: readonly Turn[]): object[] {
   ]);
 }
 
+const LAST = { role: 'user', content: 'and now?' };
+
 describe.each(['responses', 'messages'] as const)('there and back through %s', (middle) => {
   it('a conversation keeps its text, reasoning, calls, results and order', () => {
     fc.assert(
       fc.property(words, fc.array(turn, { minLength: 1, maxLength: 4 }), (system, turns) => {
-        const messages = [{ role: 'system', content: system }, ...conversation(turns)];
+        const messages = [{ role: 'system', content: system }, ...conversation(turns), LAST];
         const options = { model: 'm', quirks: VLLM };
         const there = translateRequest('chat', middle, { model: 'm', messages, max_tokens: 9 }, options);
         const back = translateRequest(middle, 'chat', there, options);
