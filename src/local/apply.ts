@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
+  NAMESPACES,
   NODES,
   type CustomResourceDefinition,
   type KubeObject,
@@ -38,6 +39,15 @@ function isEstablished({ status }: CustomResourceDefinition): boolean {
   return (
     status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') ?? false
   );
+}
+
+/** Creates the namespace of Berth's own Lease and Secret. */
+export async function createNamespace(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
+  try {
+    await client.create(NAMESPACES, { metadata: { name } }, { signal });
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  }
 }
 
 /** Creates the simulated nodes, and applies the storage class and the pool with its prices. */

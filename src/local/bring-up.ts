@@ -1,5 +1,6 @@
 import type { KubeClient } from '../kube/client.ts';
-import { applyDefinitions, applyFleet } from './apply.ts';
+import { readConfig } from '../config/config.ts';
+import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
 import { ensurePrograms, missingPrograms } from './build/build.ts';
 import { startBuiltCluster } from './cluster/built-cluster.ts';
 import { connectGiven } from './given-cluster.ts';
@@ -9,6 +10,8 @@ import { createKind, deleteKind, installKwok, kindName } from './kind-cluster.ts
 import type { LocalFailure } from './failure.ts';
 import { defaultKubeconfig } from './options.ts';
 import { findProgram, run } from './shell.ts';
+import { importImage } from './image.ts';
+import { TOOLS_IMAGE, toolsImage } from './tools-image.ts';
 import { chooseWay, judgeGo, type Surroundings, type Way } from './ways.ts';
 
 export interface BringUpOptions extends ConsentOptions {
@@ -51,6 +54,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   const { progress, signal } = options;
   try {
     progress.step({ title: 'Defining the custom resources and the GPU fleet', index: 2, total: 2, next: 'ready' });
+    await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
     // Someone else's cluster gets nothing that an installation would not bring.
     if (way !== 'given') await applyFleet(cluster.client, signal);
@@ -132,6 +136,15 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
   progress.step({ title, index: 1, total: 2, expect: 8, next: 'the custom resources and the GPU fleet' });
   const cluster = await startBuiltCluster({ state, programs, node: tools, signal });
+  if (cluster.initPid !== undefined) {
+    progress.step({ title: 'Loading the tools image into the node', index: 2, total: 3, next: 'the custom resources' });
+    try {
+      await importImage({ initPid: cluster.initPid, programs }, await toolsImage(TOOLS_IMAGE, cache));
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+  }
   const nodes =
     tools === undefined
       ? 'All nodes are simulated: pods get ready, but no container runs.'

@@ -22,6 +22,7 @@ const PACKAGES = {
   runc: { apt: 'runc', dnf: 'runc' },
   'CNI plugins': { apt: 'containernetworking-plugins', dnf: 'containernetworking-plugins' },
   'static busybox': { apt: 'busybox-static', dnf: 'busybox' },
+  'static tini': { apt: 'tini', dnf: 'tini-static' },
   iptables: { apt: 'iptables', dnf: 'iptables-nft' },
   ip: { apt: 'iproute2', dnf: 'iproute' },
   nsenter: { apt: 'util-linux', dnf: 'util-linux' },
@@ -41,6 +42,7 @@ export async function checkNodeSupport(): Promise<NodeSupport> {
   if (cniFolder === undefined) missing.push('CNI plugins');
   const busybox = await findStaticBusybox();
   if (busybox === undefined) missing.push('static busybox');
+  if ((await findProgram('tini-static', SYSTEM_FOLDERS)) === undefined) missing.push('static tini');
   if (missing.length === 0 && cniFolder !== undefined && busybox !== undefined) {
     return { kind: 'ready', tools: { cniFolder, busybox } };
   }

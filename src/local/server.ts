@@ -9,6 +9,8 @@ import { freePorts, requirePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { lastLines } from './shell.ts';
 import { createTether } from './tether.ts';
+import { BUSYBOX_IMAGE } from './cluster/real-node.ts';
+import { TOOLS_IMAGE } from './tools-image.ts';
 import type { TourOffer } from './tour.ts';
 import { waitFor } from './wait.ts';
 import { readFile } from 'node:fs/promises';
@@ -66,6 +68,10 @@ export async function startServer(
         BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
         BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
         BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
+        // The real node reaches no registry: it has these two images.
+        ...(cluster.initPid === undefined
+          ? {}
+          : { BERTH_TOOLS_IMAGE: TOOLS_IMAGE, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE }),
       },
       log,
     },

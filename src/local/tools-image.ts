@@ -9,6 +9,9 @@ import { findProgram, lastLines, run } from './shell.ts';
 import type { TarEntry } from './tar.ts';
 
 const SOURCES = join(ROOT, 'deploy', 'tools');
+/** The reference under which the local cluster's real node has the tools. */
+export const TOOLS_IMAGE = 'localhost/berth-tools:1';
+
 const PROGRAMS = ['relay', 'scp', 'sftp-server'];
 const SYSTEM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 const EXECUTABLE = 0o755;

@@ -1,0 +1,59 @@
+import { ConfigError, readConfig } from './config/config.ts';
+import { KubeConfigError } from './kube/errors.ts';
+import { createShutdown, stopOnSignals } from './runtime/shutdown.ts';
+import { apiRole } from './roles/api.ts';
+import { controllerRole } from './roles/controller.ts';
+import { startMetricsServer } from './roles/metrics-server.ts';
+import { createProcess } from './roles/process.ts';
+import type { Role } from './roles/role.ts';
+import { sshRole } from './roles/ssh.ts';
+import { Stores } from './roles/stores.ts';
+
+const ROLES: Readonly<Record<string, readonly Role[]>> = {
+  controller: [controllerRole],
+  api: [apiRole],
+  ssh: [sshRole],
+  all: [controllerRole, apiRole, sshRole],
+};
+
+/** Milliseconds from SIGTERM to the end: sessions and model streams get this long to finish. */
+const GRACE_MS = 30_000;
+
+async function start(name: string, roles: readonly Role[]): Promise<void> {
+  const config = readConfig(process.env);
+  const proc = await createProcess(config, name);
+  const shutdown = createShutdown({ clock: proc.clock, log: proc.log, graceMs: GRACE_MS });
+  const ignoreSignals = stopOnSignals(process, shutdown);
+  shutdown.defer('signals', ignoreSignals);
+  shutdown.defer('connections', () => proc.connection.close());
+  const watching = new AbortController();
+  const stores = new Stores(proc, watching.signal);
+  shutdown.defer('watches', async () => {
+    watching.abort();
+    await stores.ended();
+  });
+  try {
+    const metrics = await startMetricsServer(config.metrics, proc.registry, { ready: () => stores.synced });
+    shutdown.defer('metrics', () => metrics.close());
+    for (const role of roles) await role({ process: proc, stores, shutdown });
+    proc.log.info({ server: proc.connection.server }, 'Started');
+  } catch (error) {
+    await shutdown.stop('start failed');
+    throw error;
+  }
+}
+
+/** Runs a server role until SIGTERM or SIGINT. A start that fails says why in one line and sets exit code 1. */
+export async function runRole(name: string): Promise<void> {
+  const roles = ROLES[name];
+  if (!roles) throw new RangeError(`no such role: ${name}`);
+  try {
+    await start(name, roles);
+  } catch (error) {
+    const known = error instanceof ConfigError || error instanceof KubeConfigError;
+    const code = (error as NodeJS.ErrnoException).code;
+    if (!known && code !== 'EADDRINUSE' && code !== 'EACCES') throw error;
+    process.stderr.write(`berth: ${(error as Error).message}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,39 @@
+import { startControllers } from '../controllers/index.ts';
+import { loadKubeConfig } from '../kube/config.ts';
+import { createKubeClient } from '../kube/rest-client.ts';
+import { hasTools, MAIN_CONTAINER } from '../resources/tools-volume.ts';
+import { checkLogin } from '../ssh/check-login.ts';
+import { knownHostsLine, loadHostKeys } from '../ssh/host-key.ts';
+import type { Role } from './role.ts';
+import { controllerCaches } from './stores.ts';
+
+export const controllerRole: Role = async ({ process, stores, shutdown }) => {
+  const { client, clock, config, connection, log, registry } = process;
+  // Connections of its own: a burst of calls must never make a renewal of the lease wait.
+  const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
+  shutdown.defer('lease connections', () => leaseConnection.close());
+  const hostKeys = await loadHostKeys(client, config.namespace);
+  const { publicHost: host, publicPort: port } = config.ssh;
+  const controllers = await startControllers({
+    client,
+    leaseClient: createKubeClient(leaseConnection, { clock }),
+    caches: controllerCaches(stores),
+    registry,
+    log,
+    clock,
+    random: Math.random,
+    config: {
+      namespace: config.namespace,
+      defaultImage: config.defaultImage,
+      toolsImage: config.toolsImage,
+      ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
+    },
+    checkLogin: async (_instance, pod) => {
+      const { name, namespace = '', uid = '' } = pod.metadata;
+      const target = { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod) };
+      return (await checkLogin(connection, target)).ok;
+    },
+  });
+  shutdown.defer('controllers', () => controllers.stop());
+  void controllers.ended.then((how) => (how === 'lost' ? shutdown.stop('another replica leads') : undefined));
+};

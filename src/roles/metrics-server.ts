@@ -1,0 +1,42 @@
+import { createServer } from 'node:http';
+import type { Registry } from 'prom-client';
+import type { Address } from '../config/config.ts';
+
+/** What the kubelet and Prometheus read of a role without an API of its own. */
+export interface HealthChecks {
+  ready: () => boolean;
+}
+
+/** Serves /metrics, /livez and /readyz on a port of their own, with no key: keep it inside the cluster. */
+export async function startMetricsServer(
+  address: Address,
+  registry: Registry,
+  health: HealthChecks,
+): Promise<{ port: number; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path === '/metrics') {
+      void registry.metrics().then(
+        (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+        () => response.writeHead(500).end(),
+      );
+      return;
+    }
+    const ok = path === '/livez' || (path === '/readyz' && health.ready());
+    const known = path === '/livez' || path === '/readyz';
+    response.writeHead(ok ? 200 : known ? 503 : 404, { 'content-type': 'text/plain' }).end(ok ? 'ok\n' : 'not ready\n');
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, () => resolve());
+  });
+  const bound = server.address();
+  return {
+    port: typeof bound === 'object' && bound !== null ? bound.port : address.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

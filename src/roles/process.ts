@@ -1,0 +1,38 @@
+import { pino, type Logger } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import { createClientMetrics } from '../kube/client-metrics.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { systemClock, type Clock } from '../kube/clock.ts';
+import { loadKubeConfig, type KubeConnection } from '../kube/config.ts';
+import { createKubeClient } from '../kube/rest-client.ts';
+
+/** What every role of a process shares. */
+export interface Process {
+  config: Config;
+  log: Logger;
+  registry: Registry;
+  clock: Clock;
+  connection: KubeConnection;
+  client: KubeClient;
+}
+
+/** Where secrets may stand in something that is logged as a whole. */
+const REDACTED = [
+  'req.headers.authorization',
+  'req.headers["x-api-key"]',
+  'req.headers.cookie',
+  'headers.authorization',
+];
+
+/** Logger, metrics and the connection to the API server. Rejects with KubeConfigError when there is no cluster. */
+export async function createProcess(config: Config, role: string): Promise<Process> {
+  const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED });
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const clock = systemClock();
+  const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
+  const metrics = createClientMetrics(registry, new URL(connection.server).host);
+  const client = createKubeClient(connection, { clock, metrics });
+  return { config, log, registry, clock, connection, client };
+}

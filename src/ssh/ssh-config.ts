@@ -1,0 +1,50 @@
+import type { GpuInstance } from '../resources/gpu-instance.ts';
+
+export interface SshConfigOptions {
+  /** Path of the private key, when the user wants one named. */
+  identityFile?: string;
+  /** Where the known_hosts lines are written to; the block then insists on them. */
+  knownHostsFile?: string;
+}
+
+const SAFE = /^[A-Za-z0-9._:~/@%+=-]+$/;
+
+/** Quoted as ssh_config(5) reads arguments. Throws RangeError for text that no quoting can carry. */
+function argument(text: string): string {
+  if (SAFE.test(text)) return text;
+  if (/["\n\r\0]/.test(text)) throw new RangeError(`ssh_config cannot carry ${JSON.stringify(text)}.`);
+  return `"${text}"`;
+}
+
+function block(instance: GpuInstance, options: SshConfigOptions): string | undefined {
+  const { ssh } = instance.status ?? {};
+  if (ssh === undefined) return undefined;
+  const lines = [
+    `Host ${argument(instance.metadata.name)}`,
+    `  HostName ${argument(ssh.host)}`,
+    `  Port ${ssh.port}`,
+    `  User ${argument(ssh.user)}`,
+    '  ServerAliveInterval 30',
+  ];
+  if (options.identityFile !== undefined) {
+    lines.push(`  IdentityFile ${argument(options.identityFile)}`, '  IdentitiesOnly yes');
+  }
+  if (options.knownHostsFile !== undefined) {
+    lines.push(`  UserKnownHostsFile ${argument(options.knownHostsFile)}`, '  StrictHostKeyChecking yes');
+  }
+  return lines.join('\n');
+}
+
+/** Host blocks for ~/.ssh/config, one for each instance that can be logged in to, in the order of their names. */
+export function sshConfig(instances: readonly GpuInstance[], options: SshConfigOptions = {}): string {
+  const sorted = instances.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name, 'en'));
+  const blocks = sorted.flatMap((instance) => block(instance, options) ?? []);
+  return blocks.length === 0 ? '' : `${blocks.join('\n\n')}\n`;
+}
+
+/** The known_hosts lines that those blocks need, each once. */
+export function knownHosts(instances: readonly GpuInstance[]): string {
+  const lines = instances.flatMap(({ status }) => status?.ssh?.knownHosts?.split('\n') ?? []);
+  const unique = [...new Set(lines.filter((line) => line !== ''))];
+  return unique.length === 0 ? '' : `${unique.join('\n')}\n`;
+}

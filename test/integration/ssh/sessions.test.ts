@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkLogin } from '../../../src/ssh/check-login.ts';
+import { BARE, DEBIAN } from '../../support/ssh-images.ts';
+import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
+import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let world: SshWorld;
+let client: SshClient;
+
+beforeAll(async () => {
+  world = await sshWorld();
+  client = sshClient(world.configOf(world.server, await world.addKey('laptop')));
+  await Promise.all([
+    world.addInstance('debian', { image: DEBIAN }),
+    world.addInstance('bare', { image: BARE }),
+    world.addInstance('nonroot', { image: DEBIAN, securityContext: { runAsUser: 1234, runAsNonRoot: true } }),
+    world.addInstance('toolless', { image: DEBIAN, tools: false }),
+  ]);
+});
+afterAll(() => world.end());
+
+const IMAGES = ['debian', 'bare', 'nonroot'];
+
+describe.each(IMAGES)('a session in %s', (instance) => {
+  it('runs a command with its exit status, stdout and stderr', async () => {
+    const result = await client.ssh(instance, 'echo out; echo err >&2; exit 7');
+    expect(result).toMatchObject({ code: 7, stderr: 'err\n' });
+    expect(String(result.stdout)).toBe('out\n');
+  });
+
+  it('passes quotes, newlines and bytes of a command as they are', async () => {
+    const result = await client.ssh(instance, `printf '%s|' "a b" 'c"d' 'é\n\\n' "$((1+1))"`);
+    expect(String(result.stdout)).toBe('a b|c"d|é\n\\n|2|');
+  });
+
+  it('gives stdin to the command, with its end', async () => {
+    const result = await client.ssh(instance, 'wc -c', { input: Buffer.alloc(300_000) });
+    expect(String(result.stdout).trim()).toBe('300000');
+  });
+
+  it('runs a shell that reads its commands from a pipe', async () => {
+    const result = await client.ssh(instance, '', { flags: ['-T'], input: 'echo from stdin\nexit 3\n' });
+    expect(result.code).toBe(3);
+    expect(String(result.stdout)).toContain('from stdin');
+  });
+
+  it('gives a terminal of the right kind', async () => {
+    const result = await client.ssh(instance, 'test -t 0 && test -t 1 && echo "$TERM"; exit 4', { flags: ['-tt'] });
+    expect(result.code).toBe(4);
+    expect(String(result.stdout).trim()).toBe(process.env['TERM'] ?? 'xterm');
+  });
+
+  it('has a home that can be written, and a name', async () => {
+    const result = await client.ssh(instance, 'cd && touch .probe && rm .probe && echo "$USER:$SHELL:$HOME"');
+    expect(result.code).toBe(0);
+    expect(String(result.stdout).trim()).toMatch(/^[^:]+:\/[^:]+:\/[^:]+$/);
+  });
+
+  it('is found ready by the check of a login', async () => {
+    const target = world.directory.find({ instance, namespace: world.namespace })?.target;
+    if (target === undefined) throw new Error('no target');
+    await expect(checkLogin(world.connection, target)).resolves.toMatchObject({ ok: true });
+  });
+});
+
+describe('a session', () => {
+  it('has the environment of the container and what the client sends', async () => {
+    const child = client.start('debian', 'echo "$CUDA_VERSION|$NVIDIA_VISIBLE_DEVICES|$LC_TEST|$PATH"', [
+      '-o',
+      'SetEnv=LC_TEST=é',
+    ]);
+    const result = await finished(child);
+    expect(String(result.stdout)).toMatch(/^12\.4\|all\|é\|\/usr\/local\/cuda\/bin:/);
+  });
+
+  it('works without the tools volume when the image has a shell', async () => {
+    const result = await client.ssh('toolless', 'cat; exit 5', { input: 'through' });
+    expect(result.code).toBe(5);
+    expect(String(result.stdout)).toBe('through');
+  });
+
+  it('prefers the shell of the image and falls back to that of the tools', async () => {
+    const shells = await Promise.all(['debian', 'bare'].map((name) => client.ssh(name, 'echo $SHELL')));
+    expect(shells.map(({ stdout }) => String(stdout).trim())).toEqual(['/bin/bash', '/.berth/bin/sh']);
+  });
+
+  it('reports the death of a command by a signal as a shell does', async () => {
+    expect((await client.ssh('debian', 'kill -9 $$')).code).toBe(137);
+  });
+
+  it('survives a megabyte on both outputs', async () => {
+    const result = await client.ssh('debian', 'head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2');
+    expect([result.stdout.length, result.stderr.length]).toEqual([1_000_000, 1_000_000]);
+  });
+
+  it('runs many at once over one connection', async () => {
+    const master = client.start('debian', '', ['-M', '-N', '-S', `${world.folder}/control`]);
+    const flags = ['-S', `${world.folder}/control`];
+    await waitFor(
+      'the master',
+      async () => (await client.ssh('debian', '', { flags: [...flags, '-O', 'check'] })).code === 0,
+    );
+    const before = world.records.filter(({ event }) => event === 'login').length;
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => client.ssh('debian', `echo ${n}; exit ${n}`, { flags })),
+    );
+    expect(results.map(({ code }) => code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(world.records.filter(({ event }) => event === 'login')).toHaveLength(before);
+    master.kill();
+  });
+
+  it('refuses agents and X11 quietly and goes on', async () => {
+    const result = await client.ssh('debian', 'echo "[$SSH_AUTH_SOCK$DISPLAY]"', { flags: ['-A', '-X'] });
+    expect(String(result.stdout)).toBe('[]\n');
+  });
+
+  it('ends the remote processes when the client goes, but not those that were told to stay', async () => {
+    const running = async (marker: string): Promise<boolean> =>
+      (await client.ssh('debian', `grep -sl ${marker} /proc/[0-9]*/cmdline | grep -v -e self -e $$`)).code === 0;
+    const child = client.start('debian', 'sh -c "sleep 4711; true" & nohup sleep 4712 >/dev/null 2>&1 & wait');
+    await waitFor('both', async () => (await running('471[1]')) && (await running('471[2]')));
+    child.kill('SIGKILL');
+    await waitFor('the end of the first', async () => !(await running('471[1]')));
+    expect(await running('471[2]')).toBe(true);
+    expect(
+      (await client.ssh('debian', 'kill $(grep -l 471[2] /proc/[0-9]*/cmdline | cut -d/ -f3)')).stderr,
+    ).not.toContain('usage');
+  });
+
+  it('hangs a terminal up with its client', async () => {
+    const child = client.start('debian', 'sleep 4713', ['-tt']);
+    const running = async (): Promise<boolean> =>
+      (await client.ssh('debian', 'grep -sl 471[3] /proc/[0-9]*/cmdline')).code === 0;
+    await waitFor('the command', running);
+    child.kill('SIGKILL');
+    await waitFor('its end', async () => !(await running()));
+  });
+
+  it('leaves records of who and how much, and nothing of what', async () => {
+    await client.ssh('debian', 'cat; echo secret-word', { input: '12345' });
+    const record = await waitFor('the record', () =>
+      world.records.findLast((each) => each.event === 'session' && each.bytesIn === 5),
+    );
+    expect(record).toMatchObject({ kind: 'command', bytesOut: 17, status: 0, login: { instance: 'debian' } });
+    expect(JSON.stringify(world.records)).not.toContain('secret-word');
+  });
+});

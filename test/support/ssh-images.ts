@@ -1,0 +1,55 @@
+import { mkdir, readFile, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { importImage, type ImageSpec, type NodeAccess } from '../../src/local/image.ts';
+import { cacheFolder } from '../../src/local/paths.ts';
+import { findProgram, run } from '../../src/local/shell.ts';
+import { toolsImage } from '../../src/local/tools-image.ts';
+
+export const TOOLS = 'localhost/berth-tools:test';
+/** A full distribution. */
+export const DEBIAN = 'localhost/berth-debian:test';
+/** Nothing but one program, as distroless images are: no shell, no libraries. */
+export const BARE = 'localhost/berth-bare:test';
+
+/** A Debian root file system from the distribution's packages, made once per machine. */
+async function debianRoot(cache: string): Promise<string> {
+  const path = join(cache, 'images', 'debian-bookworm.tar');
+  const present = await stat(path).catch(() => undefined);
+  if (present !== undefined) return path;
+  await mkdir(join(cache, 'images'), { recursive: true });
+  const partial = `${path}.${process.pid}`;
+  const { code, stderr } = await run('mmdebstrap', ['--variant=essential', '--format=tar', 'bookworm', partial]);
+  if (code !== 0) throw new Error(`A Debian image needs mmdebstrap and a package mirror: ${stderr.slice(-500)}`);
+  await rename(partial, path);
+  return path;
+}
+
+async function bareImage(): Promise<ImageSpec> {
+  const busybox = await findProgram('busybox', ['/usr/bin', '/bin']);
+  const passwd = 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n';
+  return {
+    reference: BARE,
+    env: ['PATH=/app', 'APP_MODE=bare'],
+    layer: [
+      { name: 'app/', type: 'directory' },
+      { name: 'app/server', type: 'file', content: await readFile(busybox ?? ''), mode: 0o755 },
+      { name: 'etc/', type: 'directory' },
+      { name: 'etc/passwd', type: 'file', content: Buffer.from(passwd) },
+      { name: 'root/', type: 'directory', mode: 0o700 },
+      { name: 'tmp/', type: 'directory', mode: 0o1777 },
+    ],
+  };
+}
+
+/** Puts the images that the SSH tests run on onto the real node. */
+export async function importSshImages(node: NodeAccess): Promise<void> {
+  const cache = cacheFolder(process.env);
+  const env = [
+    'PATH=/usr/local/cuda/bin:/usr/local/bin:/usr/bin:/bin',
+    'CUDA_VERSION=12.4',
+    'NVIDIA_VISIBLE_DEVICES=all',
+  ];
+  await importImage(node, await toolsImage(TOOLS, cache));
+  await importImage(node, await bareImage());
+  await importImage(node, { reference: DEBIAN, env, layer: { tar: await debianRoot(cache) } });
+}

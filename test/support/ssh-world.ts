@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import ssh2 from 'ssh2';
+import { inject } from 'vitest';
+import { systemClock } from '../../src/kube/clock.ts';
+import { loadKubeConfig, type KubeConnection } from '../../src/kube/config.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { createInformer, type Informer } from '../../src/kube/reflector.ts';
+import { createKubeClient } from '../../src/kube/rest-client.ts';
+import { NAMESPACES, PODS, type KubeObject, type Pod, type ResourceType } from '../../src/kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
+import { SSH_KEYS, type SshKey } from '../../src/resources/ssh-key.ts';
+import { TOOLS_BIN, toolsVolume } from '../../src/resources/tools-volume.ts';
+import type { AuditRecord } from '../../src/ssh/audit.ts';
+import { storeDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
+import { loadHostKeys, knownHostsLine } from '../../src/ssh/host-key.ts';
+import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
+import { importSshImages, TOOLS } from './ssh-images.ts';
+import { waitFor } from './wait-for.ts';
+
+export interface InstanceOptions {
+  image: string;
+  /** Pod-level security context. */
+  securityContext?: NonNullable<NonNullable<Pod['spec']>['securityContext']>;
+  tools?: boolean;
+  sshKeyIds?: number[];
+}
+
+/** A namespace on the real node with instances, keys and a gateway: what the tests log in to. */
+export interface SshWorld {
+  client: KubeClient;
+  connection: KubeConnection;
+  directory: InstanceDirectory;
+  namespace: string;
+  folder: string;
+  server: SshServer;
+  records: AuditRecord[];
+  /** Makes a key pair, registers it, and returns the path of the private half. */
+  addKey(name: string): Promise<string>;
+  removeKey(name: string): Promise<void>;
+  addInstance(name: string, options: InstanceOptions): Promise<void>;
+  /** Starts a gateway of its own, with another endpoint if given; `configOf` it for clients. */
+  startGateway(overrides?: Partial<SshServerDeps>): Promise<SshServer>;
+  /** Writes an ssh_config for a gateway and returns its path: strict host key checking, one identity. */
+  configOf(server: SshServer, identity: string): string;
+  end(): Promise<void>;
+}
+
+function podOf(name: string, namespace: string, options: InstanceOptions): Pod {
+  const { volume, initContainer, mount } = toolsVolume(TOOLS);
+  const tools = options.tools !== false;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace },
+    spec: {
+      nodeName: inject('cluster').realNode ?? '',
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 1,
+      ...(options.securityContext === undefined ? {} : { securityContext: options.securityContext }),
+      ...(tools ? { initContainers: [initContainer], volumes: [volume] } : {}),
+      containers: [
+        {
+          name: 'main',
+          image: options.image,
+          imagePullPolicy: 'Never',
+          command: tools
+            ? [`${TOOLS_BIN}/tini`, '--', `${TOOLS_BIN}/busybox`, 'sleep', '2147483647']
+            : ['sleep', '2147483647'],
+          ...(tools ? { volumeMounts: [mount] } : {}),
+        },
+      ],
+    },
+  };
+}
+
+/** Builds the world; call `end` when done. */
+export async function sshWorld(): Promise<SshWorld> {
+  const { kubeconfig, initPid, programs } = inject('cluster');
+  if (initPid === undefined || programs === undefined) throw new Error('The SSH tests need the real node.');
+  const connection = await loadKubeConfig({ kubeconfig });
+  const clock = systemClock();
+  const client = createKubeClient(connection, { clock });
+  const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
+  const stop = new AbortController();
+  const namespace = `ssh-${randomBytes(4).toString('hex')}`;
+  const folder = mkdtempSync(join(tmpdir(), 'berth-ssh-'));
+  await importSshImages({ initPid, programs });
+  await client.create(NAMESPACES, { metadata: { name: namespace } });
+  const informers: Informer<never>[] = [];
+  const inform = <T extends KubeObject>(type: ResourceType<T>): Informer<T> => {
+    const informer = createInformer({ client, type, namespace, clock, random: Math.random, log });
+    informers.push(informer as unknown as Informer<never>);
+    return informer;
+  };
+  const [instances, keys, pods] = [inform(GPU_INSTANCES), inform(SSH_KEYS), inform(PODS)];
+  const runs = informers.map((informer) => informer.run(stop.signal));
+  await Promise.all(informers.map(({ store }) => store.synced));
+  const directory = storeDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
+  const hostKeys = await loadHostKeys(client, namespace);
+  const records: AuditRecord[] = [];
+  const servers: SshServer[] = [];
+  const startGateway = async (overrides: Partial<SshServerDeps> = {}): Promise<SshServer> => {
+    const server = await startSshServer({
+      endpoint: connection,
+      directory,
+      hostKey: hostKeys.current,
+      listen: { host: '127.0.0.1', port: 0 },
+      log,
+      audit: (record) => records.push(record),
+      now: () => clock.now(),
+      ...overrides,
+    });
+    servers.push(server);
+    return server;
+  };
+  const server = await startGateway();
+  return {
+    client,
+    connection,
+    directory,
+    namespace,
+    folder,
+    server,
+    records,
+    startGateway,
+    addKey: async (name) => {
+      const pair = ssh2.utils.generateKeyPairSync('ed25519');
+      const path = join(folder, name);
+      writeFileSync(path, pair.private, { mode: 0o600 });
+      await client.create<SshKey>(SSH_KEYS, {
+        apiVersion: 'berth.dev/v1alpha1',
+        kind: 'SSHKey',
+        metadata: { name, namespace },
+        spec: { publicKey: pair.public, displayName: name },
+      });
+      await waitFor('the key in the cache', () => keys.store.get(`${namespace}/${name}`));
+      return path;
+    },
+    removeKey: (name) => client.delete(SSH_KEYS, { namespace, name }),
+    addInstance: async (name, options) => {
+      await client.create(PODS, podOf(name, namespace, options));
+      await client.create<GpuInstance>(GPU_INSTANCES, {
+        apiVersion: 'berth.dev/v1alpha1',
+        kind: 'GPUInstance',
+        metadata: { name, namespace },
+        spec: { gpu: { count: 1 }, sshKeyIds: options.sshKeyIds ?? [] },
+      } as unknown as GpuInstance);
+      const ref = { namespace, name };
+      await client.patch(GPU_INSTANCES, ref, { status: { podName: name } }, { type: 'merge', subresource: 'status' });
+      await waitFor('a running container', () => directory.find({ instance: name, namespace })?.target, 60_000);
+    },
+    configOf: (gateway, identity) => {
+      const { port } = gateway.address;
+      const known = join(folder, `known-${port}`);
+      writeFileSync(known, `${knownHostsLine(hostKeys, '127.0.0.1', port)}\n`);
+      const path = join(folder, `config-${port}-${randomBytes(3).toString('hex')}`);
+      const lines = [
+        `Port ${port}`,
+        `IdentityFile ${identity}`,
+        'IdentitiesOnly yes',
+        'IdentityAgent none',
+        `UserKnownHostsFile ${known}`,
+        'GlobalKnownHostsFile none',
+        'StrictHostKeyChecking yes',
+        'BatchMode yes',
+        'LogLevel ERROR',
+      ];
+      writeFileSync(path, `Host *\n  ${lines.join('\n  ')}\n`);
+      return path;
+    },
+    end: async () => {
+      await Promise.all(servers.map((each) => each.close(0)));
+      stop.abort();
+      await Promise.all(runs);
+      await client.delete(NAMESPACES, { name: namespace });
+      await client.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
