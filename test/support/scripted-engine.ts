@@ -12,7 +12,7 @@ import {
 } from './engine-answers.ts';
 
 export type EngineDialect = 'chat' | 'responses' | 'messages';
-export type EngineName = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi';
+export type EngineName = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi' | 'unknown';
 
 /** How the engine treats the next requests. */
 export type Behaviour =
@@ -77,6 +77,7 @@ const OWNERS: Record<EngineName, string> = {
   'llama.cpp': 'llamacpp',
   ollama: 'library',
   tgi: 'someone',
+  unknown: 'someone',
 };
 
 /** A local HTTP server that plays an inference engine: its probe answers, its three dialects, its failures. */

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { gatewayTo, type TestGateway } from '../../support/model-gateway.ts';
+import type { EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
+import { sdkCallers } from '../../support/sdk-callers.ts';
+
+const ENGINES: [string, EngineOptions][] = [
+  ['all three dialects', { engine: 'unknown', dialects: ['chat', 'responses', 'messages'] }],
+  ['chat alone', { engine: 'tgi', dialects: ['chat'] }],
+  ['messages alone', { engine: 'unknown', dialects: ['messages'] }],
+  ['responses alone', { engine: 'unknown', dialects: ['responses'] }],
+];
+
+const REPLY = {
+  text: 'Let me look.',
+  calls: [{ id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' }],
+  inputTokens: 100,
+  outputTokens: 7,
+  cachedTokens: 40,
+};
+
+const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =>
+  [false, true].map((stream) => ({ index, client, dialect, stream })),
+);
+
+describe.each(ENGINES)('official clients over an engine that speaks %s', (_name, options) => {
+  let gateway: TestGateway;
+  let engine: ScriptedEngine;
+  let close: () => Promise<void>;
+
+  beforeAll(async () => {
+    const started = await gatewayTo(options);
+    gateway = started.gateway;
+    engine = started.engines[0] as ScriptedEngine;
+    close = started.close;
+    engine.behave({ kind: 'answer', reply: REPLY });
+  });
+  afterAll(() => close());
+
+  it.each(CELLS)('$client in $dialect, stream $stream', async ({ index, dialect, stream }) => {
+    const caller = sdkCallers(gateway.base)[index];
+    const answer = await caller?.call({ model: 'tiny', prompt: 'Weather in Oslo?', stream, tool: 'offered' });
+    const native = options.dialects?.includes(dialect) ?? false;
+    expect(answer).toEqual({
+      text: REPLY.text,
+      calls: [{ name: 'weather', input: { city: 'Oslo' } }],
+      inputTokens: 100,
+      outputTokens: 7,
+      route: expect.stringMatching(native ? /^native;/ : /^translated;/) as string,
+    });
+    expect(JSON.stringify(engine.received.at(-1)?.body)).toContain('Weather in Oslo?');
+  });
+});
