@@ -4,7 +4,7 @@ import { contains, sameJson } from './semantic.ts';
 import type { KubeObject, ResourceType } from './types.ts';
 
 /** Holds a hash of what was last applied: how a field that is no longer wanted is noticed and removed. */
-export const APPLIED_ANNOTATION = 'berth.dev/applied';
+const APPLIED_ANNOTATION = 'berth.dev/applied';
 
 export interface ApplyRequest<T> extends CallOptions {
   /** One stable name per controller. */

@@ -6,7 +6,7 @@ import { connectTo, type KubeConnection, type KubeEndpoint } from './connection.
 import { KubeConfigError } from './errors.ts';
 import { type Environment, inClusterEndpoint, isInCluster, SERVICE_ACCOUNT_DIR } from './in-cluster.ts';
 
-export type { KubeConnection, KubeEndpoint } from './connection.ts';
+export type { KubeConnection } from './connection.ts';
 
 export interface LoadOptions {
   /** Path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod, then ~/.kube/config. */

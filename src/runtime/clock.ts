@@ -1,1 +1,1 @@
-export { systemClock, type Clock } from '../kube/clock.ts';
+export type { Clock } from '../kube/clock.ts';

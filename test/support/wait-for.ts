@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function waitFor<T>(
   name: string,
   condition: () => T | Promise<T>,
-  ms = 15_000,
+  ms = 30_000,
 ): Promise<Exclude<T, false | null | undefined>> {
   const end = performance.now() + ms;
   while (performance.now() < end) {

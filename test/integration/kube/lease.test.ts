@@ -10,9 +10,9 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const NAME = 'berth-controller';
 
-/** A candidate behind a network of its own; its 15 s of lease take 1.5 s. */
+/** A candidate behind a network of its own; its 15 s of lease take three. */
 async function candidate(identity: string, namespace: string, proxy: FaultProxy) {
-  const clock = scaledClock(10);
+  const clock = scaledClock(5);
   const client = createKubeClient(plainConnection(proxy.server), { clock });
   const stop = new AbortController();
   const abort = new AbortController();
