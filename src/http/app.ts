@@ -3,6 +3,7 @@ import helmet from 'helmet';
 import type { ApiContext } from './context.ts';
 import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
+import { measureRequests } from './metrics.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
@@ -24,7 +25,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
-  app.use(requestId, requestLog(context.log), SECURITY);
+  app.use(requestId, measureRequests(context.registry), requestLog(context.log), SECURITY);
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {

@@ -11,6 +11,10 @@ import type { InstanceTemplate } from '../resources/instance-template.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { LastUsed } from './auth/last-used.ts';
+import type { InstanceEvents } from './events/instance-events.ts';
+import type { OfferEvents } from './events/offer-events.ts';
+import type { StreamRegistry } from './events/stream-registry.ts';
+import type { MinuteCounter } from '../gateway/limits/counter.ts';
 import type { ClaimWaiter } from './instances/claim-waiter.ts';
 import type { TemplateFinder } from './instances/templates.ts';
 import type { OfferSource } from './inventory.ts';
@@ -35,6 +39,8 @@ export interface ApiDeps {
   parsePublicKey: (text: string) => KeyFacts;
   /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
   models: Router;
+  /** Counts calls per key; shared by replicas when it lies in Valkey. */
+  requestCounter: MinuteCounter;
   /** Image of instances that name none. */
   defaultImage: string;
   trustProxy: boolean | number | string;
@@ -50,4 +56,7 @@ export interface ApiContext extends ApiDeps {
   waiter: ClaimWaiter;
   templates: TemplateFinder;
   instances: InstancePresenter;
+  streams: StreamRegistry;
+  instanceEvents: InstanceEvents;
+  offerEvents: OfferEvents;
 }

@@ -1,6 +1,9 @@
-import type { ApiContext, ApiDeps } from './context.ts';
 import { createAuthenticator } from './auth/authenticator.ts';
 import { createLastUsed } from './auth/last-used.ts';
+import type { ApiContext, ApiDeps } from './context.ts';
+import { createInstanceEvents } from './events/instance-events.ts';
+import { createOfferEvents } from './events/offer-events.ts';
+import { createStreamRegistry } from './events/stream-registry.ts';
 import { createClaimWaiter } from './instances/claim-waiter.ts';
 import { createTemplateFinder } from './instances/templates.ts';
 import { createInstancePresenter } from './records/instance-presenter.ts';
@@ -9,12 +12,17 @@ import { createInstancePresenter } from './records/instance-presenter.ts';
 export function createContext(deps: ApiDeps): ApiContext {
   const { client, clock, log, stores } = deps;
   const templates = createTemplateFinder(stores.templates);
+  const authenticator = createAuthenticator({ apiKeys: stores.apiKeys, clock });
+  const instances = createInstancePresenter({ ...deps, nodes: stores.nodes, templates });
   return {
     ...deps,
-    authenticator: createAuthenticator({ apiKeys: stores.apiKeys, clock }),
+    authenticator,
     lastUsed: createLastUsed({ client, apiKeys: stores.apiKeys, clock, log }),
     waiter: createClaimWaiter(stores.instances, clock),
     templates,
-    instances: createInstancePresenter({ ...deps, nodes: stores.nodes, templates }),
+    instances,
+    streams: createStreamRegistry({ authenticator, clock }),
+    instanceEvents: createInstanceEvents(stores.instances, instances),
+    offerEvents: createOfferEvents(deps),
   };
 }

@@ -66,7 +66,11 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   server.maxConnections = MAX_CONNECTIONS;
   server.on('clientError', answerBrokenRequest);
   const { address: host, port } = await listen(server, deps.address);
-  const work = [context.lastUsed.run(stopping.signal), runReaper(context, stopping.signal)];
+  const work = [
+    context.lastUsed.run(stopping.signal),
+    runReaper(context, stopping.signal),
+    context.streams.run(stopping.signal),
+  ];
   return {
     address: { host, port },
     async close() {
@@ -77,7 +81,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
       const cancel = deps.clock.setTimeout(() => server.closeAllConnections(), DRAIN_MS);
       await closed;
       cancel();
-      context.waiter.close();
+      for (const part of [context.waiter, context.instanceEvents, context.offerEvents]) part.close();
       await Promise.all(work);
     },
   };

@@ -2,6 +2,8 @@ import { Router } from 'express';
 import { authenticate } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { limitRequests } from '../limits/request-limit.ts';
+import { compress } from '../middleware/compress.ts';
 import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
 import { offersRouter } from './offers.ts';
@@ -11,11 +13,13 @@ import { sshKeysRouter } from './ssh-keys.ts';
 export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
   router.use(cors, authenticate(context.authenticator, context.lastUsed));
-  router.use('/offers', offersRouter(context));
-  router.use('/instances', instancesRouter(context));
-  router.use('/ssh-keys', sshKeysRouter(context));
+  const limit = limitRequests(context.requestCounter);
+  const zip = compress();
+  router.use('/offers', limit, zip, offersRouter(context));
+  router.use('/instances', limit, zip, instancesRouter(context));
+  router.use('/ssh-keys', limit, zip, sshKeysRouter(context));
   router.use(context.models);
-  router.use(() => {
+  router.use(limit, () => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');
   });
   return router;

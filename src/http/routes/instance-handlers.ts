@@ -1,9 +1,12 @@
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { ConflictError, NotFoundError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 import { getPrincipal } from '../auth/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { lastEventId } from '../events/event-stream.ts';
+import type { Scope } from '../events/instance-events.ts';
+import { wantsEvents } from '../events/stream-registry.ts';
 import { parseBody } from '../middleware/validate.ts';
 import { type UpdateInstance, updateInstanceSchema } from '../schemas/instance.ts';
 import { sendJson, sendList } from '../send.ts';
@@ -20,10 +23,21 @@ async function instanceOf(context: ApiContext, request: Request): Promise<GpuIns
   return instance;
 }
 
-/** GET /instances. */
-export function listInstances({ stores, instances }: ApiContext): RequestHandler {
+function stream({ streams, instanceEvents }: ApiContext, request: Request, response: Response, scope: Scope): void {
+  const opened = streams.open(request, response);
+  const unfollow = instanceEvents.follow(scope, lastEventId(request), (event) => {
+    opened.send(event);
+    if (event.type === 'deleted' && scope.name !== undefined) opened.end();
+  });
+  response.once('close', unfollow);
+}
+
+/** GET /instances, at once or as an event stream. */
+export function listInstances(context: ApiContext): RequestHandler {
+  const { stores, instances } = context;
   return (request, response) => {
     const { namespace } = getPrincipal(request);
+    if (wantsEvents(request)) return stream(context, request, response, { namespace });
     sendList(
       response,
       stores.instances
@@ -34,10 +48,13 @@ export function listInstances({ stores, instances }: ApiContext): RequestHandler
   };
 }
 
-/** GET /instances/{instanceId}. */
+/** GET /instances/{instanceId}, at once or as an event stream that ends with the instance. */
 export function readInstance(context: ApiContext): RequestHandler {
   return async (request, response) => {
-    sendJson(response, context.instances.json(await instanceOf(context, request)));
+    const instance = await instanceOf(context, request);
+    const { namespace = '', name } = instance.metadata;
+    if (wantsEvents(request)) return stream(context, request, response, { namespace, name });
+    sendJson(response, context.instances.json(instance));
   };
 }
 

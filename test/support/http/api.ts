@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { utils } from 'ssh2';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
+import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
+import type { Counters } from '../../../src/http/limits/shared-counter.ts';
 import { createModelGateway } from '../../../src/gateway/gateway.ts';
 import { getPrincipal } from '../../../src/http/auth/principal.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
@@ -50,7 +52,7 @@ export interface Cluster extends AsyncDisposable {
   stores: ApiDeps['stores'];
   inventory: Inventory;
   /** One more replica of the API on these caches. */
-  serve(): Promise<{ url: string; registry: Registry; close(): Promise<void> }>;
+  serve(options?: { counters?: Counters }): Promise<{ url: string; registry: Registry; close(): Promise<void> }>;
   /** A namespace of its own, removed at the end. */
   namespace(name: string): Promise<string>;
   /** A key that works; its token. */
@@ -94,7 +96,7 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
     log,
     stores,
     inventory,
-    async serve() {
+    async serve(options = {}) {
       const registry = new Registry();
       const gateway = createModelGateway({
         services,
@@ -112,6 +114,7 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
         offers: inventory,
         parsePublicKey,
         models: gateway.router,
+        requestCounter: options.counters?.counter('requests') ?? memoryCounter(),
         defaultImage: 'debian:12',
         trustProxy: false,
         clock,

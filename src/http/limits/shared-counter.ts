@@ -1,0 +1,63 @@
+import { Redis } from 'iovalkey';
+import type { Logger } from 'pino';
+import { RateLimiterMemory, RateLimiterValkey } from 'rate-limiter-flexible';
+import { memoryCounter, type MinuteCounter, minuteCounter } from '../../gateway/limits/counter.ts';
+
+/** Any number: the limit is compared by the caller, who knows the key. */
+const UNBOUNDED = Number.MAX_SAFE_INTEGER;
+const WINDOW = { points: UNBOUNDED, duration: 60 };
+const CONNECT_MS = 2000;
+/** Longer than this a call does not wait for Valkey. */
+const COMMAND_MS = 250;
+const MAX_PAUSE_MS = 5000;
+
+export interface Counters {
+  /** @param prefix tells apart what is counted */
+  counter(prefix: string): MinuteCounter;
+  close(): Promise<void>;
+}
+
+/** Counters of this process alone. */
+export function localCounters(): Counters {
+  return { counter: () => memoryCounter(), close: () => Promise.resolve() };
+}
+
+/**
+ * Counters that all replicas share in Valkey or Redis. While it cannot be reached each replica counts alone, so an outage
+ * loosens limits and stops nobody.
+ *
+ * @param url redis:, rediss:, valkey: or valkeys:
+ */
+export function sharedCounters(url: string, log: Logger): Counters {
+  const client = new Redis(url.replace(/^valkey/, 'redis'), {
+    connectTimeout: CONNECT_MS,
+    commandTimeout: COMMAND_MS,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(MAX_PAUSE_MS, 100 * 2 ** Math.min(attempt, 10)),
+  });
+  let reachable = true;
+  client.on('error', (error: Error) => {
+    if (reachable) log.warn({ err: error }, 'Valkey cannot be reached; limits are counted per replica');
+    reachable = false;
+  });
+  client.on('ready', () => {
+    if (!reachable) log.info('Valkey is reached again');
+    reachable = true;
+  });
+  return {
+    counter: (prefix) =>
+      minuteCounter(
+        new RateLimiterValkey({
+          ...WINDOW,
+          storeClient: client,
+          keyPrefix: `berth:${prefix}`,
+          insuranceLimiter: new RateLimiterMemory(WINDOW),
+        }),
+      ),
+    close: async () => {
+      client.disconnect();
+      await Promise.resolve();
+    },
+  };
+}

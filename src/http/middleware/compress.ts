@@ -1,0 +1,13 @@
+import compression from 'compression';
+import type { RequestHandler } from 'express';
+
+/** gzip or brotli for answers worth it. Never for event streams: the compressor would hold events back. */
+export function compress(): RequestHandler {
+  return compression({
+    threshold: 1024,
+    level: 1,
+    filter: (request, response) =>
+      !String(response.getHeader('content-type')).startsWith('text/event-stream') &&
+      compression.filter(request, response),
+  });
+}
