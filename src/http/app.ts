@@ -7,6 +7,7 @@ import { measureRequests } from './metrics.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
+import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
 
 /** Answers of an API are never pages: nothing in them may run, frame or load. */
@@ -27,6 +28,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.set('query parser', false);
   app.use(requestId, measureRequests(context.registry), requestLog(context.log), SECURITY);
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
+  app.use(docsRouter());
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');

@@ -11,6 +11,12 @@ const CONNECT_MS = 2000;
 const COMMAND_MS = 250;
 const MAX_PAUSE_MS = 5000;
 
+/** The library's own script with the name that Redis knows too: `server` is Valkey's alone. */
+const COUNT_SCRIPT = `
+redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')
+return {redis.call('incrby', KEYS[1], ARGV[1]), redis.call('pttl', KEYS[1])}
+`;
+
 export interface Counters {
   /** @param prefix tells apart what is counted */
   counter(prefix: string): MinuteCounter;
@@ -52,6 +58,7 @@ export function sharedCounters(url: string, log: Logger): Counters {
           ...WINDOW,
           storeClient: client,
           keyPrefix: `berth:${prefix}`,
+          customIncrTtlLuaScript: COUNT_SCRIPT,
           insuranceLimiter: new RateLimiterMemory(WINDOW),
         }),
       ),

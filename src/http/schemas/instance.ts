@@ -14,7 +14,11 @@ const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
 
 export const createInstanceSchema = z
   .strictObject({
-    type: z.literal([0, 1]).describe('0: on demand (default). 1: interruptible, cheaper.').nullish(),
+    type: z
+      .literal([0, 1])
+      .meta({ type: 'integer' })
+      .describe('0: on demand (default). 1: interruptible, cheaper.')
+      .nullish(),
     ask_id: z.int().describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
     name: z.string().max(LIMITS.name).describe('Name shown to people.').nullish(),
     stats: z.string().max(LIMITS.stats).describe('Free text kept with the instance and returned as it is.').nullish(),
@@ -79,7 +83,7 @@ export const instanceSchema = z
     object: z.literal('instance'),
     name: z.string().nullable(),
     label: z.string().nullable(),
-    type: z.literal([0, 1]).describe('0: on demand, 1: interruptible.'),
+    type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
     state: z.enum(STATES).describe('What the instance does now.'),
     reason: z.enum(REASONS).describe('Why it is in this state, for programs.'),
     message: z.string().describe('The same for people, in the words of scheduler and kubelet.'),

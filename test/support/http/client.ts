@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { createContract } from './contract.ts';
 
 const anything = z.record(z.string(), z.json());
 export type Json = z.infer<typeof anything>;
@@ -33,7 +34,9 @@ function parse(text: string): unknown {
 
 export type Call = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>;
 
-/** A client of the API with one key. A string body is sent as it is. */
+const conforms = createContract();
+
+/** A client of the API with one key. Every answer is compared with the OpenAPI description. A string body is sent as it is. */
 export function clientOf(url: string, token: string): Call {
   return async (method, path, body, headers = {}) => {
     const response = await fetch(`${url}/api/v1${path}`, {
@@ -46,6 +49,7 @@ export function clientOf(url: string, token: string): Call {
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
+    conforms(method, path, { status: response.status, type: response.headers.get('content-type'), text });
     const json = asObject(parse(text));
     const data = z.array(anything).safeParse(json['data']);
     return {

@@ -1,0 +1,150 @@
+import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
+import { LIMITS } from '../schemas/limits.ts';
+import { OPERATIONS, type Operation } from './operations.ts';
+import { componentSchemas, refTo, type SchemaName } from './registry.ts';
+
+/** Version of the description of the interface, section 9 of its specification. */
+const VERSION = '1.0.0';
+
+/** What any endpoint can answer. */
+const COMMON: readonly ErrorCode[] = [
+  'invalid_api_key',
+  'insufficient_scope',
+  'rate_limit_exceeded',
+  'internal_error',
+  'cluster_unavailable',
+];
+
+const HEADERS = {
+  'x-request-id': { description: 'Id of the request; yours when you sent one.', schema: { type: 'string' } },
+};
+const LIMIT_HEADERS = {
+  'ratelimit-policy': { description: 'Quota of the key and window in seconds.', schema: { type: 'string' } },
+  ratelimit: { description: 'What is left and seconds until it is full again.', schema: { type: 'string' } },
+};
+const RETRY_AFTER = { 'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
+
+function json(schema: SchemaName, examples?: Record<string, unknown>) {
+  return { 'application/json': { schema: refTo(schema), ...(examples && { examples }) } };
+}
+
+function errorSchemaOf({ family }: Operation): SchemaName {
+  return family === 'compute' ? 'ApiError' : family === 'openai' ? 'OpenAIError' : 'AnthropicError';
+}
+
+function failures(operation: Operation): Record<string, unknown> {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of new Set([...COMMON, ...operation.errors])) {
+    const { status } = ERRORS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const responses = [...byStatus].map(([status, codes]) => {
+    const description = codes.map((code) => `\`${code}\`: ${ERRORS[code].help}`).join(' ');
+    const retry = status === 429 || status === 503;
+    const headers = { ...HEADERS, ...(retry && RETRY_AFTER) };
+    return [String(status), { description, headers, content: json(errorSchemaOf(operation)) }] as const;
+  });
+  const unauthorized = {
+    description: ERRORS.invalid_api_key.help,
+    content: json(operation.family === 'compute' ? 'Unauthorized' : 'ModelUnauthorized'),
+  };
+  return {
+    ...Object.fromEntries(responses),
+    '401': unauthorized,
+    // What an engine behind the gateway says passes through.
+    ...(operation.family !== 'compute' && {
+      default: { description: 'What else went wrong.', content: json(errorSchemaOf(operation)) },
+    }),
+  };
+}
+
+function successOf(operation: Operation): Record<string, unknown> {
+  const { success, events, method, family } = operation;
+  const headers = {
+    ...HEADERS,
+    ...(family === 'compute' && LIMIT_HEADERS),
+    ...(method === 'get' && { etag: { description: 'Send it as If-None-Match.', schema: { type: 'string' } } }),
+    ...(success.status === 201 && {
+      location: { description: 'Path of the new resource.', schema: { type: 'string' } },
+    }),
+    ...(operation.idempotent && {
+      'idempotent-replayed': { description: 'true when an earlier request made it.', schema: { type: 'string' } },
+    }),
+  };
+  const stream = events && { 'text/event-stream': { schema: { type: 'string', description: `Events: ${events}.` } } };
+  const content = { ...json(success.schema), ...stream };
+  return {
+    [String(success.status)]: { description: success.description, headers, content },
+    ...(method === 'get' && { '304': { description: 'You have this version.', headers: HEADERS } }),
+  };
+}
+
+function header(name: string, description: string, schema: object) {
+  return { name, in: 'header', description, required: false, schema: { type: 'string', ...schema } };
+}
+
+function parametersOf({ path, idempotent, method, events, family }: Operation) {
+  const key = 'Repeats with the same key and body return the first answer; another body is 409.';
+  return [
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: { type: 'string', minLength: 1 },
+    })),
+    ...(idempotent
+      ? [header('Idempotency-Key', key, { minLength: 1, maxLength: LIMITS.idempotencyKey, pattern: '^[!-~]+$' })]
+      : []),
+    ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.', {})] : []),
+    ...(events && family === 'compute' ? [header('Last-Event-ID', 'Id of the last event you saw.', {})] : []),
+  ];
+}
+
+function operationObject(operation: Operation): Record<string, unknown> {
+  const { id, tag, summary, description, request, scope } = operation;
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: [description, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
+    parameters: parametersOf(operation),
+    ...(request && {
+      requestBody: { required: request.required, content: json(request.schema, request.examples) },
+    }),
+    responses: { ...successOf(operation), ...failures(operation) },
+  };
+}
+
+const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
+
+Every call carries \`Authorization: Bearer <API key>\`. Keys are made on the [API access page](/dashboard).
+Unknown fields are refused, null equals absent, lists are complete. Each record and each answer may get more fields;
+none is renamed or removed under \`/api/v1\`.`;
+
+/** The OpenAPI 3.1 description of the interface, from the schemas that validate it. */
+export function openApiDocument(): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const operation of OPERATIONS) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: operationObject(operation) };
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Berth',
+      version: VERSION,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [
+      { url: '/api/v1' },
+      { url: '/api/v1/api/v1', description: 'For clients whose base URL ends in /api/v1.' },
+    ],
+    security: [{ key: [] }],
+    tags: ['Offers', 'Instances', 'SSH keys', 'Models'].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key.' } },
+      schemas: componentSchemas(),
+    },
+  };
+}

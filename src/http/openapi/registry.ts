@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import {
+  anthropicErrorSchema,
+  errorSchema,
+  modelUnauthorizedSchema,
+  openAiErrorSchema,
+  unauthorizedSchema,
+} from '../schemas/error.ts';
+import {
+  createInstanceSchema,
+  deletedInstanceSchema,
+  instanceListSchema,
+  instanceSchema,
+  updateInstanceSchema,
+} from '../schemas/instance.ts';
+import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
+import { offerListSchema, offerSchema } from '../schemas/offer.ts';
+import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
+
+/** Every schema that has a name in the document. */
+const NAMED = {
+  Offer: offerSchema,
+  OfferList: offerListSchema,
+  CreateInstance: createInstanceSchema,
+  UpdateInstance: updateInstanceSchema,
+  Instance: instanceSchema,
+  InstanceList: instanceListSchema,
+  DeletedInstance: deletedInstanceSchema,
+  CreateSSHKey: createSshKeySchema,
+  SSHKey: sshKeySchema,
+  SSHKeyList: sshKeyListSchema,
+  DeletedSSHKey: deletedSshKeySchema,
+  Model: modelSchema,
+  ModelList: modelListSchema,
+  ModelRequest: modelRequestSchema,
+  ModelResponse: modelResponseSchema,
+  ApiError: errorSchema,
+  Unauthorized: unauthorizedSchema,
+  ModelUnauthorized: modelUnauthorizedSchema,
+  OpenAIError: openAiErrorSchema,
+  AnthropicError: anthropicErrorSchema,
+} as const;
+
+export type SchemaName = keyof typeof NAMED;
+
+/** `components.schemas` of the document, from the schemas that validate. */
+export function componentSchemas(): Record<string, unknown> {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, {
+    io: 'input',
+    target: 'draft-2020-12',
+    uri: (id) => `#/components/schemas/${id}`,
+  });
+  return Object.fromEntries(
+    Object.entries(schemas).map(([id, { $schema: _schema, $id: _id, ...schema }]) => [id, schema]),
+  );
+}
+
+export function refTo(name: SchemaName): { $ref: string } {
+  return { $ref: `#/components/schemas/${name}` };
+}

@@ -1,0 +1,72 @@
+import { Router } from 'express';
+import helmet from 'helmet';
+import { absolutePath } from 'swagger-ui-dist';
+import { compress } from '../middleware/compress.ts';
+import { openApiDocument } from '../openapi/document.ts';
+import { sendJson } from '../send.ts';
+import { methodNotAllowed } from './method-not-allowed.ts';
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Berth API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="/docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** Without the validator badge, which would send the description to another host. */
+const START = `SwaggerUIBundle({
+  url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null, persistAuthorization: false,
+  defaultModelsExpandDepth: 0, displayRequestDuration: true,
+});
+`;
+
+const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+
+/** The renderer draws its icons from data: URLs and sets styles on elements; it loads nothing from elsewhere. */
+const POLICY = helmet.contentSecurityPolicy({
+  useDefaults: false,
+  directives: {
+    'default-src': ["'none'"],
+    'script-src': ["'self'"],
+    'style-src': ["'self'", "'unsafe-inline'"],
+    'img-src': ["'self'", 'data:'],
+    'connect-src': ["'self'"],
+    'base-uri': ["'none'"],
+    'form-action': ["'none'"],
+    'frame-ancestors': ["'none'"],
+  },
+});
+
+/** GET /openapi.json and /docs. */
+export function docsRouter(): Router {
+  const router = Router({ caseSensitive: true });
+  const document = JSON.stringify(openApiDocument());
+  const root = absolutePath();
+  router.get('/openapi.json', compress(), (_request, response) => {
+    response.set('access-control-allow-origin', '*');
+    sendJson(response, document);
+  });
+  router.get('/docs', compress(), POLICY, (_request, response) => {
+    response.type('html').send(PAGE);
+  });
+  router.get('/docs/start.js', compress(), (_request, response) => {
+    response.type('js').send(START);
+  });
+  for (const file of FILES) {
+    router.get(`/docs/${file}`, compress(), (_request, response) => {
+      response.sendFile(file, { root, maxAge: '1d' });
+    });
+  }
+  router.all(['/openapi.json', '/docs'], methodNotAllowed('GET, HEAD'));
+  return router;
+}

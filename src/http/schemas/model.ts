@@ -1,0 +1,18 @@
+import { z } from 'zod';
+
+export const modelSchema = z
+  .looseObject({
+    id: z.string().describe('Send it as model.'),
+    object: z.literal('model'),
+    created: z.int(),
+    owned_by: z.string(),
+  })
+  .describe('A model that an endpoint in the cluster serves.');
+
+export const modelListSchema = z.looseObject({ object: z.literal('list'), data: z.array(modelSchema) });
+
+export const modelRequestSchema = z
+  .looseObject({ model: z.string().describe('Id of a model of GET /models.'), stream: z.boolean().nullish() })
+  .describe('As the API of that name takes it; other fields pass through to the engine.');
+
+export const modelResponseSchema = z.looseObject({}).describe('As the API of that name answers.');
