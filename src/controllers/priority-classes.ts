@@ -1,5 +1,5 @@
 import type { KubeClient } from '../kube/client.ts';
-import { AlreadyExistsError } from '../kube/errors.ts';
+import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { PRIORITY_CLASSES, type PriorityClass } from '../kube/types.ts';
 import { PRIORITY_CLASS } from './gpu-instance/desired-pod.ts';
 
@@ -18,9 +18,23 @@ const CLASSES: readonly PriorityClass[] = [
   },
 ];
 
-/** Makes the priority classes of instances where they are missing; those that are there stay as they are. */
+async function isPresent(client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.get(PRIORITY_CLASSES, { name }, { signal });
+    return true;
+  } catch (error) {
+    if (error instanceof NotFoundError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Makes the priority classes of instances where they are missing; those that are there stay as they are. Looks first:
+ * where the chart made them, this process has no right to make any.
+ */
 export async function ensurePriorityClasses(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (const priorityClass of CLASSES) {
+    if (await isPresent(client, priorityClass.metadata.name, signal)) continue;
     try {
       await client.create(PRIORITY_CLASSES, priorityClass, { signal });
     } catch (error) {

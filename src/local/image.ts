@@ -76,6 +76,11 @@ async function measure(layer: string | Buffer): Promise<{ digest: string; size: 
 
 /** Puts the image into the node's containerd, where the kubelet finds it. Needs root. */
 export async function importImage(node: NodeAccess, spec: ImageSpec): Promise<void> {
+  await importArchive(node, await imageArchive(spec), spec.reference);
+}
+
+/** The same for an archive in docker's or OCI's format; `title` names it in a failure. */
+export async function importArchive(node: NodeAccess, archive: Readable, title: string): Promise<void> {
   const ctr = join(node.programs, 'ctr');
   const inside = ['--target', String(node.initPid), '--mount', '--net'];
   const args = ['-a', CONTAINERD_SOCKET, '-n', 'k8s.io', 'images', 'import', '--no-unpack=false', '-'];
@@ -86,10 +91,9 @@ export async function importImage(node: NodeAccess, spec: ImageSpec): Promise<vo
   });
   const exit = once(child, 'exit') as Promise<[number | null]>;
   // When ctr ends early the pipe breaks; its own words explain why, not the broken pipe.
-  await pipeline(await imageArchive(spec), child.stdin).catch(() => undefined);
+  await pipeline(archive, child.stdin).catch(() => undefined);
   const [code] = await exit;
-  if (code !== 0)
-    throw new LocalFailure(`Image ${spec.reference} cannot be imported.`, 'See below.', errors.split('\n'));
+  if (code !== 0) throw new LocalFailure(`Image ${title} cannot be imported.`, 'See below.', errors.split('\n'));
 }
 
 /** Members of a root file system with busybox and all its commands, for pauses, tests and the tour. Needs busybox-static. */

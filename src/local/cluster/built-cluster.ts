@@ -25,6 +25,8 @@ export interface BuiltCluster {
   initPid: number | undefined;
   network: ClusterNetwork | undefined;
   cgroup: string | undefined;
+  /** The API server's audit log, with `audit`. */
+  auditLog: string;
   /** Resolves with the reason when the cluster breaks by itself. */
   broken: Promise<LocalFailure>;
   stop(): Promise<void>;
@@ -36,6 +38,8 @@ export interface BuiltOptions {
   programs: string;
   /** What the real node needs of the host; undefined for simulated nodes only. */
   node?: { cniFolder: string; busybox: string } | undefined;
+  /** Keep an audit log. */
+  audit?: boolean;
   signal: AbortSignal;
 }
 
@@ -76,7 +80,17 @@ export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltClu
       await launcher.stop();
       rmSync(join(state, 'cluster'), { recursive: true, force: true });
     };
-    return { kubeconfig, client, programs: options.programs, initPid, network, cgroup, broken, stop };
+    return {
+      kubeconfig,
+      client,
+      programs: options.programs,
+      initPid,
+      network,
+      cgroup,
+      auditLog: components.auditLog(layout),
+      broken,
+      stop,
+    };
   } catch (error) {
     await launcher.stop();
     throw error;

@@ -23,6 +23,13 @@ export interface Layout {
   serviceCidr: string;
   podCidr: string;
   simulatedCidr: string;
+  /** Whether the API server notes every request, for tests of what is granted and used. */
+  audit?: boolean | undefined;
+}
+
+/** Where the API server writes who asked for what, one JSON object per line. */
+export function auditLog({ data }: Pick<Layout, 'data'>): string {
+  return join(data, 'audit.log');
 }
 
 function flags(values: Record<string, string | number | boolean>): string[] {
@@ -58,7 +65,7 @@ export function etcd({ programs, credentials, data, etcdPort, etcdPeerPort }: La
 }
 
 export function apiServer(layout: Layout): Component {
-  const { programs, credentials, etcdPort, apiPort, advertiseAddress, data } = layout;
+  const { programs, credentials, config, etcdPort, apiPort, advertiseAddress, data, audit } = layout;
   const file = (name: string) => join(credentials, name);
   const args = flags({
     'etcd-servers': `https://127.0.0.1:${etcdPort}`,
@@ -88,6 +95,7 @@ export function apiServer(layout: Layout): Component {
     ...(advertiseAddress === undefined
       ? { 'endpoint-reconciler-type': 'none' }
       : { 'advertise-address': advertiseAddress }),
+    ...(audit === true ? { 'audit-policy-file': join(config, 'audit.json'), 'audit-log-path': auditLog(layout) } : {}),
   });
   return { name: 'kube-apiserver', command: join(programs, 'kube-apiserver'), args };
 }

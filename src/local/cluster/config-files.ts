@@ -15,6 +15,7 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   const write = (name: string, value: unknown) =>
     writeFileSync(join(config, name), JSON.stringify(value, undefined, 2));
   write('scheduler.json', schedulerConfig(layout));
+  if (layout.audit === true) write('audit.json', AUDIT_POLICY);
   if (node === undefined) return;
   write('kubelet.json', kubeletConfig(layout, node.cgroup));
   mkdirSync(join(config, 'cni'), { recursive: true });
@@ -23,6 +24,14 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   // Pods reach no name server: the cluster has none, and the host's may answer on loopback only.
   writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
 }
+
+/** Who asked for what and how it ended, once per request, without bodies. */
+export const AUDIT_POLICY = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived', 'ResponseStarted'],
+  rules: [{ level: 'Metadata' }],
+};
 
 function schedulerConfig({ credentials }: Layout): object {
   return {

@@ -43,7 +43,11 @@ async function onHost({ state, programs }: BuiltOptions, logs: string): Promise<
   return { launcher: launchProcesses(logs), layout, network: undefined, cgroup: undefined };
 }
 
-async function inNamespaces({ state, programs }: BuiltOptions, cniFolder: string, logs: string): Promise<Launched> {
+async function inNamespaces(
+  { state, programs, audit }: BuiltOptions,
+  cniFolder: string,
+  logs: string,
+): Promise<Launched> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const slot = await chooseSlot(state, attempt);
     const network = networkOf(slot);
@@ -58,6 +62,7 @@ async function inNamespaces({ state, programs }: BuiltOptions, cniFolder: string
       serviceCidr: network.serviceCidr,
       podCidr: network.podCidr,
       simulatedCidr: network.simulatedCidr,
+      audit,
     };
     prepare(layout, network.nodeAddress);
     writeConfigFiles(layout, { cgroup, cniFolder });
