@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { freePorts } from '../../src/local/ports.ts';
+import { BUSYBOX_IMAGE } from '../../src/local/cluster/real-node.ts';
+import { TOOLS_IMAGE } from '../../src/local/tools-image.ts';
+import { waitFor } from './wait-for.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
+export interface BerthProcess extends AsyncDisposable {
+  /** Scheme, host and port of the HTTP interface. */
+  url: string;
+  metricsUrl: string;
+  sshPort: number;
+  child: ChildProcess;
+  /** Everything it has logged so far. */
+  log(): string;
+}
+
+/** A Berth server as `npm start` runs it, in a process of its own, ready. */
+export async function startBerth(kubeconfig: string, role = 'all', namespace = 'berth-system'): Promise<BerthProcess> {
+  const [http = 0, metrics = 0, ssh = 0] = await freePorts(3);
+  const child = spawn(process.execPath, [MAIN, role], {
+    env: {
+      ...process.env,
+      KUBECONFIG: kubeconfig,
+      BERTH_NAMESPACE: namespace,
+      BERTH_HTTP_ADDR: `127.0.0.1:${http}`,
+      BERTH_METRICS_ADDR: `127.0.0.1:${metrics}`,
+      BERTH_SSH_ADDR: `127.0.0.1:${ssh}`,
+      BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
+      BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (log += text));
+  }
+  const exited = once(child, 'exit');
+  const metricsUrl = `http://127.0.0.1:${metrics}`;
+  const url = `http://127.0.0.1:${http}`;
+  await waitFor(
+    `the ${role} role to be ready`,
+    async () => {
+      if (child.exitCode !== null) throw new Error(`The ${role} role ended by itself:\n${log}`);
+      const ready = (base: string) =>
+        fetch(`${base}/readyz`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      return (await ready(metricsUrl)) && (role === 'controller' || role === 'ssh' || (await ready(url)));
+    },
+    60_000,
+  );
+  return {
+    url,
+    metricsUrl,
+    sshPort: ssh,
+    child,
+    log: () => log,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await exited;
+      }
+    },
+  };
+}
