@@ -5,6 +5,7 @@ export interface TourOffer {
   id: number;
   gpu_name: string;
   gpu_count: number;
+  isolation: string;
   simulated: boolean;
   available: number;
 }
@@ -61,7 +62,8 @@ function setUp(path: readonly string[], envFile: string): string[] {
 }
 
 function rent(offers: readonly TourOffer[]): string[] {
-  const offer = offers.find(({ simulated, available }) => simulated && available > 0);
+  const free = offers.filter(({ simulated, available }) => simulated && available > 0);
+  const offer = free.find(({ isolation, gpu_count: count }) => isolation === 'whole' && count === 1) ?? free[0];
   if (offer === undefined) return ['# no GPU is free', call('offers'), ''];
   return [
     `# rent ${offer.gpu_count} x ${offer.gpu_name}, look at it, rename it, give it back`,
@@ -90,6 +92,8 @@ function withSsh(state: string, port: number, offers: readonly TourOffer[]): str
   const offer = offers.find(({ simulated, available }) => !simulated && available > 0);
   if (offer === undefined) return [];
   const key = `${state}/tour_key`;
+  const known = `${state}/known_hosts`;
+  const hostKey = `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"known_hosts":"[^"]*"' | cut -d'"' -f4`;
   const body = `{"ask_id":${offer.id},"name":"shell","template_image":"${BUSYBOX_IMAGE}"}`;
   return [
     '# a real container, and a shell in it',
@@ -97,7 +101,8 @@ function withSsh(state: string, port: number, offers: readonly TourOffer[]): str
     call('ssh-keys', `-d "{\\"name\\":\\"tour\\",\\"public_key\\":\\"$(cat '${key}.pub')\\"}"`),
     createLine(body),
     'kubectl wait gpuinstance "$ID" --for=condition=Ready --timeout=60s',
-    `ssh -i '${key}' -p ${port} -o StrictHostKeyChecking=no -o UserKnownHostsFile='${state}/known_hosts' "$ID@127.0.0.1" 'hostname; env | sort'`,
+    `${hostKey} > '${known}'`,
+    `ssh -i '${key}' -p ${port} -o UserKnownHostsFile='${known}' "$ID@127.0.0.1" 'hostname; env | sort'`,
     call('instances/$ID', '-X DELETE'),
     '',
   ];

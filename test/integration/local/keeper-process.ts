@@ -1,8 +1,8 @@
 import { keep } from '../../../src/local/keeper.ts';
 import { cacheFolder } from '../../../src/local/paths.ts';
 
-// A keeper in a process of its own, for tests that kill it. Argument: the state folder.
-const [state = ''] = process.argv.slice(2);
+// A keeper in a process of its own, for tests that kill it. Arguments: the state folder, and `server` to run that too.
+const [state = '', server] = process.argv.slice(2);
 const controller = new AbortController();
 process.on('SIGTERM', () => controller.abort());
 const silent = { step: () => undefined, line: () => undefined, end: () => undefined };
@@ -16,8 +16,8 @@ await keep({
   interactive: false,
   tidy: false,
   progress: silent,
-  server: undefined,
+  server: server === 'server' ? { httpPort: undefined, sshPort: undefined } : undefined,
   signal: controller.signal,
-  onReady: () => process.stdout.write('ready\n'),
+  onReady: (tour) => process.stdout.write(`ready\n${tour}\n`),
 });
 process.exit(0);

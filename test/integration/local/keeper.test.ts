@@ -5,19 +5,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { leftoversOf } from '../../../src/local/leftovers.ts';
+import { ROOT } from '../../../src/local/paths.ts';
 import { readRecord } from '../../../src/local/record.ts';
+import { run } from '../../../src/local/shell.ts';
 import { waitFor } from '../../../src/local/wait.ts';
 
 const { realNode } = inject('cluster');
 const HELPER = join(import.meta.dirname, 'keeper-process.ts');
 
 let state = '';
+let tour = '';
 let keeper: ChildProcess;
 
-async function start(): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [HELPER, state], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function start(...more: string[]): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [HELPER, state, ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [output] = (await Promise.race([once(child.stdout, 'data'), once(child, 'exit')])) as [Buffer | number | null];
-  expect(String(output)).toContain('ready');
+  tour = String(output);
+  expect(tour).toContain('ready');
   return child;
 }
 
@@ -40,7 +44,7 @@ function commandLine(pid: string): string {
 describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
   beforeAll(async () => {
     state = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
-    keeper = await start();
+    keeper = await start('server');
   });
 
   afterAll(async () => {
@@ -49,6 +53,20 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
       await once(keeper, 'exit');
     }
     rmSync(state, { recursive: true, force: true });
+  });
+
+  it('prints a tour whose lines work one by one', async () => {
+    const lines = tour.split('line by line:')[1]?.split('\n') ?? [];
+    // Each line must succeed by itself, with what the lines before it left in the shell.
+    const script = ['set -e', `cd '${ROOT}'`, ...lines].join('\n');
+    const { code, stdout, stderr } = await run('bash', ['-c', script], { timeout: 100_000 });
+    expect(code, stdout + stderr).toBe(0);
+    expect(stdout).toMatch(/"object":"list"[^]*^i-[a-z0-9]{12}$[^]*"label":"mine"[^]*"deleted":true/m);
+    expect(stdout).toMatch(/gpuinstance.berth.dev\/sample\s+\S/);
+    if (realNode !== undefined) expect(stdout).toMatch(/condition met[^]*BERTH_GPU_NAME=NVIDIA-L4[^]*"deleted":true/);
+    expect(readFileSync(join(state, 'local.env'), 'utf8')).toMatch(
+      /^BERTH_URL=.*\/api\/v1\nBERTH_API_KEY=\S+\nKUBECONFIG=\//,
+    );
   });
 
   it('leaves no process, link or cgroup when the keeper is killed, and starts again in the same folder', async () => {

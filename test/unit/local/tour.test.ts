@@ -2,8 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { run } from '../../../src/local/shell.ts';
 import { tourOf, type TourFacts, type TourOffer } from '../../../src/local/tour.ts';
 
-const SIMULATED: TourOffer = { id: 5, gpu_name: 'NVIDIA-H100', gpu_count: 1, simulated: true, available: 2 };
-const REAL: TourOffer = { id: 6, gpu_name: 'NVIDIA-L4', gpu_count: 1, simulated: false, available: 2 };
+const SIMULATED: TourOffer = {
+  id: 5,
+  gpu_name: 'NVIDIA-H100',
+  gpu_count: 1,
+  isolation: 'whole',
+  simulated: true,
+  available: 2,
+};
+const REAL: TourOffer = {
+  id: 6,
+  gpu_name: 'NVIDIA-L4',
+  gpu_count: 1,
+  isolation: 'whole',
+  simulated: false,
+  available: 2,
+};
 const SERVER = { url: 'http://127.0.0.1:1/api/v1', apiKey: 'key', sshPort: 2, metricsPort: 3, envFile: '/s/local.env' };
 
 function facts(offers: TourOffer[]): TourFacts {
