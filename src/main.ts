@@ -25,8 +25,7 @@ function isLocal(command: string): command is LocalCommand {
 async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
   if (isLocal(command)) return runLocal(command, args);
   if (ROLES.has(command)) {
-    const roles = './roles.ts';
-    const { runRole } = (await import(roles)) as { runRole: (role: string) => Promise<void> };
+    const { runRole } = await import('./roles.ts');
     await runRole(command);
     return undefined;
   }

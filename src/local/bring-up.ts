@@ -21,6 +21,8 @@ export interface BringUpOptions extends ConsentOptions {
   given: boolean;
   kubeconfig: string | undefined;
   context: string | undefined;
+  /** Steps of the whole start: three for a cluster, and those that follow. */
+  total: number;
   /** Remove what only the build of the programs needed. */
   tidy: boolean;
   signal: AbortSignal;
@@ -44,6 +46,11 @@ export interface LocalCluster {
   stop(): Promise<void>;
 }
 
+const STEPS = {
+  load: { title: 'Loading the tools image into the node', index: 2, next: 'the custom resources and the GPU fleet' },
+  define: { title: 'Defining the custom resources and the GPU fleet', index: 3, next: 'the server' },
+};
+
 const NEVER = new Promise<LocalFailure>(() => undefined);
 
 /** Brings up a cluster by the first way that works here. Nothing runs any more when it throws. */
@@ -51,9 +58,9 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   const surroundings = await lookAround(options);
   const way = chooseWay(surroundings);
   const cluster = await create(way, surroundings, options);
-  const { progress, signal } = options;
+  const { progress, signal, total } = options;
   try {
-    progress.step({ title: 'Defining the custom resources and the GPU fleet', index: 2, total: 2, next: 'ready' });
+    progress.step({ ...STEPS.define, total });
     await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
     // Someone else's cluster gets nothing that an installation would not bring.
@@ -108,8 +115,8 @@ async function useGiven({ kubeconfig, context, signal }: BringUpOptions): Promis
 }
 
 async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Promise<LocalCluster> {
-  const { state, progress, signal } = options;
-  progress.step({ title: `Creating a kind cluster with ${engine}`, index: 1, total: 2, expect: 60, next: 'fleet' });
+  const { state, progress, total, signal } = options;
+  progress.step({ title: `Creating a kind cluster with ${engine}`, index: 1, total, expect: 60, next: 'the fleet' });
   const remove = () => deleteKind({ state, engine, run });
   try {
     const kubeconfig = await createKind({ state, engine, run, signal });
@@ -128,16 +135,16 @@ async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Pr
 }
 
 async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
-  const { state, cache, tidy, progress, signal } = options;
+  const { state, cache, tidy, progress, total, signal } = options;
   const decision = await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
   if ('simulated' in decision) progress.line(`All nodes will be simulated: ${decision.simulated}.`);
   const programs = await ensurePrograms({ cache, realNode: tools !== undefined, tidy, progress, signal });
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
-  progress.step({ title, index: 1, total: 2, expect: 8, next: 'the custom resources and the GPU fleet' });
+  progress.step({ title, index: 1, total, expect: 8, next: 'the images of the node' });
   const cluster = await startBuiltCluster({ state, programs, node: tools, signal });
   if (cluster.initPid !== undefined) {
-    progress.step({ title: 'Loading the tools image into the node', index: 2, total: 3, next: 'the custom resources' });
+    progress.step({ ...STEPS.load, total });
     try {
       await importImage({ initPid: cluster.initPid, programs }, await toolsImage(TOOLS_IMAGE, cache));
     } catch (error) {

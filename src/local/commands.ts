@@ -173,7 +173,8 @@ function keeperOptions(options: LocalOptions, progress: Progress) {
   const { kubeconfig, context, given, yes, httpPort, sshPort } = options;
   const server = options.server ? { httpPort, sshPort } : undefined;
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
-  return { ...folders, kubeconfig, context, given, yes, server, progress, tidy: true };
+  const total = options.server ? 4 : 3;
+  return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true };
 }
 
 function terminalProgress(): Progress {

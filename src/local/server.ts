@@ -49,7 +49,7 @@ export async function startServer(
   options: ServerOptions,
   { state, progress, signal }: { state: string; progress: Progress; signal: AbortSignal },
 ): Promise<RunningServer> {
-  progress.step({ title: 'Starting the server', index: 1, total: 1, next: 'the tour' });
+  progress.step({ title: 'Starting the server', index: 4, total: 4, next: 'the tour' });
   if (options.httpPort !== undefined) await requirePort(options.httpPort, 'HTTP');
   if (options.sshPort !== undefined) await requirePort(options.sshPort, 'SSH');
   const [freeHttp = 0, freeSsh = 0, metricsPort = 0] = await freePorts(3);

@@ -42,6 +42,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       interactive: false,
       // The tests build other tools from the same downloads.
       tidy: false,
+      total: 3,
       progress,
       signal: interrupted.signal,
     });

@@ -15,6 +15,7 @@ await keep({
   yes: false,
   interactive: false,
   tidy: false,
+  total: 4,
   progress: silent,
   server: server === 'server' ? { httpPort: undefined, sshPort: undefined } : undefined,
   signal: controller.signal,
