@@ -19,7 +19,6 @@ import type { ClaimWaiter } from './instances/claim-waiter.ts';
 import type { TemplateFinder } from './instances/templates.ts';
 import type { OfferSource } from './inventory.ts';
 import type { InstancePresenter } from './records/instance-presenter.ts';
-import type { KeyFacts } from './records/ssh-key-record.ts';
 
 /** The watch caches that the API reads; `store-indexers.ts` has the indexes they need. */
 export interface ApiStores {
@@ -35,8 +34,6 @@ export interface ApiDeps {
   client: KubeClient;
   stores: ApiStores;
   offers: OfferSource;
-  /** Facts of a public key; throws an Error whose message says what is wrong with it. */
-  parsePublicKey: (text: string) => KeyFacts;
   /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
   models: Router;
   /** Counts calls per key; shared by replicas when it lies in Valkey. */

@@ -1,8 +1,8 @@
 import { createModelGateway } from '../gateway/gateway.ts';
 import { getPrincipal } from '../http/auth/principal.ts';
+import { localCounters, sharedCounters } from '../http/limits/shared-counter.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
-import { parseSshPublicKey } from '../resources/ssh-public-key.ts';
 import type { Role } from './role.ts';
 
 export const apiRole: Role = async ({ process, stores, shutdown }) => {
@@ -24,6 +24,8 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     registry,
     logger: log,
   });
+  const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
+  shutdown.defer('counters', () => counters.close());
   const server = await startApi({
     client,
     stores: {
@@ -34,8 +36,8 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
       apiKeys: stores.get('apiKeys'),
     },
     offers,
-    parsePublicKey: parseSshPublicKey,
     models: models.router,
+    requestCounter: counters.counter('requests'),
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     clock,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Router } from 'express';
 import { AlreadyExistsError } from '../../kube/errors.ts';
 import { idempotentName } from '../../resources/ids.ts';
+import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { requireScope } from '../auth/middleware.ts';
 import { getPrincipal } from '../auth/principal.ts';
@@ -28,7 +29,7 @@ export function sshKeysRouter(context: ApiContext): Router {
 
   function factsOf(key: SshKey): KeyFacts | undefined {
     try {
-      return context.parsePublicKey(key.spec.publicKey);
+      return parseSshPublicKey(key.spec.publicKey);
     } catch {
       // kubectl can apply a key that is none; its condition says so.
       return undefined;
@@ -39,7 +40,7 @@ export function sshKeysRouter(context: ApiContext): Router {
   function parsed(text: string): string {
     const line = text.trim();
     try {
-      context.parsePublicKey(line);
+      parseSshPublicKey(line);
       return line;
     } catch (error) {
       const expected = error instanceof Error ? error.message : 'expected one line of a .pub file';

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { utils } from 'ssh2';
 import type { Logger } from 'pino';
 import { Registry } from 'prom-client';
 import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
@@ -38,13 +36,6 @@ import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../../../src/resources/instance-template.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { waitFor } from '../wait-for.ts';
-
-function parsePublicKey(text: string) {
-  const key = utils.parseKey(text);
-  if (key instanceof Error) throw new Error('expected one line of a .pub file');
-  const fingerprint = createHash('sha256').update(key.getPublicSSH()).digest('base64').replace(/=+$/, '');
-  return { type: key.type, fingerprint: `SHA256:${fingerprint}` };
-}
 
 export interface Cluster extends AsyncDisposable {
   client: KubeClient;
@@ -112,7 +103,6 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
         client,
         stores,
         offers: inventory,
-        parsePublicKey,
         models: gateway.router,
         requestCounter: options.counters?.counter('requests') ?? memoryCounter(),
         defaultImage: 'debian:12',
