@@ -15,16 +15,27 @@ const MAX_WAIT_MS = 30_000;
 /** No retry starts later than this after the first attempt. */
 const MAX_TOTAL_MS = 60_000;
 
+/** No connection was made, so the server has seen nothing of the call. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
 /**
  * Whether an attempt is worth another one. 429 and 5xx with Retry-After mean that the server did nothing and says when
- * to come back: any call (client-go's rest/with_retry.go). Other 5xx, our time limit and broken connections leave the
- * outcome open: safe calls only.
+ * to come back: any call (client-go's rest/with_retry.go), like one that was never sent. Other 5xx, our time limit and
+ * broken connections leave the outcome open: safe calls only.
  */
 function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (!(error instanceof KubeError)) return false;
   if (error.status === 429) return true;
   if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
-  return error.status === 0 && safe && error.reason !== 'TooLarge';
+  if (error.status !== 0 || error.reason === 'TooLarge') return false;
+  return safe || NEVER_SENT.has(error.reason);
 }
 
 /**

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { createClientMetrics } from '../../../src/kube/client-metrics.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
+import { connectTo } from '../../../src/kube/connection.ts';
 import {
   AlreadyExistsError,
   ConflictError,
@@ -70,6 +71,18 @@ describe('retries', () => {
     await using setup = await quickClient((request) => void request.socket.destroy());
     await expect(setup.client.create(PODS, POD)).rejects.toBeInstanceOf(TransportError);
     expect(setup.server.requests).toHaveLength(1);
+  });
+
+  test('a create that found no server is tried again: nobody has seen it', async () => {
+    const server = await localServer(() => undefined);
+    await server[Symbol.asyncDispose]();
+    const connection = connectTo(server.connection);
+    const waits: number[] = [];
+    const sleep = async (ms: number) => void waits.push(ms);
+    const client = createKubeClient(connection, { clock: { ...systemClock(), sleep }, random: () => 0 });
+    await expect(client.create(PODS, POD)).rejects.toMatchObject({ reason: 'ECONNREFUSED' });
+    expect(waits).toEqual([100, 200, 400, 800]);
+    await client.close();
   });
 
   test('an apply whose connection broke is sent again', async () => {
