@@ -21,6 +21,17 @@ export default defineConfig({
           maxWorkers: 2,
         },
       },
+      {
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/integration/cluster.ts', 'test/faults/support/announce-seed.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          // One set of controllers at a time: each test decides who leads.
+          fileParallelism: false,
+        },
+      },
     ],
   },
 });

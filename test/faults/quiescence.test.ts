@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { type Write, recordWrites } from './support/counting-client.ts';
+import { createWorld, offeredBy } from './support/world.ts';
+
+/** Long enough for every timer of the controllers that is not about a failure. */
+const REST_MS = 6_000;
+
+// cluster-api test/framework, ValidateResourceVersionStable.
+test('at rest nothing is written', async () => {
+  await using world = await createWorld();
+  const writes: Write[] = [];
+  const replica = await world.replica({ wrap: (client) => recordWrites(client, writes) });
+  await world.create('running');
+  await world.create('stopped', { powerState: 'Stopped' });
+  await world.create('waiting', { gpu: { count: 64 } });
+  await world.create('spot', { type: 'Interruptible', maxDuration: '10h', idleTimeout: '10h' });
+  await world.create('refused', { gpu: { count: 64 }, onNoCapacity: 'Fail' });
+  await world.reached('running', 'Running');
+  await world.reached('stopped', 'Stopped');
+  await world.reached('waiting', 'WaitingForCapacity');
+  await world.reached('spot', 'Running');
+  await world.reached('refused', 'NoCapacity');
+  // Counts of the pool follow with a delay by design.
+  await delay(REST_MS / 2);
+  const versions = async (): Promise<unknown> => {
+    const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
+    return items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]);
+  };
+  const before = await versions();
+  writes.length = 0;
+  // Time passing is what is tested here: the one wait that is not for a condition.
+  await delay(REST_MS);
+  expect(writes).toEqual([]);
+  expect(await versions()).toEqual(before);
+  expect(await world.observer.atRest(offeredBy(replica, world.fleet))).toEqual([]);
+});
+
+test('an instance takes at most five writes from create to ready', async () => {
+  await using world = await createWorld();
+  const writes: Write[] = [];
+  await world.replica({ wrap: (client) => recordWrites(client, writes) });
+  await world.create('one');
+  await world.reached('one', 'Running');
+  const own = writes.filter(({ name }) => name.startsWith('one'));
+  expect(own.length, JSON.stringify(own)).toBeLessThanOrEqual(5);
+});

@@ -1,0 +1,91 @@
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { EVENTS, type KubeObject, type ResourceType } from '../../../src/kube/types.ts';
+
+/** One write on its way to the API server. */
+export interface Write {
+  verb: string;
+  kind: string;
+  name: string;
+}
+
+type Around = (write: Write, send: () => Promise<unknown>) => Promise<unknown>;
+
+function isEvent(type: ResourceType): boolean {
+  return type.kind === EVENTS.kind && type.group === EVENTS.group;
+}
+
+/** A client that hands every write (Events aside: they change nothing) to `around`. */
+export function withWrites(client: KubeClient, around: Around): KubeClient {
+  function through<T>(verb: string, type: ResourceType, name: string, send: () => Promise<T>): Promise<T> {
+    if (isEvent(type)) return send();
+    return around({ verb, kind: type.kind, name }, send) as Promise<T>;
+  }
+  return {
+    ...client,
+    create: <T extends KubeObject>(...args: [ResourceType<T>, T, object?]) =>
+      through('create', args[0], args[1].metadata.name, () => client.create(...args)),
+    apply: (type, object, options) =>
+      through('apply', type, object.metadata.name, () => client.apply(type, object, options)),
+    patch: (type, ref, body, options) =>
+      through(options.subresource === 'status' ? 'patch status' : 'patch', type, ref.name, () =>
+        client.patch(type, ref, body, options),
+      ),
+    replace: (type, object, options) =>
+      through('replace', type, object.metadata.name, () => client.replace(type, object, options)),
+    delete: (type, ref, options) => through('delete', type, ref.name, () => client.delete(type, ref, options)),
+  };
+}
+
+/** A client that notes every write. */
+export function recordWrites(client: KubeClient, writes: Write[]): KubeClient {
+  return withWrites(client, (write, send) => {
+    writes.push(write);
+    return send();
+  });
+}
+
+/** The process died: nothing it asks for is sent any more. */
+class CrashedError extends Error {
+  override name = 'CrashedError';
+}
+
+export interface CrashPoint {
+  at: number;
+  when: 'before' | 'after';
+  /** Only writes about objects whose names start so are counted. */
+  prefix: string;
+}
+
+/** A process that dies at its `at`-th write (from 1), before the write is sent or after it was answered. */
+export interface Crash {
+  /** What the controllers use. */
+  readonly wrap: (client: KubeClient) => KubeClient;
+  /** What their lease uses: it dies with them. */
+  readonly wrapLease: (client: KubeClient) => KubeClient;
+  /** The write it died at. */
+  readonly crashed: Promise<Write>;
+}
+
+export function crashAt({ at, when, prefix }: CrashPoint): Crash {
+  const crashed = Promise.withResolvers<Write>();
+  let count = 0;
+  let isDead = false;
+  return {
+    crashed: crashed.promise,
+    wrapLease: (client) =>
+      withWrites(client, (_write, send) =>
+        isDead ? Promise.reject(new CrashedError('The process is dead.')) : send(),
+      ),
+    wrap: (client) =>
+      withWrites(client, async (write, send) => {
+        if (isDead) throw new CrashedError('The process is dead.');
+        if (!write.name.startsWith(prefix)) return send();
+        count += 1;
+        if (count !== at) return send();
+        if (when === 'after') await send();
+        isDead = true;
+        crashed.resolve(write);
+        throw new CrashedError('The process was killed here.');
+      }),
+  };
+}

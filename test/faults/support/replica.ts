@@ -1,0 +1,57 @@
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { LEASES } from '../../../src/kube/types.ts';
+import { createCaches } from '../../../src/controllers/caches.ts';
+import { type RunningControllers, startControllers } from '../../../src/controllers/index.ts';
+
+/** Where the lease of every test's controllers is: one lease, so that tests side by side never have two leaders. */
+export const LEASE_NAMESPACE = 'default';
+
+export interface ReplicaOptions {
+  kubeconfig: string;
+  /** Puts itself between the controllers and the API server. */
+  wrap?: (client: KubeClient) => KubeClient;
+  wrapLease?: (client: KubeClient) => KubeClient;
+  /** Another way to the API server, for example through a proxy. */
+  client?: KubeClient;
+}
+
+/** One replica of the controllers in this process. */
+export async function startReplica(options: ReplicaOptions): Promise<RunningControllers & AsyncDisposable> {
+  const clock = systemClock();
+  const connection = await loadKubeConfig({ kubeconfig: options.kubeconfig });
+  const direct = createKubeClient(connection, { clock });
+  const base = options.client ?? direct;
+  const client = options.wrap?.(base) ?? base;
+  const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
+  const random = Math.random;
+  const controllers = await startControllers({
+    client,
+    leaseClient: options.wrapLease?.(direct) ?? direct,
+    caches: createCaches({ client, clock, random, log }),
+    registry: new Registry(),
+    log,
+    clock,
+    random,
+    config: {
+      namespace: LEASE_NAMESPACE,
+      defaultImage: 'debian:12',
+      toolsImage: 'localhost/berth-tools:test',
+      ssh: { host: 'ssh.test', port: 2222 },
+    },
+  });
+  async function stop(): Promise<void> {
+    await controllers.stop();
+    await direct.close();
+  }
+  return { ended: controllers.ended, inventory: controllers.inventory, stop, [Symbol.asyncDispose]: stop };
+}
+
+/** What the end of the lease's term does after its holder died, without the wait. */
+export async function expireLease(client: KubeClient): Promise<void> {
+  await client.delete(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { inject } from 'vitest';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { NotFoundError } from '../../../src/kube/errors.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
+import type { RunningControllers } from '../../../src/controllers/index.ts';
+import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { addFleet, type Fleet } from './fleet.ts';
+import { type Observer, startObserver } from './observer.ts';
+import { type ReplicaOptions, startReplica } from './replica.ts';
+
+/** A namespace and a fleet of a test's own, with an observer that watches both. */
+export interface World extends AsyncDisposable {
+  readonly kubeconfig: string;
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly fleet: Fleet;
+  readonly observer: Observer;
+  /** Another replica of the controllers; ended with the world. */
+  replica(options?: Omit<ReplicaOptions, 'kubeconfig'>): Promise<RunningControllers & AsyncDisposable>;
+  create(name: string, spec?: Partial<GpuInstanceSpec>): Promise<GpuInstance>;
+  get(name: string): Promise<GpuInstance | undefined>;
+  patch(name: string, body: object): Promise<GpuInstance>;
+  remove(name: string): Promise<void>;
+  pods(): Promise<Pod[]>;
+  /** Waits until the Ready condition of an instance has this reason. */
+  reached(name: string, reason: string, ms?: number): Promise<GpuInstance>;
+  gone(name: string, ms?: number): Promise<void>;
+}
+
+export function readyReason(instance: GpuInstance | undefined): string | undefined {
+  return instance?.status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
+}
+
+/** GPUs of the fleet that the inventory offers one by one. */
+export function offeredBy({ inventory }: RunningControllers, { product }: Fleet): number {
+  const ones = inventory.offers().filter((offer) => offer.product === product && offer.gpuCount === 1);
+  return ones.reduce((sum, { available }) => sum + available, 0);
+}
+
+export async function createWorld(options: { nodes?: number; gpusPerNode?: number } = {}): Promise<World> {
+  const { kubeconfig } = inject('cluster');
+  const connection = await loadKubeConfig({ kubeconfig });
+  const client = createKubeClient(connection, { clock: systemClock() });
+  const namespace = `fault-${randomBytes(4).toString('hex')}`;
+  await client.create(NAMESPACES, { metadata: { name: namespace } });
+  const fleet = await addFleet(client, namespace, options.nodes ?? 2, options.gpusPerNode);
+  const observer = await startObserver(client, { namespace, nodes: fleet.nodes });
+  const replicas: (RunningControllers & AsyncDisposable)[] = [];
+
+  async function get(name: string): Promise<GpuInstance | undefined> {
+    return client.get(GPU_INSTANCES, { namespace, name }).catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+  }
+
+  async function listed(): Promise<GpuInstance[]> {
+    return (await client.list(GPU_INSTANCES, { namespace })).items;
+  }
+
+  async function clear(): Promise<void> {
+    for (const { metadata } of await listed()) await client.delete(GPU_INSTANCES, metadata);
+    // Without a controller nobody takes the finalizers away.
+    for (const replica of replicas) await replica.stop();
+    for (const { metadata } of await listed()) {
+      await client
+        .patch(GPU_INSTANCES, metadata, { metadata: { finalizers: [] } }, { type: 'merge' })
+        .catch((error: unknown) => {
+          if (!(error instanceof NotFoundError)) throw error;
+        });
+    }
+  }
+
+  return {
+    kubeconfig,
+    client,
+    namespace,
+    fleet,
+    observer,
+    async replica(more = {}) {
+      const replica = await startReplica({ kubeconfig, ...more });
+      replicas.push(replica);
+      return replica;
+    },
+    create: (name, spec = {}) => {
+      const gpu = { count: 1, ...spec.gpu, product: fleet.product };
+      // As a user would write it: defaults are the API server's business.
+      return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: { ...spec, gpu } as GpuInstanceSpec });
+    },
+    get,
+    patch: (name, body) => client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' }),
+    remove: (name) => client.delete(GPU_INSTANCES, { namespace, name }),
+    pods: async () => (await client.list(PODS, { namespace })).items,
+    reached: (name, reason, ms) =>
+      waitFor(
+        `${name} to be ${reason}`,
+        async () => {
+          const instance = await get(name);
+          return readyReason(instance) === reason ? instance : undefined;
+        },
+        ms,
+      ),
+    async gone(name, ms) {
+      await waitFor(`${name} to be gone`, async () => (await get(name)) === undefined, ms);
+    },
+    async [Symbol.asyncDispose]() {
+      await clear();
+      await observer[Symbol.asyncDispose]();
+      await client.delete(NAMESPACES, { name: namespace });
+      await fleet[Symbol.asyncDispose]();
+      await client.close();
+    },
+  };
+}
