@@ -1,6 +1,6 @@
 import type { StreamEndpoint } from '../kube/websocket.ts';
 import type { PodTarget } from './directory.ts';
-import { newSession, startInPod } from './pod-process.ts';
+import { startInPod } from './pod-process.ts';
 
 export type LoginCheck = { ok: true; durationMs: number } | { ok: false; reason: string };
 
@@ -14,7 +14,7 @@ export async function checkLogin(endpoint: StreamEndpoint, target: PodTarget): P
   const began = performance.now();
   const limit = AbortSignal.timeout(TIMEOUT_MS);
   const action = { kind: 'command' as const, command: 'true' };
-  const launch = { session: newSession(), action, terminal: undefined, env: new Map<string, string>() };
+  const launch = { action, terminal: undefined, env: new Map<string, string>() };
   try {
     const process = await startInPod(endpoint, target, launch, limit);
     process.stdin.end();

@@ -6,7 +6,7 @@ import { TOOLS_BIN } from '../resources/tools-volume.ts';
 import { instanceOf, type LiveConnection } from './connection.ts';
 import type { PodTarget } from './directory.ts';
 import { laneOf } from './lane.ts';
-import { newSession, startInPod, type PodProcess } from './pod-process.ts';
+import { startInPod, type PodProcess } from './pod-process.ts';
 import { readUntil } from './read-until.ts';
 
 /** Where a forwarded connection goes, as seen from the instance. */
@@ -18,6 +18,7 @@ const CONNECT_TIMEOUT_MS = 15_000;
 const LINGER_MS = 3_000;
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);
 const PORT_MAX = 65_535;
+const NEVER = new Promise<never>(() => undefined);
 
 /** An open connection inside the instance. */
 interface Remote {
@@ -25,8 +26,8 @@ interface Remote {
   input: Writable;
   /** Resolves with the number of bytes after which the output has ended, or never when only the end itself tells. */
   outputLength: Promise<number>;
-  /** Settles when both directions have ended. */
-  ended: Promise<unknown>;
+  /** Resolves when nobody reads the input any more. */
+  inputOver: Promise<unknown>;
   drop(): void;
 }
 
@@ -50,7 +51,6 @@ async function throughRelay(
   signal: AbortSignal,
 ): Promise<Remote | undefined> {
   const launch = {
-    session: newSession(),
     action: { kind: 'program' as const, argv: [`${TOOLS_BIN}/relay`, ...argumentsOf(to)] },
     terminal: undefined,
     env: new Map<string, string>(),
@@ -65,7 +65,7 @@ async function throughRelay(
     output: process.stdout,
     input: process.stdin,
     outputLength: announcedLength(process),
-    ended: process.exit,
+    inputOver: process.programEnded,
     drop: () => {
       // Usually the end of input is enough and costs no call; a peer that never ends is hung up.
       process.stdin.end();
@@ -84,15 +84,11 @@ async function throughKubelet(
   signal: AbortSignal,
 ): Promise<Remote> {
   const stream = await forwardPort(connection.gateway.endpoint, { ...target, port }, signal);
-  const ended = new Promise<void>((resolve) => {
-    if (stream.closed) resolve();
-    else stream.once('close', () => resolve());
-  });
   return {
     output: stream,
     input: stream,
-    outputLength: new Promise(() => undefined),
-    ended,
+    outputLength: NEVER,
+    inputOver: NEVER,
     drop: () => stream.destroy(),
   };
 }
@@ -122,6 +118,11 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
     bytesIn += chunk.length;
   });
   channel.pipe(remote.input);
+  void remote.inputOver.then(() => {
+    channel.unpipe();
+    channel.resume();
+    return remote.input.end();
+  });
   // Ends our half of the channel when the output has, and leaves the other half open.
   void remote.outputLength.then((length) => lane.sent(length)).then(() => channel.eof());
   await pipeline(remote.output, lane.stdout, { end: false, signal: ended.signal }).catch(() => undefined);

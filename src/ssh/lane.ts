@@ -52,6 +52,11 @@ export function laneOf(channel: ServerChannel, socket: Socket): Lane {
       job.done(error);
       next();
     };
+    // An empty write marks a place in the queue; ssh2 would never call back for it after our EOF.
+    if (job.chunk.length === 0) {
+      finish();
+      return;
+    }
     try {
       job.stream.write(job.chunk, (error) => {
         if (error || socket.writableLength < MAX_SOCKET_BACKLOG || socket.destroyed) finish(error);

@@ -20,6 +20,8 @@ export type Action =
 
 export interface Launch {
   session: string;
+  /** What the script says on stderr when the program has ended; unknown to everybody else. Not used by terminals. */
+  farewell: string;
   action: Action;
   terminal: Terminal | undefined;
   env: ReadonlyMap<string, string>;
@@ -93,45 +95,80 @@ const SFTP_SERVERS = [
 ];
 
 function actionLine(action: Action): string {
-  if (action.kind === 'shell') return 'exec "$SHELL"';
-  if (action.kind === 'program') return `exec ${action.argv.map(quote).join(' ')}`;
+  if (action.kind === 'shell') return '"$SHELL"';
+  if (action.kind === 'program') return action.argv.map(quote).join(' ');
   if (action.kind === 'sftp') {
-    const search = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then exec "$_e"; fi; done`;
-    return `${search}; echo "The image has no sftp-server." >&2; exit 127`;
+    const search = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done`;
+    return `${search}\n"$_e"`;
   }
-  // OpenSSH's scp refuses a user without an entry in /etc/passwd, so the server half is always ours.
-  const path = SCP_SERVER.test(action.command) ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
-  return `${path}exec "$SHELL" -c ${quote(action.command)}`;
+  return `"$SHELL" -c ${quote(action.command)}`;
+}
+
+/**
+ * Runs the program and keeps its stdin open after its end, until the gateway has heard of that end and has closed the
+ * stream. A kubelet whose process ends while bytes are under way to it resets the connection, and the exit status and
+ * the last output are lost with it: `ssh i head -1 <large-file` would fail. The traps keep a signal for the process group
+ * from ending this shell before the program; unlike ignoring, they are not inherited.
+ */
+function attended(line: string, farewell: string, tools: boolean): string {
+  const drain = tools ? `${BUSYBOX} cat >/dev/null` : 'cat >/dev/null || while read -r _x; do :; done';
+  return `trap : ALRM INT QUIT TERM USR1 USR2
+${line}
+_r=$?
+printf %s ${quote(farewell)} >&2
+{ ${drain}; } 2>/dev/null
+exit $_r`;
 }
 
 /** The script that the launcher runs. */
 export function sessionScript(launch: Launch, tools: boolean): string {
+  const { action, terminal } = launch;
   const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];
-  if (launch.terminal !== undefined) env.push(['TERM', launch.terminal.term]);
+  if (terminal !== undefined) env.push(['TERM', terminal.term]);
   const lines = env.map(([name, value]) => `export ${name}=${quote(value)}`);
-  if (launch.terminal !== undefined && launch.terminal.columns > 0 && launch.terminal.rows > 0) {
+  if (terminal !== undefined && terminal.columns > 0 && terminal.rows > 0) {
     // The size also travels on the resize channel, but may arrive after the program has asked for it.
     const stty = tools ? `${BUSYBOX} stty` : 'stty';
-    lines.push(`${stty} rows ${launch.terminal.rows} cols ${launch.terminal.columns}`);
+    lines.push(`${stty} rows ${terminal.rows} cols ${terminal.columns}`);
   }
-  return `${lines.join('\n')}${IDENTITY}${actionLine(launch.action)}`;
+  // OpenSSH's scp refuses a user without an entry in /etc/passwd, so the server half is always ours.
+  const ownScp = action.kind === 'command' && SCP_SERVER.test(action.command);
+  const path = ownScp ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
+  const line = actionLine(action);
+  const program = terminal === undefined ? attended(line, launch.farewell, tools) : execLast(line);
+  return `${lines.join('\n')}${IDENTITY}${path}${program}`;
+}
+
+/** A terminal's program replaces the script, so that it leads the terminal's foreground. */
+function execLast(line: string): string {
+  const start = line.lastIndexOf('\n') + 1;
+  return `${line.slice(0, start)}exec ${line.slice(start)}`;
 }
 
 /**
- * Ends a session from outside: the processes of the session whose leader carries our variable get HUP, after a grace
+ * Sets _o to the leader of a process's session when that is a process of ours: one that the container runtime started,
+ * whose parent is outside. A daemon that inherited our variable leads a session too, but has a parent inside.
+ */
+const LEADER = `
+_leader() {
+  read -r _t 2>/dev/null </proc/$1/stat || return 1; set -- \${_t##*) }; _o=$4
+  read -r _t 2>/dev/null </proc/$_o/stat || return 1; set -- \${_t##*) }; [ "$2" = 0 ] && [ "$4" = "$_o" ]
+}`;
+
+/**
+ * Ends a session from outside: the processes of the session in which our variable is found get HUP, after a grace
  * TERM, then KILL. What was told to outlive its terminal does: another session (setsid, tmux) is not ours, and a process
  * that ignores HUP (nohup) gets nothing more.
  */
 export function hangUpScript(session: string, tools: boolean): string {
   const grep = tools ? `${BUSYBOX} grep` : 'grep';
   const sleep = tools ? `${BUSYBOX} sleep` : 'sleep';
-  return `
+  return `${LEADER}
 _pids() {
   _l=; for _f in $(${grep} -ls ${SESSION_VARIABLE}=${session} /proc/[0-9]*/environ); do
     _p=\${_f#/proc/}; _l="$_l \${_p%/environ}"
   done
-  _o=; for _p in $_l; do read -r _t </proc/$_p/stat 2>/dev/null || continue; set -- \${_t##*) }; [ "$4" = "$_p" ] && _o=$_p; done
-  [ -n "$_o" ] && _root=$_o
+  for _p in $_l; do _leader $_p && _root=$_o; done
   _m=; [ -z "$_root" ] && return
   for _f in /proc/[0-9]*; do
     read -r _t <$_f/stat 2>/dev/null || continue; set -- \${_t##*) }
@@ -154,11 +191,9 @@ exit 0`;
 /** Sends a signal to the process group of a session's leader, as sshd does for a signal request. */
 export function signalScript(session: string, signal: string, tools: boolean): string {
   const grep = tools ? `${BUSYBOX} grep` : 'grep';
-  return `
+  return `${LEADER}
 for _f in $(${grep} -ls ${SESSION_VARIABLE}=${session} /proc/[0-9]*/environ); do
-  _p=\${_f#/proc/}; _p=\${_p%/environ}
-  read -r _t </proc/$_p/stat 2>/dev/null || continue; set -- \${_t##*) }
-  [ "$4" = "$_p" ] && kill -${signal} -- -$_p
+  _p=\${_f#/proc/}; _leader \${_p%/environ} && kill -${signal} -- -$_o && break
 done
 exit 0`;
 }

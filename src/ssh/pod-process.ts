@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { execInPod, type ExecExit, type ExecStream } from '../kube/exec.ts';
-import type { StreamEndpoint } from '../kube/websocket.ts';
+import { StreamRefusedError, type StreamEndpoint } from '../kube/websocket.ts';
 import type { PodTarget } from './directory.ts';
+import { farewellFilter } from './farewell.ts';
 import { encodeLine, hangUpScript, launcher, READY_BYTE, sessionScript, signalScript, type Launch } from './launch.ts';
 import { readUntil } from './read-until.ts';
 
@@ -13,6 +14,11 @@ const HANG_UP_TIMEOUT_MS = 15_000;
 
 /** A process of a session inside a pod. */
 export interface PodProcess extends ExecStream {
+  /**
+   * Resolves when the program has ended while its stdin was open. Its exit status comes after stdin is ended; never
+   * resolves for a terminal, whose status comes by itself.
+   */
+  readonly programEnded: Promise<void>;
   /** Sends a signal, named without SIG, to the process group. Never rejects. */
   signal(name: string): Promise<void>;
   /**
@@ -55,7 +61,8 @@ async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: stri
       if (exit.kind === 'exited') return true;
       // `failed` = the container is gone or has no shell: nothing to end.
       if (exit.kind === 'failed') return false;
-    } catch {
+    } catch (error) {
+      if (error instanceof StreamRefusedError && error.status === 404) return false;
       // The API server or the kubelet does not answer: the process may still run.
     }
     await new Promise((resolve) => setTimeout(resolve, HANG_UP_BACKOFF_MS * 2 ** attempt).unref());
@@ -63,8 +70,7 @@ async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: stri
   return false;
 }
 
-/** A name for one session that cannot be guessed from another. */
-export function newSession(): string {
+function randomWord(): string {
   return randomBytes(12).toString('hex');
 }
 
@@ -72,9 +78,10 @@ export function newSession(): string {
 export async function startInPod(
   endpoint: StreamEndpoint,
   target: PodTarget,
-  launch: Launch,
+  what: Pick<Launch, 'action' | 'terminal' | 'env'>,
   signal?: AbortSignal,
 ): Promise<PodProcess> {
+  const launch: Launch = { ...what, session: randomWord(), farewell: `berth:${randomWord()}` };
   const tty = launch.terminal !== undefined;
   const command = launcher({ tools: target.tools, tty });
   const stream = await execInPod(endpoint, target, { command, tty, signal });
@@ -84,8 +91,13 @@ export async function startInPod(
     stream.close();
     throw error;
   }
+  const programEnded = Promise.withResolvers<void>();
+  const stderr = farewellFilter(launch.farewell, () => programEnded.resolve());
+  stream.stderr.pipe(stderr);
   return {
     ...stream,
+    stderr,
+    programEnded: programEnded.promise,
     signal: async (name) => {
       await runScript(endpoint, target, signalScript(launch.session, name, target.tools)).catch(() => undefined);
     },

@@ -1,11 +1,12 @@
 import { pipeline } from 'node:stream/promises';
+import type { ExecExit } from '../kube/exec.ts';
 import type { ServerChannel, Session } from 'ssh2';
 import type { SessionKind } from './audit.ts';
 import { instanceOf, type LiveConnection } from './connection.ts';
 import { NO_STATUS, sessionEnd, signalName, type SessionEnd } from './exit.ts';
 import { laneOf, type Lane } from './lane.ts';
 import { SESSION_VARIABLE, type Action, type Terminal } from './launch.ts';
-import { newSession, startInPod, type PodProcess } from './pod-process.ts';
+import { startInPod, type PodProcess } from './pod-process.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;
@@ -49,7 +50,7 @@ async function start(
   if (instance.target === undefined) {
     return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
   }
-  const launch = { session: newSession(), action, terminal: preparation.terminal, env: preparation.env };
+  const launch = { action, terminal: preparation.terminal, env: preparation.env };
   try {
     return await startInPod(gateway.endpoint, instance.target, launch, signal);
   } catch (error) {
@@ -64,17 +65,22 @@ async function relay(
   lane: Lane,
   process: PodProcess,
   options: { gone: AbortSignal; tty: boolean },
-): Promise<SessionEnd> {
+): Promise<ExecExit> {
   const { gone, tty } = options;
   // The end of input closes a pipe, but would hang a terminal up; sshd leaves a terminal open too.
   channel.pipe(process.stdin, { end: !tty });
+  void process.programEnded.then(() => {
+    channel.unpipe(process.stdin);
+    channel.resume();
+    return process.stdin.end();
+  });
   const outputs = [
     pipeline(process.stdout, lane.stdout, { end: false, signal: gone }),
     pipeline(process.stderr, lane.stderr, { end: false, signal: gone }),
   ];
   await Promise.allSettled(outputs);
-  if (gone.aborted) return { code: NO_STATUS };
-  return sessionEnd(await process.exit);
+  if (gone.aborted) return { kind: 'lost', message: 'The client is gone.' };
+  return await process.exit;
 }
 
 async function run(
@@ -105,8 +111,10 @@ async function run(
     channel.on('data', (chunk: Buffer) => {
       bytesIn += chunk.length;
     });
-    end = await relay(channel, lane, started, { gone: ended.signal, tty: preparation.terminal !== undefined });
-    if (ended.signal.aborted) void started.hangUp();
+    const exit = await relay(channel, lane, started, { gone: ended.signal, tty: preparation.terminal !== undefined });
+    end = sessionEnd(exit);
+    // The client is gone or the stream is: either way the program may still run.
+    if (exit.kind === 'lost') void started.hangUp();
   }
   if (!ended.signal.aborted) {
     const text = end.message === undefined ? undefined : lineFor(preparation, end.message);

@@ -94,6 +94,14 @@ describe('a session', () => {
     expect([result.stdout.length, result.stderr.length]).toEqual([1_000_000, 1_000_000]);
   });
 
+  it('keeps status and output of a command that ends before its input', async () => {
+    for (const instance of ['debian', 'bare', 'toolless']) {
+      const result = await client.ssh(instance, 'head -c 3; exit 6', { input: Buffer.alloc(32 * 1024 * 1024, 'x') });
+      expect(result).toMatchObject({ code: 6, stderr: '' });
+      expect(String(result.stdout)).toBe('xxx');
+    }
+  });
+
   it('runs many at once over one connection', async () => {
     const master = client.start('debian', '', ['-M', '-N', '-S', `${world.folder}/control`]);
     const flags = ['-S', `${world.folder}/control`];

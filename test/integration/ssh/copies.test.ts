@@ -1,0 +1,127 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run } from '../../../src/local/shell.ts';
+import { BARE, DEBIAN } from '../../support/ssh-images.ts';
+import { sshClient, type SshClient } from '../../support/ssh-client.ts';
+import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+
+// 1024 on a machine of one's own; less where many share one.
+const BULK_MIB = Number(process.env['BERTH_TEST_COPY_MIB'] ?? '256');
+
+let world: SshWorld;
+let client: SshClient;
+let config: string;
+let tree: string;
+let file: string;
+
+beforeAll(async () => {
+  world = await sshWorld();
+  config = world.configOf(world.server, await world.addKey('laptop'));
+  client = sshClient(config);
+  await Promise.all([
+    world.addInstance('debian', { image: DEBIAN }),
+    world.addInstance('bare', { image: BARE }),
+    world.addInstance('nonroot', { image: DEBIAN, securityContext: { runAsUser: 1234, runAsNonRoot: true } }),
+  ]);
+  tree = join(world.folder, 'tree');
+  mkdirSync(join(tree, 'sub', 'empty'), { recursive: true });
+  writeFileSync(join(tree, 'a'), 'a');
+  writeFileSync(join(tree, 'sub', 'name with spaces'), randomBytes(70_000), { mode: 0o640 });
+  writeFileSync(join(tree, 'sub', 'zero'), '');
+  file = join(world.folder, 'file');
+  writeFileSync(file, randomBytes(5_000_000));
+});
+afterAll(() => world.end());
+
+async function sha256(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
+async function sameTree(other: string): Promise<void> {
+  expect(await run('diff', ['-r', tree, other])).toMatchObject({ code: 0, stdout: '' });
+}
+
+describe.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance) => {
+  const remote = (path: string): string => `${instance}@127.0.0.1:/tmp/${path}`;
+  const back = (name: string): string => join(world.folder, `${instance}-${name}`);
+
+  it.each([
+    ['the SFTP protocol', []],
+    ['the scp protocol', ['-O']],
+  ])('scp over %s', async (_name, flags) => {
+    const name = `one${flags.join('')}`;
+    expect(await client.run('scp', [...flags, '-q', file, remote(name)])).toMatchObject({ code: 0, stderr: '' });
+    expect(await client.run('scp', [...flags, '-q', remote(name), back(name)])).toMatchObject({ code: 0 });
+    expect(await sha256(back(name))).toBe(await sha256(file));
+    expect(await client.run('scp', [...flags, '-qrp', tree, remote(`tree${name}`)])).toMatchObject({ code: 0 });
+    expect(await client.run('scp', [...flags, '-qrp', remote(`tree${name}`), back(`tree${name}`)])).toMatchObject({
+      code: 0,
+    });
+    await sameTree(back(`tree${name}`));
+  });
+
+  it('scp reports a file that is not there', async () => {
+    const [sftp, legacy] = await Promise.all([
+      client.run('scp', ['-q', remote('missing'), back('missing')]),
+      client.run('scp', ['-O', '-q', remote('missing'), back('missing')]),
+    ]);
+    expect(sftp.code).toBe(1);
+    expect(legacy.code).toBe(1);
+    expect(sftp.stderr + legacy.stderr).toMatch(/no such file/i);
+  });
+
+  it('sftp', async () => {
+    const commands = [
+      `put ${file} /tmp/s1`,
+      'rename /tmp/s1 /tmp/s2',
+      'chmod 600 /tmp/s2',
+      'ls -l /tmp/s2',
+      `get /tmp/s2 ${back('s2')}`,
+      'rm /tmp/s2',
+    ];
+    const result = await client.run('sftp', ['-q', '-b', '-', `${instance}@127.0.0.1`], `${commands.join('\n')}\n`);
+    expect(result).toMatchObject({ code: 0, stderr: '' });
+    expect(String(result.stdout)).toContain('-rw-------');
+    expect(await sha256(back('s2'))).toBe(await sha256(file));
+  });
+
+  it('rsync, with the second run copying nothing', async () => {
+    const shell = ['-e', `ssh -F ${config}`];
+    expect(await run('rsync', ['-a', ...shell, `${tree}/`, remote('rsync/')])).toMatchObject({ code: 0, stderr: '' });
+    const again = await run('rsync', ['-ai', ...shell, `${tree}/`, remote('rsync/')]);
+    expect(again).toMatchObject({ code: 0, stdout: '' });
+    expect(await run('rsync', ['-a', ...shell, remote('rsync/'), `${back('rsync')}/`])).toMatchObject({ code: 0 });
+    await sameTree(back('rsync'));
+  });
+});
+
+describe('bulk', () => {
+  it(`${BULK_MIB} MiB both ways, to the byte`, { timeout: 300_000 }, async () => {
+    const big = join(world.folder, 'big');
+    const handle = await open(big, 'w');
+    const block = randomBytes(1024 * 1024);
+    for (let written = 0; written < BULK_MIB; written += 1) {
+      block.writeUInt32LE(written);
+      await handle.write(block);
+    }
+    await handle.close();
+    const path = 'debian@127.0.0.1:/tmp/big';
+    expect(await client.run('scp', ['-q', big, path])).toMatchObject({ code: 0 });
+    const there = await client.ssh('debian', 'sha256sum </tmp/big');
+    expect(String(there.stdout).slice(0, 64)).toBe(await sha256(big));
+    const up = await run('sh', [
+      '-c',
+      `ssh -F ${config} debian@127.0.0.1 'cat >/tmp/big2; sha256sum </tmp/big2' <${big}`,
+    ]);
+    expect(up.stdout.slice(0, 64)).toBe(await sha256(big));
+    const down = await run('sh', ['-c', `ssh -F ${config} debian@127.0.0.1 'cat /tmp/big' | sha256sum`]);
+    expect(down.stdout.slice(0, 64)).toBe(await sha256(big));
+    expect(readFileSync(big).length).toBe(BULK_MIB * 1024 * 1024);
+  });
+});

@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BARE, DEBIAN } from '../../support/ssh-images.ts';
+import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
+import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let world: SshWorld;
+let client: SshClient;
+
+const HTTP = 7001;
+const SUM = 7002;
+const GREETER = 7003;
+
+beforeAll(async () => {
+  world = await sshWorld();
+  client = sshClient(world.configOf(world.server, await world.addKey('laptop')));
+  await Promise.all([
+    world.addInstance('bare', { image: BARE }),
+    world.addInstance('debian', { image: DEBIAN }),
+    world.addInstance('toolless', { image: DEBIAN, tools: false }),
+  ]);
+  const serve = [
+    'mkdir -p /tmp/www; echo hello >/tmp/www/index.html',
+    `setsid httpd -p 127.0.0.1:${HTTP} -h /tmp/www`,
+    // Answers only after the end of its input: works through a half-closed connection alone.
+    `setsid nc -ll -p ${SUM} -e /.berth/applets/md5sum </dev/null >/dev/null 2>&1 &`,
+    // Speaks first and closes, without reading.
+    `setsid nc -ll -p ${GREETER} -e /.berth/applets/echo greetings </dev/null >/dev/null 2>&1 &`,
+  ];
+  expect(await client.ssh('bare', serve.join('\n'))).toMatchObject({ code: 0 });
+});
+afterAll(() => world.end());
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function dial(port: number): Promise<Socket> {
+  return await waitFor('the forward', async () => {
+    const socket = connect(port, '127.0.0.1');
+    return await once(socket, 'connect').then(
+      () => socket,
+      () => undefined,
+    );
+  });
+}
+
+/** A forward of one remote port, and the end of its client. */
+async function forward(
+  instance: string,
+  target: string,
+): Promise<{ port: number; stop: () => void; errors: () => string }> {
+  const port = await freePort();
+  const child = client.start(instance, '', ['-N', '-o', 'LogLevel=INFO', '-L', `${port}:${target}`]);
+  let errors = '';
+  child.stderr.on('data', (part) => (errors += String(part)));
+  return { port, stop: () => child.kill(), errors: () => errors };
+}
+
+describe('-L', () => {
+  it('reaches a server on the loopback of the instance', async () => {
+    const { port, stop } = await forward('bare', `localhost:${HTTP}`);
+    (await dial(port)).destroy();
+    const bodies = await Promise.all(
+      Array.from({ length: 6 }, async () => await (await fetch(`http://127.0.0.1:${port}/`)).text()),
+    );
+    expect(new Set(bodies)).toEqual(new Set(['hello\n']));
+    stop();
+  });
+
+  it('carries the end of one direction and leaves the other open', async () => {
+    const { port, stop } = await forward('bare', `127.0.0.1:${SUM}`);
+    const socket = await dial(port);
+    socket.end('abc');
+    expect(await text(socket)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);
+    stop();
+  });
+
+  it('passes on the end that the server makes', async () => {
+    const { port, stop } = await forward('bare', `127.0.0.1:${GREETER}`);
+    const socket = await dial(port);
+    expect(await text(socket)).toBe('greetings\n');
+    socket.end();
+    stop();
+  });
+
+  it('closes at once when nobody listens there, and goes on', async () => {
+    const { port, stop, errors } = await forward('bare', 'localhost:9');
+    const socket = await dial(port);
+    socket.on('error', () => undefined);
+    await once(socket, 'close');
+    await waitFor('the refusal', () => errors().includes('open failed'));
+    stop();
+  });
+
+  it('leaves no process behind', async () => {
+    const { port, stop } = await forward('bare', `localhost:${HTTP}`);
+    const socket = await dial(port);
+    socket.write('GET');
+    await waitFor(
+      'the relay',
+      async () => (await client.ssh('bare', 'grep -sl bin/rela[y] /proc/[0-9]*/cmdline')).code === 0,
+    );
+    stop();
+    await waitFor(
+      'its end',
+      async () => (await client.ssh('bare', 'grep -sl bin/rela[y] /proc/[0-9]*/cmdline')).code !== 0,
+    );
+  });
+
+  it('reaches the loopback of an instance without tools', async () => {
+    // Perl is in every Debian image and can listen.
+    const script = `use IO::Socket::INET; $s = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1", LocalPort => ${HTTP}, ReuseAddr => 1); while ($c = $s->accept) { $l = <$c>; print $c "got $l"; close $c }`;
+    const server = client.start('toolless', `perl -e '${script}'`);
+    const { port, stop } = await forward('toolless', `localhost:${HTTP}`);
+    const answer = await waitFor('an answer', async () => {
+      const socket = await dial(port);
+      socket.on('error', () => undefined);
+      socket.write('line\n');
+      return (await text(socket).catch(() => '')) || undefined;
+    });
+    expect(answer).toBe('got line\n');
+    stop();
+    server.kill();
+  });
+});
+
+describe('-W and -D', () => {
+  it('-W joins stdin and stdout to a port', async () => {
+    const result = await finished(client.start('bare', '', ['-W', `localhost:${SUM}`]), 'abc');
+    expect(String(result.stdout)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);
+  });
+
+  it('-D reaches by name whatever the instance reaches, and runs what VS Code Remote does', async () => {
+    const port = await freePort();
+    // VS Code: one connection with a SOCKS port, a script on the stdin of a shell that puts a server in place and prints
+    // its port, then requests to it through SOCKS.
+    const child = client.start('debian', 'bash', ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
+    let output = '';
+    child.stdout.on('data', (part) => (output += String(part)));
+    child.stdin.write(`
+      set -e; DATA="$HOME/.vscode-server"; mkdir -p "$DATA/bin"; uname -rsv; uname -m
+      printf '#!/.berth/bin/sh\\nmkdir -p /tmp/code; echo code-server >/tmp/code/index.html; exec httpd -f -p 127.0.0.1:7010 -h /tmp/code\\n' >"$DATA/bin/server"
+      chmod +x "$DATA/bin/server"; nohup "$DATA/bin/server" >"$DATA/log" 2>&1 & echo "listeningOn==7010=="
+    `);
+    await waitFor('the port', () => output.includes('listeningOn==7010=='));
+    const answer = await waitFor('the server', async () => {
+      const socket = await dial(port);
+      socket.on('error', () => undefined);
+      // SOCKS5, no authentication, CONNECT to the name localhost.
+      socket.write(Buffer.from([5, 1, 0]));
+      await once(socket, 'data');
+      socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, 9]), Buffer.from('localhost'), Buffer.from([0x1b, 0x62])]));
+      const [reply] = (await once(socket, 'data')) as [Buffer];
+      if (reply[1] !== 0) return undefined;
+      socket.write('GET /index.html HTTP/1.0\r\n\r\n');
+      return await text(socket);
+    });
+    expect(answer).toContain('code-server');
+    child.stdin.end();
+    child.kill();
+  });
+});
