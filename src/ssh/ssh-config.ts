@@ -1,4 +1,5 @@
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 
 export interface SshConfigOptions {
   /** Path of the private key, when the user wants one named. */
@@ -47,4 +48,18 @@ export function knownHosts(instances: readonly GpuInstance[]): string {
   const lines = instances.flatMap(({ status }) => status?.ssh?.knownHosts?.split('\n') ?? []);
   const unique = [...new Set(lines.filter((line) => line !== ''))];
   return unique.length === 0 ? '' : `${unique.join('\n')}\n`;
+}
+
+/**
+ * The command `berth ssh-config`: the blocks of every instance of a namespace. With `knownHostsFile` their host keys are
+ * handed to `save` for that file, and the blocks insist on them. Rejects with the client's errors.
+ */
+export async function sshConfigCommand(
+  client: KubeClient,
+  namespace: string,
+  options: SshConfigOptions & { save?: (path: string, text: string) => Promise<void> },
+): Promise<string> {
+  const { items } = await client.list(GPU_INSTANCES, { namespace });
+  if (options.knownHostsFile !== undefined) await options.save?.(options.knownHostsFile, knownHosts(items));
+  return sshConfig(items, options);
 }
