@@ -61,6 +61,10 @@ async function hostProgram(name: string, debianPackage: string): Promise<Buffer>
   return content;
 }
 
+function inside(path: string): string {
+  return `${TOOLS_PATH}/lib/${basename(path)}`;
+}
+
 /** The host's rsync with its own loader and libraries, so that it runs in any image. Nothing when the host has none. */
 async function rsyncEntries(): Promise<TarEntry[]> {
   const program = await findProgram('rsync', SYSTEM_FOLDERS);
@@ -69,7 +73,6 @@ async function rsyncEntries(): Promise<TarEntry[]> {
   const libraries = [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = '']) => path);
   const loader = libraries.find((path) => /\/ld-[^/]*\.so/.test(path));
   if (loader === undefined) return [];
-  const inside = (path: string): string => `${TOOLS_PATH}/lib/${basename(path)}`;
   const script = `#!${TOOLS_BIN}/sh\nexec ${inside(loader)} --library-path ${TOOLS_PATH}/lib ${inside(program)} "$@"\n`;
   const files = await Promise.all(
     [program, ...libraries].map(async (path) => entry(`lib/${basename(path)}`, await readFile(path))),

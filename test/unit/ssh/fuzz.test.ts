@@ -119,7 +119,7 @@ describe('malformed input before the login', () => {
         const client = new ssh2.Client();
         client.on('error', () => undefined);
         const closed = new Promise((resolve) => {
-          client.once('close', resolve);
+          client.once('close', () => resolve(undefined));
         });
         client.once('handshake', () => {
           // ssh2 sends no malformed message by itself; the packet goes through its own encryption.

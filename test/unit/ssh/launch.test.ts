@@ -42,8 +42,8 @@ describe('launcher', () => {
     // One shell for many values: starting it is what takes the time.
     const value = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\0') && text.isWellFormed());
     const values = fc.sample(value, 40);
-    const env = new Map(values.map((text, index) => [`LC_${index}`, text]));
-    const command = values.map((text, index) => `printf '%s\\0%s\\0' ${quote(text)} "$LC_${index}"`).join('; ');
+    const env = new Map(values.map((text, index) => [`V_${index}`, text]));
+    const command = values.map((text, index) => `printf '%s\\0%s\\0' ${quote(text)} "$V_${index}"`).join('; ');
     const result = run({ action: { kind: 'command', command }, env });
     expect(String(result.stdout).split('\0').slice(0, -1)).toEqual(values.flatMap((text) => [text, text]));
   });
