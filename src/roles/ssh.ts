@@ -26,6 +26,12 @@ export const sshRole: Role = async ({ process, stores, shutdown }) => {
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
-  shutdown.defer('ssh', () => server.close(DRAIN_MS));
+  const ended = new AbortController();
+  const sent = events.run(ended.signal);
+  shutdown.defer('ssh', async () => {
+    await server.close(DRAIN_MS);
+    ended.abort();
+    await sent;
+  });
   log.info({ address: server.address }, 'SSH gateway listens');
 };

@@ -40,7 +40,8 @@ describe('launcher', () => {
 
   it('passes any command and value through as they are', () => {
     // One shell for many values: starting it is what takes the time.
-    const value = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\0') && text.isWellFormed());
+    const awkward = Array.from(`'"\`$\\ \n\t\r!*?#%&;|<>(){}[]~=a0é😀\u{1}\u{7f}\u{2028}`);
+    const value = fc.string({ unit: fc.constantFrom(...awkward), maxLength: 20 });
     const values = fc.sample(value, 40);
     const env = new Map(values.map((text, index) => [`V_${index}`, text]));
     const command = values.map((text, index) => `printf '%s\\0%s\\0' ${quote(text)} "$V_${index}"`).join('; ');
