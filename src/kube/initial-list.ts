@@ -39,20 +39,26 @@ export function selectorQuery({ labelSelector, fieldSelector }: Selection): Reco
 }
 
 /**
- * Streams the list (KEP-3157), which spares the API server most of the memory, and falls back to pages for the next
- * attempt when that fails, as client-go's reflector does. Both are consistent reads: never older than the request.
+ * Streams the list (KEP-3157), which spares the API server most of the memory, and comes by pages when the last stream
+ * failed, as client-go's reflector does. Both are consistent reads: never older than the request.
  */
 export function createLister<T extends KubeObject>(type: ResourceType<T>, options: ListerOptions<T>): Lister<T> {
-  let streaming = true;
+  let offered = true;
+  let lastFailed = false;
   const pages = pagedLister(type, options);
   return async (signal) => {
-    if (!streaming) return pages(signal);
+    if (!offered || lastFailed) {
+      const snapshot = await pages(signal);
+      lastFailed = false;
+      return snapshot;
+    }
     try {
       return await streamList(type, options, signal);
     } catch (error) {
-      streaming = false;
       // 400 or 422: this server has no streaming lists, so there is nothing to wait for.
-      if (error instanceof KubeError && (error.status === 400 || error.status === 422)) return pages(signal);
+      offered = !(error instanceof KubeError && (error.status === 400 || error.status === 422));
+      if (!offered) return pages(signal);
+      lastFailed = true;
       throw error;
     }
   };

@@ -146,6 +146,9 @@ describe('the first list', () => {
     await clock.advance(1_000);
     expect(store.hasSynced).toBe(true);
     expect(store.size).toBe(0);
+    last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+    await clock.advance(1_600);
+    expect(last(watches).query['sendInitialEvents']).toBe('true');
   });
 
   test('that expires between two pages is asked for whole', async () => {
