@@ -18,7 +18,8 @@ export default defineConfig({
           globalSetup: ['test/integration/cluster.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          // The files share one cluster, and some run a controller of their own on it.
+          fileParallelism: false,
         },
       },
       {
