@@ -71,7 +71,8 @@ async function install() {
   show();
   const timer = setInterval(show, tty ? 500 : 10_000);
   let output = '';
-  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
+  // The lock names every package by its hash: what the cache has needs no asking.
+  const args = ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
   const installing = runProgram('npm', args, { stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [running.stdout, running.stderr]) {
     stream.on('data', (data) => {

@@ -13,6 +13,9 @@ export class LocalFailure extends Error {
 
 /** The text for a terminal: cause, remedy, then the details indented. Anything unexpected keeps its stack. */
 export function explainFailure(error: unknown): string {
+  if (systemCode(error) === 'ENOSPC') {
+    return `Error: The disk is full (${error instanceof Error ? error.message : ''}).\nWhat to do: Free some space and start again.`;
+  }
   if (!(error instanceof LocalFailure)) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const details = error.details.map((line) => `  | ${line}`);
   return [`Error: ${error.message}`, `What to do: ${error.remedy}`, ...details].join('\n');

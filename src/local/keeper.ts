@@ -6,7 +6,7 @@ import { clearLeftovers } from './leftovers.ts';
 import { tryLock, type FileLock } from './lock.ts';
 import { identify } from './process-identity.ts';
 import { readRecord, removeRecord, writeRecord, type ClusterRecord } from './record.ts';
-import { startServer, type RunningServer, type ServerOptions } from './server.ts';
+import { requirePorts, startServer, type RunningServer, type ServerOptions } from './server.ts';
 import { tourOf } from './tour.ts';
 import { waitFor } from './wait.ts';
 
@@ -47,6 +47,7 @@ async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<
   let cluster: LocalCluster | undefined;
   let server: RunningServer | undefined;
   try {
+    if (options.server !== undefined) await requirePorts(options.server);
     cluster = await bringUp(options);
     const { way, kubeconfig, programs, initPid, link, cgroup } = cluster;
     record = { ...record, way, kubeconfig, programs, initPid, link, cgroup };

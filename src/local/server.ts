@@ -43,6 +43,12 @@ const READY_TIMEOUT = 60_000;
 /** Milliseconds that the server gets to end its calls and sessions. */
 const GRACE = 10_000;
 
+/** Throws LocalFailure when a named port is taken: better said before a cluster is started than after. */
+export async function requirePorts({ httpPort, sshPort }: ServerOptions): Promise<void> {
+  if (httpPort !== undefined) await requirePort(httpPort, 'HTTP');
+  if (sshPort !== undefined) await requirePort(sshPort, 'SSH');
+}
+
 /** Runs all server roles in one child process, makes an API key, and writes both down in local.env. */
 export async function startServer(
   cluster: LocalCluster,
@@ -50,8 +56,6 @@ export async function startServer(
   { state, progress, signal }: { state: string; progress: Progress; signal: AbortSignal },
 ): Promise<RunningServer> {
   progress.step({ title: 'Starting the server', index: 4, total: 4, next: 'the tour' });
-  if (options.httpPort !== undefined) await requirePort(options.httpPort, 'HTTP');
-  if (options.sshPort !== undefined) await requirePort(options.sshPort, 'SSH');
   const [freeHttp = 0, freeSsh = 0, metricsPort = 0] = await freePorts(3);
   const httpPort = options.httpPort ?? freeHttp;
   const sshPort = options.sshPort ?? freeSsh;
