@@ -1,5 +1,3 @@
-import type { Quirks } from './quirks.ts';
-
 /** The three public dialects: OpenAI chat/completions, OpenAI responses, Anthropic messages. */
 export type Dialect = 'chat' | 'responses' | 'messages';
 
@@ -99,7 +97,7 @@ export interface IrResponse {
   usage?: Usage;
 }
 
-/** An error on its way to a client. `requestId` is the gateway's, also sent as a header. */
+/** An error on its way to a client. */
 export interface ClientError {
   status: number;
   message: string;
@@ -118,5 +116,4 @@ export interface TranslationContext {
   model: string;
   /** The client's body, already accepted by `inspectRequest`. */
   request: unknown;
-  quirks: Quirks;
 }

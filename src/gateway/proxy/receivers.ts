@@ -52,7 +52,6 @@ export function receiverFor(call: Call, plan: Plan, client: ClientWriter, onFirs
     createdAt: call.createdAt,
     model: call.inspection.model,
     request: call.body,
-    quirks: plan.quirks,
   };
   const parts = { call, plan, client, context, onFirstByte };
   return call.inspection.stream ? new StreamReceiver(parts) : new WholeReceiver(parts);

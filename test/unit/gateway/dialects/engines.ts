@@ -1,5 +1,5 @@
 import { createStreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
-import { contextOf, VLLM } from './support.ts';
+import { contextOf } from './support.ts';
 import { collectChat } from './strict-chat.ts';
 import { collectMessages } from './strict-messages.ts';
 import { collectResponses } from './strict-responses.ts';
@@ -43,7 +43,7 @@ export function translate(from: Dialect, to: Dialect, upstream: string, request:
   const machine = createStreamTranslator(
     from,
     to,
-    contextOf({ messages: [{ role: 'user', content: 'hello' }], ...wanted }, VLLM),
+    contextOf({ messages: [{ role: 'user', content: 'hello' }], ...wanted }),
   );
   return machine.push(Buffer.from(upstream)) + machine.end();
 }

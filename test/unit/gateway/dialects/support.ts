@@ -9,8 +9,8 @@ export const VLLM = quirksOf('vllm', '0.20.0', 'Qwen/Qwen3-8B');
 export const OLLAMA = quirksOf('ollama', '0.32.15', 'qwen3:8b');
 export const MISTRAL = quirksOf('vllm', '0.20.0', 'mistralai/Mistral-Small-3.2');
 
-export function contextOf(request: unknown = {}, quirks = VLLM): TranslationContext {
-  return { id: '0a1b2c', createdAt: 1_790_000_000, model: 'served', request, quirks };
+export function contextOf(request: unknown = {}): TranslationContext {
+  return { id: '0a1b2c', createdAt: 1_790_000_000, model: 'served', request };
 }
 
 export const DIALECTS: readonly Dialect[] = ['chat', 'responses', 'messages'];
