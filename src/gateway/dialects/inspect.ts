@@ -1,5 +1,14 @@
 import { DialectError, invalid } from './errors.ts';
-import { arrayAt, isObject, objectAt, objectsOf, optionalNumber, optionalString, parseJson } from './json.ts';
+import {
+  arrayAt,
+  isObject,
+  objectAt,
+  objectsOf,
+  optionalNumber,
+  optionalString,
+  parseJson,
+  textValue,
+} from './json.ts';
 import { stripNonce } from './nonce.ts';
 import type { Dialect, HistoryItem, Json } from './types.ts';
 import { textOf } from './turns.ts';
@@ -92,7 +101,7 @@ function referencesOf(input: unknown): string[] {
  */
 export function promptPrefix(dialect: Dialect, body: Json, history: readonly HistoryItem[] = []): string[] {
   const tools = objectsOf(body.tools)
-    .map((tool) => (isObject(tool.function) ? tool.function.name : tool.name))
+    .map((tool) => textValue(isObject(tool.function) ? tool.function.name : tool.name))
     .join(',');
   const system: string[] = [];
   if (dialect === 'messages') system.push(stripNonce(plainText(body.system)));

@@ -61,3 +61,8 @@ export function parseJson(text: string): unknown {
 export function textValue(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
+
+/** A value as an error message shows it: short, and safe for any JSON (`String` throws on some objects). */
+export function shown(value: unknown): string {
+  return (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')).slice(0, 60);
+}

@@ -1,4 +1,4 @@
-import { isObject, objectsOf, optionalString, parseJson, textValue } from './json.ts';
+import { isObject, objectsOf, optionalString, parseJson, shown, textValue } from './json.ts';
 import type { ClientError, Json } from './types.ts';
 
 /** Longer messages are cut, before the patterns run (they are not linear) and after. */
@@ -79,7 +79,7 @@ function messageOf(inner: Json, outer: Json): string | undefined {
   const plain = optionalString(inner.message) ?? optionalString(outer.error) ?? optionalString(outer.detail);
   if (plain !== undefined) return plain;
   const details = objectsOf(outer.detail).map((item) => {
-    const path = Array.isArray(item.loc) ? `${item.loc.join('.')}: ` : '';
+    const path = Array.isArray(item.loc) ? `${item.loc.map(shown).join('.')}: ` : '';
     return `${path}${textValue(item.msg)}`;
   });
   return details.length > 0 ? details.join('; ') : undefined;

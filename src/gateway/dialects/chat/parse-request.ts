@@ -7,7 +7,9 @@ import {
   optionalNumber,
   optionalString,
   pick,
+  shown,
   stringAt,
+  textValue,
 } from '../json.ts';
 import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
 
@@ -131,7 +133,7 @@ function parseParts(content: unknown, path: string): Part[] {
     if (part.type !== 'image_url') {
       throw unsupported(
         `${path}[${position}].type`,
-        `Content of type '${String(part.type)}' is not supported; send text or image_url.`,
+        `Content of type '${shown(part.type)}' is not supported; send text or image_url.`,
       );
     }
     const image = objectAt(part.image_url, `${path}[${position}].image_url`);
@@ -146,7 +148,7 @@ function parseTools(value: unknown): Tool[] {
     const path = `tools[${position}]`;
     const tool = objectAt(entry, path);
     if (tool.type !== 'function')
-      throw unsupported(`${path}.type`, `Tools of type '${String(tool.type)}' are not supported; declare a function.`);
+      throw unsupported(`${path}.type`, `Tools of type '${shown(tool.type)}' are not supported; declare a function.`);
     const fn = objectAt(tool.function, `${path}.function`);
     return {
       name: stringAt(fn.name, `${path}.function.name`),
@@ -169,18 +171,18 @@ function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: S
   if (choice.type === 'allowed_tools') {
     const allowed = objectAt(choice.allowed_tools, 'tool_choice.allowed_tools');
     const names = arrayAt(allowed.tools, 'tool_choice.allowed_tools.tools').map((tool) =>
-      isObject(tool) && isObject(tool.function) ? String(tool.function.name) : '',
+      isObject(tool) && isObject(tool.function) ? textValue(tool.function.name) : '',
     );
     return { toolChoice: { mode: allowed.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
   }
-  throw unsupported('tool_choice', `tool_choice of type '${String(choice.type)}' is not supported.`);
+  throw unsupported('tool_choice', `tool_choice of type '${shown(choice.type)}' is not supported.`);
 }
 
 function parseFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema')
-    throw unsupported('response_format', `response_format '${String(value.type)}' is not supported.`);
+    throw unsupported('response_format', `response_format '${shown(value.type)}' is not supported.`);
   const schema = objectAt(value.json_schema, 'response_format.json_schema');
   return {
     type: 'json_schema',

@@ -7,6 +7,7 @@ import {
   optionalNumber,
   optionalString,
   pick,
+  shown,
   stringAt,
   textValue,
 } from '../json.ts';
@@ -120,7 +121,7 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
           },
         ];
       default:
-        throw unsupported(at, `Assistant content of type '${String(block.type)}' is not supported by this backend.`);
+        throw unsupported(at, `Assistant content of type '${shown(block.type)}' is not supported by this backend.`);
     }
   });
 }
@@ -158,9 +159,9 @@ function parsePart(block: Json, path: string): Part[] {
         ...parseParts(block.content, `${path}.content`),
       ];
     case 'tool_reference':
-      return [{ type: 'text', text: `Tool: ${String(block.tool_name)}` }];
+      return [{ type: 'text', text: `Tool: ${shown(block.tool_name)}` }];
     default:
-      throw unsupported(path, `Content of type '${String(block.type)}' is not supported by this backend.`);
+      throw unsupported(path, `Content of type '${shown(block.type)}' is not supported by this backend.`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { DialectError, invalid, unsupported } from '../errors.ts';
-import { arrayAt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../json.ts';
+import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../json.ts';
 import { decodeReasoning } from '../reasoning-token.ts';
 import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
@@ -48,7 +48,7 @@ function parseItem(item: Json, path: string, references: References | undefined)
     case 'item_reference':
       return resolve(stringAt(item.id, `${path}.id`), path, references);
     default:
-      throw unsupported(`${path}.type`, `Input items of type '${String(item.type)}' are not supported here.`);
+      throw unsupported(`${path}.type`, `Input items of type '${shown(item.type)}' are not supported here.`);
   }
 }
 
@@ -115,7 +115,7 @@ function parseContent(content: unknown, path: string): Part[] {
       default:
         throw unsupported(
           `${at}.type`,
-          `Content of type '${String(part.type)}' is not supported; send input_text or input_image.`,
+          `Content of type '${shown(part.type)}' is not supported; send input_text or input_image.`,
         );
     }
   });

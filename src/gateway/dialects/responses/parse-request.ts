@@ -1,5 +1,5 @@
 import { unsupported } from '../errors.ts';
-import { isObject, optionalBoolean, optionalNumber, optionalString, pick } from '../json.ts';
+import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../json.ts';
 import type { HistoryItem, IrRequest, Json } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
@@ -61,7 +61,7 @@ function parseFormat(value: unknown): IrRequest['format'] {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema') {
-    throw unsupported('text.format', `text.format '${String(value.type)}' is not supported.`);
+    throw unsupported('text.format', `text.format '${shown(value.type)}' is not supported.`);
   }
   return {
     type: 'json_schema',

@@ -1,5 +1,15 @@
 import { unsupported } from '../errors.ts';
-import { arrayAt, isObject, objectAt, objectsOf, optionalBoolean, optionalString, stringAt } from '../json.ts';
+import {
+  arrayAt,
+  isObject,
+  objectAt,
+  objectsOf,
+  optionalBoolean,
+  optionalString,
+  shown,
+  stringAt,
+  textValue,
+} from '../json.ts';
 import type { Json, Tool, ToolChoice } from '../types.ts';
 
 /** Name on the wire of a tool inside a namespace: engines know flat names only. */
@@ -26,7 +36,7 @@ function parseTool(tool: Json, path: string, namespace: string | undefined): Too
   if (tool.type !== 'function') {
     throw unsupported(
       path,
-      `The hosted tool '${String(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
+      `The hosted tool '${shown(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
     );
   }
   const name = stringAt(tool.name, `${path}.name`);
@@ -87,11 +97,11 @@ export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice;
     return { toolChoice: { mode: 'tool', name: stringAt(choice.name, 'tool_choice.name') } };
   }
   if (choice.type === 'allowed_tools') {
-    const names = objectsOf(choice.tools).map((tool) => String(tool.name));
+    const names = objectsOf(choice.tools).map((tool) => textValue(tool.name));
     return { toolChoice: { mode: choice.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
   }
   throw unsupported(
     'tool_choice',
-    `tool_choice of type '${String(choice.type)}' names a hosted tool, which is not available here.`,
+    `tool_choice of type '${shown(choice.type)}' names a hosted tool, which is not available here.`,
   );
 }

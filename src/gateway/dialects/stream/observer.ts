@@ -1,5 +1,5 @@
 import { streamError } from '../error-body.ts';
-import { isObject, parseJson } from '../json.ts';
+import { isObject, parseJson, shown } from '../json.ts';
 import type { ClientError, Dialect, HistoryItem, Json, Usage } from '../types.ts';
 import { readErrorObject } from '../upstream-error.ts';
 import { parseUsage } from '../usage.ts';
@@ -157,7 +157,7 @@ class Observer implements PassThroughObserver {
     if (!isObject(response.error)) return undefined;
     this.error = readErrorObject({ error: response.error });
     const cleaned = { ...event, response: { ...response, error: { ...response.error, message: this.error.message } } };
-    return `event: ${String(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
+    return `event: ${shown(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
   }
 }
 
