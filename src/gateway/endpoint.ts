@@ -25,6 +25,8 @@ export class Endpoint {
   load: ServerLoad | undefined;
   /** Requests of this process under way. */
   inFlight = 0;
+  /** Those of them that stream and have no first byte yet: they queue or fill the cache, which costs most. */
+  waiting = 0;
   /** It answered before: connections to it may be kept alive, and may have died meanwhile. */
   answered = false;
 
@@ -35,6 +37,11 @@ export class Endpoint {
     this.origin = target.origin;
     this.server = target.server;
     this.available = target.available;
+  }
+
+  /** What the balancer compares: a request without its first byte counts twice. */
+  get pressure(): number {
+    return this.inFlight + this.waiting;
   }
 
   update(target: Target, probe: Probe | undefined): void {

@@ -145,6 +145,6 @@ async function aiSdk(model: LanguageModel, request: SdkRequest): Promise<Answer>
   const result = request.stream ? streamText(settings) : await generateText(settings);
   if ('consumeStream' in result) await result.consumeStream();
   const [text, toolCalls, usage] = await Promise.all([result.text, result.toolCalls, result.usage]);
-  const calls = toolCalls.map((call) => ({ name: call.toolName, input: call.input as unknown }));
+  const calls = toolCalls.map((call) => ({ name: call.toolName, input: call.input }));
   return { text, calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
 }

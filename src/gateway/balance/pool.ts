@@ -85,7 +85,7 @@ export class Pool {
 
   #choose(key: number | undefined, now: number, allowed: (index: number) => boolean): number {
     if (key === undefined) return this.#leastOutstanding(now, allowed);
-    for (const [index, { endpoint }] of this.members.entries()) this.#loads[index] = endpoint.inFlight;
+    for (const [index, { endpoint }] of this.members.entries()) this.#loads[index] = endpoint.pressure;
     this.#ring ??= buildRing(this.members.map(({ endpoint }) => endpoint.key));
     return pickBounded(this.#ring, key, this.#loads, allowed);
   }
@@ -100,7 +100,7 @@ export class Pool {
       const index = (this.#turn + step) % count;
       if (!allowed(index)) continue;
       const endpoint = this.members[index]?.endpoint;
-      const load = (endpoint?.inFlight ?? 0) + (fresh(endpoint, now)?.waiting ?? 0);
+      const load = (endpoint?.pressure ?? 0) + (fresh(endpoint, now)?.waiting ?? 0);
       if (load < least) {
         least = load;
         best = index;

@@ -116,28 +116,37 @@ interface Sent {
 }
 
 async function send({ deps, call, client, served }: Serving, endpoint: Endpoint, plan: Plan): Promise<Sent> {
+  // Of an answer that comes whole nobody knows when it began.
+  let waiting = call.inspection.stream ? 1 : 0;
+  endpoint.waiting += waiting;
+  const begun = (): void => {
+    endpoint.waiting -= waiting;
+    waiting = 0;
+  };
   const receiver = receiverFor(call, plan, client, () => {
     served.firstByteAt = deps.now();
+    begun();
   });
   const attempt = new Attempt(receiver);
   client.onGone(() => attempt.abort());
-  if (!client.gone) {
-    deps.dispatcher.dispatch(
-      {
-        origin: endpoint.origin,
-        path: plan.path,
-        method: 'POST',
-        headers: ['content-type', 'application/json', 'accept', receiver.contentType, 'x-request-id', call.id],
-        body: plan.body,
-        headersTimeout: FIRST_BYTE_TIMEOUT_MS,
-        bodyTimeout: SILENCE_TIMEOUT_MS,
-      },
-      attempt,
-    );
-  }
+  if (!client.gone) deps.dispatcher.dispatch(requestOf(call, endpoint, plan), attempt);
   const outcome = await attempt.outcome;
   client.onGone(undefined);
+  begun();
   return { outcome, receiver };
+}
+
+function requestOf(call: Call, { origin }: Endpoint, { path, body }: Plan): Dispatcher.DispatchOptions {
+  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
+  return {
+    origin,
+    path,
+    method: 'POST',
+    headers: ['content-type', 'application/json', 'accept', accept, 'x-request-id', call.id],
+    body,
+    headersTimeout: FIRST_BYTE_TIMEOUT_MS,
+    bodyTimeout: SILENCE_TIMEOUT_MS,
+  };
 }
 
 function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver }: Sent): Failure | undefined {

@@ -1,0 +1,167 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { cacheFolder } from '../../../src/local/paths.ts';
+
+/** How another gateway is started in front of the mock engine, and called. */
+export interface Peer {
+  name: string;
+  command: readonly string[];
+  env: Record<string, string>;
+  headers: Record<string, string>;
+  chatPath: string;
+  /** Absent: it has no messages endpoint over a chat engine. */
+  messagesPath?: string;
+}
+
+interface Recipe {
+  name: string;
+  install: (folder: string) => Promise<void>;
+  peer: (folder: string, port: number, engine: string) => Peer;
+}
+
+const run = promisify(execFile);
+const LIMIT = { timeout: 600_000, maxBuffer: 64 << 20 };
+
+async function pip(folder: string, requirement: string): Promise<void> {
+  await run('python3', ['-m', 'venv', folder], LIMIT);
+  const options = ['--quiet', '--no-input', '--disable-pip-version-check', '--only-binary', ':all:'];
+  await run(join(folder, 'bin/python'), ['-m', 'pip', 'install', ...options, requirement], LIMIT);
+}
+
+async function npm(folder: string, requirement: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--omit=dev'];
+  await run('npm', ['install', ...options, requirement], { ...LIMIT, cwd: folder });
+}
+
+// The Rust routers are started as modules: a virtual environment that was moved has scripts with the old path in them.
+const RECIPES: readonly Recipe[] = [
+  {
+    name: 'vllm-router 0.1.17 (Rust)',
+    install: (folder) => pip(folder, 'vllm-router==0.1.17'),
+    peer: (folder, port, engine) => ({
+      name: 'vllm-router 0.1.17 (Rust)',
+      command: [
+        join(folder, 'bin/python'),
+        '-m',
+        'vllm_router.launch_router',
+        '--worker-urls',
+        engine,
+        '--policy',
+        'cache_aware',
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--prometheus-port',
+        String(port + 1000),
+      ],
+      env: {},
+      headers: {},
+      chatPath: '/v1/chat/completions',
+    }),
+  },
+  {
+    name: 'smg 1.13.0 (Rust)',
+    install: (folder) => pip(folder, 'smg==1.13.0'),
+    peer: (folder, port, engine) => ({
+      name: 'smg 1.13.0 (Rust)',
+      command: [
+        join(folder, 'bin/python'),
+        '-m',
+        'smg',
+        'launch',
+        '--worker-urls',
+        engine,
+        '--policy',
+        'cache_aware',
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--prometheus-port',
+        String(port + 1000),
+      ],
+      env: {},
+      headers: {},
+      chatPath: '/v1/chat/completions',
+    }),
+  },
+  {
+    name: 'Portkey 1.15.2 (Node)',
+    install: (folder) => npm(folder, '@portkey-ai/gateway@1.15.2'),
+    peer: (folder, port, engine) => ({
+      name: 'Portkey 1.15.2 (Node)',
+      command: [
+        process.execPath,
+        join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
+        `--port=${port}`,
+        '--headless',
+      ],
+      env: {},
+      headers: { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `${engine}/v1`, authorization: 'Bearer k' },
+      chatPath: '/v1/chat/completions',
+    }),
+  },
+  {
+    name: 'LiteLLM 1.109.1 (Python)',
+    install: (folder) => pip(folder, 'litellm[proxy]==1.109.1'),
+    peer: (folder, port, engine) => {
+      const key = `sk-${randomBytes(16).toString('hex')}`;
+      const config = join(folder, 'bench.yaml');
+      const model = {
+        model_name: 'mock',
+        litellm_params: { model: 'hosted_vllm/mock', api_base: `${engine}/v1`, api_key: 'k' },
+      };
+      // JSON is YAML.
+      writeFileSync(config, JSON.stringify({ model_list: [model], general_settings: { master_key: key } }));
+      return {
+        name: 'LiteLLM 1.109.1 (Python)',
+        command: [
+          join(folder, 'bin/python'),
+          '-c',
+          'from litellm import run_server; run_server()',
+          '--config',
+          config,
+          '--host',
+          '127.0.0.1',
+          '--port',
+          String(port),
+          '--num_workers',
+          '1',
+        ],
+        env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+        headers: { authorization: `Bearer ${key}` },
+        chatPath: '/v1/chat/completions',
+        messagesPath: '/v1/messages',
+      };
+    },
+  },
+];
+
+/** Installs the gateways that can be installed, once per machine, and says which could not. */
+export async function preparePeers(ports: () => number, engine: string, say: (line: string) => void): Promise<Peer[]> {
+  const peers: Peer[] = [];
+  for (const { name, install, peer } of RECIPES) {
+    const folder = join(cacheFolder(process.env), 'bench', name.replaceAll(/[^\w.]+/g, '-'));
+    try {
+      if (!existsSync(folder)) {
+        say(`Installing ${name} into ${folder}`);
+        const part = `${folder}.part`;
+        rmSync(part, { recursive: true, force: true });
+        await install(part);
+        renameSync(part, folder);
+      }
+      peers.push(peer(folder, ports(), engine));
+    } catch (error) {
+      say(
+        `Skipped ${name}: it could not be installed (${error instanceof Error ? error.message.split('\n', 1)[0] : error}).`,
+      );
+    }
+  }
+  return peers;
+}
