@@ -9,6 +9,9 @@ import type { Principal } from '../../src/gateway/principal.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
+// Real sockets on a machine that may be busy: a test fails by what it sees, not by how long it takes.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
 export const CALLER: Principal = { keyId: 'key-1', namespace: 'tenant-a', name: 'test', scopes: ['models'] };
 
 /** Logs nowhere: a test reads outcomes. */
@@ -62,7 +65,7 @@ export async function startGateway(cluster = new ModelCluster()): Promise<TestGa
           const { ready_endpoints: count } = (await response.json()) as { ready_endpoints?: number };
           if (count !== endpoints) throw new Error(`${model} has ${count} of ${endpoints} ready endpoints`);
         },
-        { timeout: 5000, interval: 10 },
+        { timeout: 30_000, interval: 10 },
       ),
     close: async () => {
       server.closeAllConnections();
@@ -72,6 +75,11 @@ export async function startGateway(cluster = new ModelCluster()): Promise<TestGa
       await gateway.stop();
     },
   };
+}
+
+/** Waits until the check passes. */
+export function eventually<T>(check: () => T | Promise<T>, interval = 5): Promise<T> {
+  return vi.waitFor(check, { timeout: 30_000, interval });
 }
 
 /** One call; the answer is not read yet. */

@@ -4,10 +4,12 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheFolder } from '../../../src/local/paths.ts';
+import { freePort } from './processes.ts';
 
 /** How another gateway is started in front of the mock engine, and called. */
 export interface Peer {
   name: string;
+  port: number;
   command: readonly string[];
   env: Record<string, string>;
   headers: Record<string, string>;
@@ -19,7 +21,7 @@ export interface Peer {
 interface Recipe {
   name: string;
   install: (folder: string) => Promise<void>;
-  peer: (folder: string, port: number, engine: string) => Peer;
+  peer: (folder: string, port: number, engine: string) => Omit<Peer, 'name' | 'port'>;
 }
 
 const run = promisify(execFile);
@@ -27,7 +29,7 @@ const LIMIT = { timeout: 600_000, maxBuffer: 64 << 20 };
 
 async function pip(folder: string, requirement: string): Promise<void> {
   await run('python3', ['-m', 'venv', folder], LIMIT);
-  const options = ['--quiet', '--no-input', '--disable-pip-version-check', '--only-binary', ':all:'];
+  const options = ['--quiet', '--no-input', '--disable-pip-version-check'];
   await run(join(folder, 'bin/python'), ['-m', 'pip', 'install', ...options, requirement], LIMIT);
 }
 
@@ -44,7 +46,6 @@ const RECIPES: readonly Recipe[] = [
     name: 'vllm-router 0.1.17 (Rust)',
     install: (folder) => pip(folder, 'vllm-router==0.1.17'),
     peer: (folder, port, engine) => ({
-      name: 'vllm-router 0.1.17 (Rust)',
       command: [
         join(folder, 'bin/python'),
         '-m',
@@ -69,7 +70,6 @@ const RECIPES: readonly Recipe[] = [
     name: 'smg 1.13.0 (Rust)',
     install: (folder) => pip(folder, 'smg==1.13.0'),
     peer: (folder, port, engine) => ({
-      name: 'smg 1.13.0 (Rust)',
       command: [
         join(folder, 'bin/python'),
         '-m',
@@ -95,7 +95,6 @@ const RECIPES: readonly Recipe[] = [
     name: 'Portkey 1.15.2 (Node)',
     install: (folder) => npm(folder, '@portkey-ai/gateway@1.15.2'),
     peer: (folder, port, engine) => ({
-      name: 'Portkey 1.15.2 (Node)',
       command: [
         process.execPath,
         join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js'),
@@ -120,7 +119,6 @@ const RECIPES: readonly Recipe[] = [
       // JSON is YAML.
       writeFileSync(config, JSON.stringify({ model_list: [model], general_settings: { master_key: key } }));
       return {
-        name: 'LiteLLM 1.109.1 (Python)',
         command: [
           join(folder, 'bin/python'),
           '-c',
@@ -144,7 +142,7 @@ const RECIPES: readonly Recipe[] = [
 ];
 
 /** Installs the gateways that can be installed, once per machine, and says which could not. */
-export async function preparePeers(ports: () => number, engine: string, say: (line: string) => void): Promise<Peer[]> {
+export async function preparePeers(engine: string, say: (line: string) => void): Promise<Peer[]> {
   const peers: Peer[] = [];
   for (const { name, install, peer } of RECIPES) {
     const folder = join(cacheFolder(process.env), 'bench', name.replaceAll(/[^\w.]+/g, '-'));
@@ -156,11 +154,10 @@ export async function preparePeers(ports: () => number, engine: string, say: (li
         await install(part);
         renameSync(part, folder);
       }
-      peers.push(peer(folder, ports(), engine));
+      const port = await freePort();
+      peers.push({ name, port, ...peer(folder, port, engine) });
     } catch (error) {
-      say(
-        `Skipped ${name}: it could not be installed (${error instanceof Error ? error.message.split('\n', 1)[0] : error}).`,
-      );
+      say(`Skipped ${name}: it could not be installed (${String(error).split('\n', 1)[0]}).`);
     }
   }
   return peers;

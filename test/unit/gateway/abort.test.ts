@@ -1,5 +1,5 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { gatewayTo, post } from '../../support/model-gateway.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { gatewayTo, post, eventually } from '../../support/model-gateway.ts';
 import type { Behaviour, EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
 
 const BODIES = {
@@ -35,17 +35,15 @@ describe('a client that leaves', () => {
         .then((response) => response.text())
         .catch((error: unknown) => error);
       const written = behaviour.kind === 'stall' ? 1 : 0;
-      await vi.waitFor(() => expect(upstream.received[round]?.written).toBeGreaterThanOrEqual(written), {
-        interval: 2,
-      });
+      await eventually(() => expect(upstream.received[round]?.written).toBeGreaterThanOrEqual(written), 2);
       const at = performance.now();
       controller.abort();
-      await vi.waitFor(() => expect(upstream.received[round]?.abortedAt).toBeDefined(), { interval: 1 });
+      await eventually(() => expect(upstream.received[round]?.abortedAt).toBeDefined(), 1);
       times.push((upstream.received[round]?.abortedAt ?? Infinity) - at);
       await call;
     }
     const closed = /berth_gateway_requests_total\{[^}]*berth_outcome="client_closed"[^}]*\} 5/;
-    await vi.waitFor(async () => expect(await gateway.registry.metrics()).toMatch(closed));
+    await eventually(async () => expect(await gateway.registry.metrics()).toMatch(closed));
     if (behaviour.kind === 'stall') {
       const counted = /gen_ai_client_token_usage_total\{[^}]*gen_ai_token_type="output"[^}]*\} [1-9]/;
       expect(await gateway.registry.metrics()).toMatch(counted);
@@ -77,19 +75,16 @@ describe('a slow client', () => {
     await reader?.read();
     // The engine writes until every buffer on the way is full, and then no more.
     let before = -1;
-    await vi.waitFor(
-      () => {
-        const written = engines[0]?.received[0]?.written ?? 0;
-        const stands = written === before;
-        before = written;
-        expect(stands).toBe(true);
-      },
-      { timeout: 10_000, interval: 200 },
-    );
+    await eventually(() => {
+      const written = engines[0]?.received[0]?.written ?? 0;
+      const stands = written === before;
+      before = written;
+      expect(stands).toBe(true);
+    }, 200);
     expect(before).toBeGreaterThan(0);
     expect(before).toBeLessThan(total * 4000 * 0.2);
     await reader?.cancel();
-    await vi.waitFor(() => expect(engines[0]?.received[0]?.abortedAt).toBeDefined());
+    await eventually(() => expect(engines[0]?.received[0]?.abortedAt).toBeDefined());
     await close();
   });
 });

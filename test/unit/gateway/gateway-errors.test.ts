@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { CALLER, gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CALLER, gatewayTo, post, type TestGateway, eventually } from '../../support/model-gateway.ts';
 import type { ScriptedEngine } from '../../support/scripted-engine.ts';
 
 const MESSAGES = [{ role: 'user', content: 'Say hello' }];
@@ -103,14 +103,14 @@ describe('errors in the shape of the dialect', () => {
     const before = engine.received.length;
     const controller = new AbortController();
     const first = post(gateway, 'responses', BODIES.responses, { signal: controller.signal }).catch(() => undefined);
-    await vi.waitFor(() => expect(engine.received.length).toBe(before + 1));
+    await eventually(() => expect(engine.received.length).toBe(before + 1));
     const second = await post(gateway, 'responses', BODIES.responses);
     controller.abort();
     await first;
     engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
     await expectError('responses', second, 429, { type: 'rate_limit_error', message: 'under way' });
     // The place is free again as soon as the first has left.
-    await vi.waitFor(async () => expect((await post(gateway, 'responses', BODIES.responses)).status).toBe(200));
+    await eventually(async () => expect((await post(gateway, 'responses', BODIES.responses)).status).toBe(200));
     gateway.callAs(CALLER);
   });
 
