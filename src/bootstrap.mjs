@@ -54,7 +54,24 @@ function lockHash() {
 }
 
 function isInstalled() {
-  return existsSync(NODE) && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === lockHash();
+  if (!existsSync(NODE)) return false;
+  if (existsSync(STAMP)) return readFileSync(STAMP, 'utf8') === lockHash();
+  if (!matchesLock()) return false;
+  writeFileSync(STAMP, lockHash());
+  return true;
+}
+
+/** Whether someone ran npm here already: it writes down what it installed in a lock file of its own. */
+function matchesLock() {
+  try {
+    const wanted = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages;
+    const present = JSON.parse(readFileSync(join(MODULES, '.package-lock.json'), 'utf8')).packages;
+    return Object.entries(wanted).every(
+      ([path, { version, optional }]) => path === '' || optional || present[path]?.version === version,
+    );
+  } catch {
+    return false;
+  }
 }
 
 /** Installs the packages of the lock file, with a line that says for how long it has been at it. */
@@ -86,6 +103,10 @@ async function install() {
     mkdirSync(MODULES, { recursive: true });
     writeFileSync(STAMP, lockHash());
     return 0;
+  }
+  if (code > 128) {
+    process.stderr.write('Interrupted. The same command starts the installation again.\n');
+    return code;
   }
   const cause = /ENOSPC/.test(output)
     ? 'the disk is full'
