@@ -74,7 +74,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     client: deps.leaseClient,
     namespace: config.namespace,
     name: LEASE,
-    identity: `${hostname()}_${randomUUID()}`,
+    identity: `${hostname()}_${process.pid}_${randomUUID()}`,
     clock,
     random,
     log,

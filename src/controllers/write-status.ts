@@ -1,7 +1,7 @@
 import type { KubeClient } from '../kube/client.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { mergePatch } from './gpu-instance/merge-patch.ts';
+import { mergePatch } from './merge-patch.ts';
 
 /**
  * Writes what differs of a status; the uid keeps a successor of the same name untouched. An object that is gone needs no

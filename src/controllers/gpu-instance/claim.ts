@@ -76,7 +76,7 @@ function isUncertain(error: unknown): boolean {
 
 /**
  * Grants a place. The decision and its note in the inventory happen without a pause in between, so that two grants never
- * see the same place as free; the write that follows is conditional on the version of the instance.
+ * see the same place as free; the write that follows is conditional on what was seen of the instance.
  */
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;

@@ -6,7 +6,7 @@ import { USAGE_RECORDS, type UsageRecord } from '../../resources/usage-record.ts
 import type { Run } from './deps.ts';
 import { diskNameOf, FINALIZER, usageNameOf } from './names.ts';
 import { controllerUidOf, instanceUidsOf } from './owner.ts';
-import { writeInstance } from './writes.ts';
+import { writeFinalizers } from './writes.ts';
 
 /** On a disk that outlives its instance: whose it was. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
@@ -79,7 +79,7 @@ export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   }
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {
-    await writeInstance(run, instance, { metadata: { finalizers } });
+    await writeFinalizers(run, instance, finalizers);
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
   }

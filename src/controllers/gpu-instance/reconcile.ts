@@ -18,7 +18,7 @@ import { repair } from './repair.ts';
 import { nextLook, settleStatus } from './settle.ts';
 import { statusOf } from './status.ts';
 import { endedStatus, releasedStatus } from './transitions.ts';
-import { deletePods, writeInstance, writeStatus } from './writes.ts';
+import { deletePods, switchOff, writeFinalizers, writeStatus } from './writes.ts';
 
 /** Steps of one run; more would be a circle. */
 const MAX_STEPS = 12;
@@ -55,7 +55,7 @@ async function take(run: Run, step: Step, observed: Observed): Promise<Moved | {
     case 'end':
       return end(step.ending);
     case 'switchOff':
-      return { instance: await writeInstance(run, instance, { spec: { powerState: 'Stopped' } }) };
+      return { instance: await switchOff(run, instance) };
     case 'deleteInstance': {
       const { namespace, name, uid } = instance.metadata;
       const options = { signal: run.context.signal, ...(uid !== undefined && { uid }) };
@@ -75,7 +75,7 @@ async function take(run: Run, step: Step, observed: Observed): Promise<Moved | {
 async function ensureFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
   const { finalizers = [], deletionTimestamp } = instance.metadata;
   if (finalizers.includes(FINALIZER) || deletionTimestamp !== undefined) return instance;
-  return writeInstance(run, instance, { metadata: { finalizers: [...finalizers, FINALIZER] } });
+  return writeFinalizers(run, instance, [...finalizers, FINALIZER]);
 }
 
 /** The instance to work on: the cached one, or a live one when a write of it may or may not have been made. */

@@ -1,9 +1,9 @@
-import { ConflictError, NotFoundError } from '../../kube/errors.ts';
+import { ConflictError, InvalidError, NotFoundError } from '../../kube/errors.ts';
+import { sameJson } from '../../kube/semantic.ts';
 import { PODS, type Pod } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../resources/gpu-instance.ts';
 import { READY_REASONS, type ReadyReason } from '../../resources/instance-state.ts';
 import type { Run } from './deps.ts';
-import { mergePatch } from './merge-patch.ts';
 
 function readyReason(status: GpuInstanceStatus | undefined): string | undefined {
   return status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
@@ -26,31 +26,69 @@ function tell({ deps }: Run, before: GpuInstance, after: GpuInstance): void {
   });
 }
 
+interface Operation {
+  op: 'test' | 'add' | 'replace';
+  path: string;
+  value: unknown;
+}
+
+function test(path: string, value: unknown): Operation {
+  // A path that is not there equals null.
+  return { op: 'test', path, value: value ?? null };
+}
+
 /**
- * Writes what differs of the status, on condition that nobody wrote the instance meanwhile: a claim decided on old
- * knowledge, or by a leader that is none any more, fails here with ConflictError.
+ * Sends a JSON patch whose tests say what the decision rests on. Finer than a resource version: a writer of labels or
+ * annotations that never rests cannot keep it from passing, and a stale leader's decision still fails.
+ * @throws ConflictError when a test fails
+ */
+async function patchIf(
+  run: Run,
+  before: GpuInstance,
+  operations: readonly Operation[],
+  subresource?: 'status',
+): Promise<GpuInstance> {
+  const { deps, key, context } = run;
+  const { namespace, name, uid, generation } = before.metadata;
+  // The generation moves with every change of the spec and with a deletion.
+  const body = [test('/metadata/uid', uid), test('/metadata/generation', generation), ...operations];
+  const options = { type: 'json', signal: context.signal, ...(subresource && { subresource }) } as const;
+  try {
+    const after = await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, options);
+    deps.fence.wrote(key, deps.stores.instances, after);
+    return after;
+  } catch (error) {
+    // What the API server says of a failed test; a schema that is broken has words of its own.
+    if (!(error instanceof InvalidError) || !error.message.includes('an error in our request')) throw error;
+    const { message, status, reason } = error;
+    throw new ConflictError({ message: `${message} (a test of the patch failed)`, status, reason, cause: error });
+  }
+}
+
+/**
+ * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen: a claim
+ * decided on old knowledge, or by a leader that is none any more, fails here with ConflictError.
  */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
-  const patch = mergePatch(before.status ?? {}, status);
-  if (patch === undefined) return before;
-  const { namespace, name, resourceVersion } = before.metadata;
-  const body = { metadata: { resourceVersion }, status: patch };
-  const options = { type: 'merge', subresource: 'status', signal: run.context.signal } as const;
-  const after = await run.deps.client.patch(GPU_INSTANCES, { namespace, name }, body, options);
-  run.deps.fence.wrote(run.key, run.deps.stores.instances, after);
+  const seen = before.status;
+  if (sameJson(seen ?? {}, status)) return before;
+  const decisions = ['claim', 'incarnation', 'ending', 'usage'] as const;
+  const tests =
+    seen === undefined ? [test('/status', undefined)] : decisions.map((name) => test(`/status/${name}`, seen[name]));
+  const after = await patchIf(run, before, [...tests, { op: 'add', path: '/status', value: status }], 'status');
   tell(run, before, after);
   return after;
 }
 
-/** Changes metadata or spec of an instance, on condition that nobody wrote it meanwhile. */
-export async function writeInstance(run: Run, before: GpuInstance, patch: object): Promise<GpuInstance> {
-  const { namespace, name, resourceVersion } = before.metadata;
-  const { metadata, ...rest } = patch as { metadata?: object };
-  const body = { metadata: { ...metadata, resourceVersion }, ...rest };
-  const options = { type: 'merge', signal: run.context.signal } as const;
-  const after = await run.deps.client.patch(GPU_INSTANCES, { namespace, name }, body, options);
-  run.deps.fence.wrote(run.key, run.deps.stores.instances, after);
-  return after;
+/** Replaces the finalizers, on condition that they are as they were seen. */
+export function writeFinalizers(run: Run, before: GpuInstance, finalizers: readonly string[]): Promise<GpuInstance> {
+  const path = '/metadata/finalizers';
+  return patchIf(run, before, [test(path, before.metadata.finalizers), { op: 'add', path, value: finalizers }]);
+}
+
+/** Sets spec.powerState to Stopped, on condition that the spec is as it was seen. */
+export function switchOff(run: Run, before: GpuInstance): Promise<GpuInstance> {
+  return patchIf(run, before, [{ op: 'add', path: '/spec/powerState', value: 'Stopped' }]);
 }
 
 /** Deletes pods gracefully, each by its uid; never by force, since a pod that still runs still has its GPUs. */

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { LEASES } from '../../src/kube/types.ts';
+import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startReplicaSet } from './support/processes.ts';
+import { LEASE_NAMESPACE } from './support/replica.ts';
+import { createWorld, offeredBy, readyReason, type World } from './support/world.ts';
+
+async function allRunning(world: World, names: readonly string[]): Promise<void> {
+  await waitFor(
+    'every instance to run',
+    async () => {
+      const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
+      return items.filter((one) => readyReason(one) === 'Running').length === names.length;
+    },
+    90_000,
+  );
+}
+
+function names(prefix: string, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
+}
+
+async function holder(world: World): Promise<string> {
+  const lease = await world.client.get(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
+  return lease.spec?.holderIdentity ?? '';
+}
+
+// cloudnative-pg tests/e2e/operator_ha_test.go.
+test('a leader that is killed in the middle of its work is followed by another one', async () => {
+  await using world = await createWorld({ nodes: 4 });
+  await using replicas = await startReplicaSet(world.client, world.kubeconfig, 3);
+  const first = await replicas.leader();
+  const early = names('early', 8);
+  const late = names('late', 8);
+  const created = Promise.all(early.map((name) => world.create(name, { gpu: { count: 2 } })));
+  await waitFor('the leader to be at work', async () => (await world.pods()).length > 0);
+  first.kill('SIGKILL');
+  await created;
+  await Promise.all(late.map((name) => world.create(name)));
+  await allRunning(world, [...early, ...late]);
+  expect((await replicas.leader()).pid).not.toBe(first.pid);
+  expect(world.observer.violations).toEqual([]);
+});
+
+test('a leader that sleeps past its lease writes nothing when it wakes', async () => {
+  await using world = await createWorld({ nodes: 2 });
+  await using replicas = await startReplicaSet(world.client, world.kubeconfig, 3);
+  const sleeper = await replicas.leader();
+  const before = await holder(world);
+  const early = names('early', 4);
+  // Its watches bring it work that it has no time to finish: its decisions are old when it wakes.
+  const created = Promise.all(early.map((name) => world.create(name, { gpu: { count: 4 } })));
+  sleeper.kill('SIGSTOP');
+  await created;
+  await waitFor('another leader', async () => (await holder(world)) !== before, 60_000);
+  await allRunning(world, early);
+  const settled = await Promise.all(early.map((name) => world.get(name)));
+  sleeper.kill('SIGCONT');
+  // It finds the lease lost and leaves; what it had in hand must not be written.
+  await waitFor('the sleeper to leave', () => sleeper.exitCode !== null, 30_000);
+  const now = await Promise.all(early.map((name) => world.get(name)));
+  expect(now.map((one) => one?.metadata.resourceVersion)).toEqual(settled.map((one) => one?.metadata.resourceVersion));
+  expect(world.observer.violations).toEqual([]);
+  await using reader = await world.replica();
+  expect(await world.observer.atRest(offeredBy(reader, world.fleet))).toEqual([]);
+});
