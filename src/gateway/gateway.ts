@@ -5,7 +5,7 @@ import { Agent } from 'undici';
 import type { ReadStore } from '../kube/store.ts';
 import type { EndpointSlice, Pod, Service } from '../kube/types.ts';
 import { Discovery } from './discovery/discovery.ts';
-import { memoryCounter } from './limits/counter.ts';
+import type { MinuteCounter } from './limits/counter.ts';
 import { KeyLimiter } from './limits/key-limiter.ts';
 import { GatewayMetrics } from './metrics.ts';
 import type { Principal } from './principal.ts';
@@ -22,6 +22,8 @@ export interface ModelGatewayDeps {
   /** Berth's own namespace: the models there are for every tenant. */
   namespace: string;
   getPrincipal: (request: Request) => Principal;
+  /** Sums per API key and minute; in memory, or shared by all replicas. The prefix tells apart what is counted. */
+  counter: (prefix: string) => MinuteCounter;
   registry: Registry;
   logger: Logger;
 }
@@ -42,9 +44,9 @@ function now(): number {
   return performance.now();
 }
 
-/** The model gateway with everything in memory: one process, no shared state. */
+/** The model gateway; what it keeps beside the counters lies in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { logger, registry, getPrincipal } = deps;
+  const { counter, logger, registry, getPrincipal } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const discovery = new Discovery({ ...deps, dispatcher, now });
   const router = createModelRouter({
@@ -52,7 +54,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     catalog: () => discovery.catalog,
     dispatcher,
     store: createMemoryStore(now),
-    limiter: new KeyLimiter(memoryCounter(), memoryCounter()),
+    limiter: new KeyLimiter(counter('model-requests'), counter('model-tokens')),
     metrics: new GatewayMetrics(registry, () => discovery.endpoints),
     bodies: new BodyBudget(HELD_BODIES_MAX),
     retries: new RetryBudget(),

@@ -15,17 +15,18 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     clock,
   );
   shutdown.defer('inventory', () => offers.close());
+  const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
+  shutdown.defer('counters', () => counters.close());
   const models = createModelGateway({
     services: stores.get('services'),
     slices: stores.get('slices'),
     pods,
     namespace: config.namespace,
     getPrincipal,
+    counter: (prefix) => counters.counter(prefix),
     registry,
     logger: log,
   });
-  const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
-  shutdown.defer('counters', () => counters.close());
   const server = await startApi({
     client,
     stores: {

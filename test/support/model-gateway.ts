@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
+import { memoryCounter } from '../../src/gateway/limits/counter.ts';
 import type { Principal } from '../../src/gateway/principal.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
@@ -40,6 +41,7 @@ export async function startGateway(cluster = new ModelCluster()): Promise<TestGa
     pods,
     namespace: 'berth-system',
     getPrincipal: () => principal,
+    counter: memoryCounter,
     registry,
     logger: quiet,
   });

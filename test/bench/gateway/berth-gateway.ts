@@ -2,6 +2,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { createModelGateway } from '../../../src/gateway/gateway.ts';
+import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
 import type { Principal } from '../../../src/gateway/principal.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
 
@@ -18,6 +19,7 @@ const gateway = createModelGateway({
   pods: cluster.pods,
   namespace: 'berth-system',
   getPrincipal: () => principal,
+  counter: memoryCounter,
   registry: new Registry(),
   logger: pino({ level: 'warn' }),
 });

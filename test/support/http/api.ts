@@ -95,6 +95,7 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
         pods,
         namespace: 'berth-system',
         getPrincipal,
+        counter: memoryCounter,
         registry,
         logger: log,
       });
