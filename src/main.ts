@@ -9,6 +9,9 @@ Server roles, configured by environment variables (docs/operations.md):
   ssh          serve SSH
   all          the three of them in one process
 
+Client:
+  ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
+
 Local cluster (docs/local-cluster.md):
   up           bring up a cluster with a GPU fleet, in the background
   start        the same and the server; stays in the foreground unless --detach
@@ -28,6 +31,11 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
     const { runRole } = await import('./roles.ts');
     await runRole(command);
     return undefined;
+  }
+  if (command === 'ssh-config') {
+    const { sshConfigMain } = await import('./ssh/ssh-config-main.ts');
+    process.stdout.write(await sshConfigMain(args, process.env));
+    return 0;
   }
   const help = command === 'help' || command === '--help';
   (help ? process.stdout : process.stderr).write(USAGE);
