@@ -101,12 +101,13 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
+  // Served: from here on it holds nobody up, although the write is still to come.
+  deps.line.remove(key);
   const next = { ...instance, status: claimedStatus(instance, claim, { persistent, settings }) };
   const status = statusOf({ ...observed, instance: next, pod: undefined }, deps.config.ssh);
   try {
     const written = await writeStatus(run, instance, status);
     deps.inventory.written(written);
-    deps.line.remove(key);
     return { instance: written };
   } catch (error) {
     // Kept when it may have been written: the next run reads the instance anew and finds out.

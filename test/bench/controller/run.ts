@@ -1,0 +1,149 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { NAMESPACES, PODS } from '../../../src/kube/types.ts';
+import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { addFleet } from '../../faults/support/fleet.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { ms, pool, quantile } from './figures.ts';
+import { offersAfterNodeChange } from './offers.ts';
+import type { Measured } from './process.ts';
+import { watchNamespace } from './watcher.ts';
+
+const WIDTH = 32;
+const ONE_BY_ONE = 40;
+const LIMIT_MS = 900_000;
+
+export interface BenchOptions {
+  kubeconfig: string;
+  nodes: number;
+  instances: number;
+}
+
+interface Burst {
+  created: Map<string, number>;
+  start: number;
+}
+
+function measure(child: ChildProcess): Promise<Measured> {
+  const answer = once(child, 'message').then(([message]) => message as Measured);
+  child.send('measure');
+  return answer;
+}
+
+async function burst(names: readonly string[], create: (name: string) => Promise<unknown>): Promise<Burst> {
+  const created = new Map<string, number>();
+  const start = performance.now();
+  await pool(names, WIDTH, (name) => {
+    created.set(name, performance.now());
+    return create(name);
+  });
+  return { created, start };
+}
+
+function delays(seen: Map<string, number>, created: Map<string, number>): number[] {
+  return [...created].map(([name, at]) => (seen.get(name) ?? Number.NaN) - at);
+}
+
+function perSecond(seen: Map<string, number>, { created, start }: Burst): number {
+  const ends = [...created.keys()].map((name) => seen.get(name) ?? Number.NaN);
+  return created.size / ((Math.max(...ends) - start) / 1000);
+}
+
+function bareRequest(client: KubeClient, namespace: string, product: string): (name: string) => Promise<unknown> {
+  const amount = { cpu: '100m', 'nvidia.com/gpu': '1' };
+  const resources = { requests: amount, limits: { 'nvidia.com/gpu': '1' } };
+  return (name) =>
+    client.create(PODS, {
+      metadata: { namespace, name },
+      spec: {
+        containers: [{ name: 'main', image: 'debian:12', resources }],
+        nodeSelector: { 'nvidia.com/gpu.product': product },
+        automountServiceAccountToken: false,
+      },
+    });
+}
+
+/** One size of the speed table: bare pods and instances on the same nodes, one after the other, in one run. */
+export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions): Promise<string[]> {
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+  const namespace = `bench-${randomBytes(3).toString('hex')}`;
+  await client.create(NAMESPACES, { metadata: { name: namespace } });
+  const fleet = await addFleet(client, namespace, nodes);
+  const child = fork(fileURLToPath(new URL('process.ts', import.meta.url)), [kubeconfig]);
+  await once(child, 'message');
+  const ended = new AbortController();
+  const seen = await watchNamespace(client, namespace, ended.signal);
+  const all = (prefix: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
+  const rent = (name: string): Promise<unknown> => {
+    const spec = { gpu: { product: fleet.product, count: 1 } } as GpuInstanceSpec;
+    return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec });
+  };
+  try {
+    const bareNames = all('bare', instances);
+    const bare = await burst(bareNames, bareRequest(client, namespace, fleet.product));
+    await waitFor('bare pods to run', () => bareNames.every((name) => seen.podRunning.has(name)), LIMIT_MS);
+    await pool(bareNames, WIDTH, (name) => client.delete(PODS, { namespace, name }));
+    await waitFor(
+      'bare pods to be gone',
+      async () => (await client.list(PODS, { namespace, limit: 1 })).items.length === 0,
+      LIMIT_MS,
+    );
+
+    const single: number[] = [];
+    const before = await measure(child);
+    for (const name of all('one', ONE_BY_ONE)) {
+      const start = performance.now();
+      await rent(name);
+      await waitFor(`${name} to be ready`, () => seen.ready.has(name), LIMIT_MS);
+      single.push((seen.ready.get(name) ?? Number.NaN) - start);
+    }
+    const after = await measure(child);
+
+    const names = all('many', instances - ONE_BY_ONE);
+    const ours = await burst(names, rent);
+    await waitFor('instances to run', () => names.every((name) => seen.ready.has(name)), LIMIT_MS);
+    const full = await measure(child);
+
+    const bareDelay = delays(seen.pod, bare.created);
+    const ourDelay = delays(seen.pod, ours.created);
+    const [bareRate, ourRate] = [perSecond(seen.podRunning, bare), perSecond(seen.ready, ours)];
+    const ratio = quantile(ourDelay, 0.5) / quantile(bareDelay, 0.5);
+    const writes = (full.writes - after.writes) / names.length;
+    return [
+      `nodes ${nodes}, instances ${instances}, ${WIDTH} at a time`,
+      `create to pod object p50 / p99: ${ms(quantile(ourDelay, 0.5))} / ${ms(quantile(ourDelay, 0.99))}; bare pods ${ms(quantile(bareDelay, 0.5))} / ${ms(quantile(bareDelay, 0.99))}; ratio ${ratio.toFixed(1)}`,
+      `running per second: ${ourRate.toFixed(1)}; bare pods ${bareRate.toFixed(1)}; ratio ${(ourRate / bareRate).toFixed(2)}`,
+      `one at a time, create to Ready p50 / p99: ${ms(quantile(single, 0.5))} / ${ms(quantile(single, 0.99))}`,
+      `writes per instance: ${((after.writes - before.writes) / ONE_BY_ONE).toFixed(2)} one at a time, ${writes.toFixed(2)} in the burst; Events ${((full.events - after.events) / names.length).toFixed(2)}`,
+      `controller memory: ${full.rssMb} MiB with ${instances} instances, ${before.rssMb} MiB before`,
+    ];
+  } finally {
+    for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
+      await client.delete(GPU_INSTANCES, metadata);
+    }
+    await waitFor(
+      'instances to be gone',
+      async () => (await client.list(GPU_INSTANCES, { namespace, limit: 1 })).items.length === 0,
+      LIMIT_MS,
+    );
+    const exit = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exit;
+    ended.abort();
+    await client.delete(NAMESPACES, { name: namespace });
+    await fleet[Symbol.asyncDispose]();
+    await client.close();
+  }
+}
+
+export function offersLine(): string {
+  const { medianMs, worstMs } = offersAfterNodeChange(1_000, 8_000);
+  return `offers after a node change, 1,000 nodes and 8,000 pods: median ${medianMs.toFixed(1)} ms, worst ${worstMs.toFixed(1)} ms`;
+}
