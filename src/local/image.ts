@@ -35,7 +35,7 @@ export interface NodeAccess {
  * The image as a docker-archive (manifest.json, configuration, one layer), streamed, so a layer of any size takes no
  * memory.
  */
-async function imageArchive(spec: ImageSpec): Promise<Readable> {
+export async function imageArchive(spec: ImageSpec): Promise<Readable> {
   const layer = 'tar' in spec.layer ? spec.layer.tar : tarOf(spec.layer);
   const { digest, size } = await measure(layer);
   const config = Buffer.from(

@@ -25,11 +25,11 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
 }
 
-/** Who asked for what and how it ended, once per request, without bodies. */
+/** Who asked for what and how it was answered, without bodies; a watch is noted when it starts. */
 export const AUDIT_POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
-  omitStages: ['RequestReceived', 'ResponseStarted'],
+  omitStages: ['RequestReceived'],
   rules: [{ level: 'Metadata' }],
 };
 

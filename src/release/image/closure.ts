@@ -46,10 +46,10 @@ export function runtimePackages(lock: Lock, excluded: readonly string[]): string
   return [...found].toSorted();
 }
 
-/** Whether a file of a package is read at run time: code, data, add-ons, and the licence that must go with them. */
+/** Whether a file of a package is read at run time: code, data, add-ons, what a page shows, and the licence that must go with them. */
 export function isRuntimeFile(path: string): boolean {
   if (/(^|\/)\./.test(path)) return false;
   if (/(^|\/)(licen[cs]e|copying|notice)(\.|$)/i.test(path)) return true;
   if (/^(tests?|docs?|examples?|benchmarks?)\//.test(path)) return false;
-  return /\.(js|cjs|mjs|json|node|wasm)$/.test(path) && !/(^|\/)tsconfig[^/]*\.json$/.test(path);
+  return /\.(js|cjs|mjs|json|node|wasm|css|html|png|svg|ico)$/.test(path) && !/(^|\/)tsconfig[^/]*\.json$/.test(path);
 }

@@ -20,8 +20,8 @@ export interface LlamaServer {
 
 /** Starts llama.cpp's HTTP server on a local port, with a tiny model; installs it on the first call of a machine. */
 export async function startLlama(): Promise<LlamaServer> {
-  const folder = await install();
-  const child = spawn(join(folder, 'bin/python'), [SCRIPT, join(folder, `tiny-${hashOf(SCRIPT)}.gguf`)], {
+  const folder = await installLlama();
+  const child = spawn(join(folder, 'bin/python'), [SCRIPT, modelFile(folder)], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   const exited = once(child, 'exit');
@@ -39,8 +39,13 @@ export async function startLlama(): Promise<LlamaServer> {
   };
 }
 
+/** Where the first start writes the model. */
+export function modelFile(folder: string): string {
+  return join(folder, `tiny-${hashOf(SCRIPT)}.gguf`);
+}
+
 /** A virtual environment for exactly these requirements, in the cache of the machine. */
-async function install(): Promise<string> {
+export async function installLlama(): Promise<string> {
   const folder = join(cacheFolder(process.env), `llama-${hashOf(REQUIREMENTS)}`);
   if (existsSync(folder)) return folder;
   process.stderr.write(`Installing llama.cpp's server (about 60 MB from PyPI) into ${folder}\n`);

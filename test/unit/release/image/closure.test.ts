@@ -41,7 +41,7 @@ describe('runtimePackages', () => {
 });
 
 describe('isRuntimeFile', () => {
-  it.each(['index.js', 'lib/a.cjs', 'dist/doc/document.js', 'package.json', 'LICENSE', 'build/x.node'])(
+  it.each(['index.js', 'lib/a.cjs', 'dist/doc/document.js', 'package.json', 'LICENSE', 'build/x.node', 'page.css'])(
     'keeps %s',
     (path) => {
       expect(isRuntimeFile(path)).toBe(true);

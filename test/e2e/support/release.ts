@@ -1,0 +1,58 @@
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { ROOT } from '../../../src/local/paths.ts';
+import { run } from '../../../src/local/shell.ts';
+import { helmEnvironment } from '../../../src/release/helm.ts';
+import { INSTANCE_IMAGE } from './images.ts';
+
+export const NAMESPACE = 'berth-system';
+export const ROLES = ['controller', 'api', 'ssh'] as const;
+/** A tenant with Pod Security baseline, made by the chart. */
+export const TENANT = 'alice';
+
+/** The node of a test machine is small: requests that leave room for instances while one release replaces another. */
+const SMALL = { requests: { cpu: '5m', memory: '64Mi' }, limits: { memory: '1Gi' } };
+
+const VALUES = {
+  image: { pullPolicy: 'Never' },
+  config: { defaultImage: INSTANCE_IMAGE, logLevel: 'info' },
+  controller: { resources: SMALL },
+  api: { resources: SMALL },
+  ssh: { resources: SMALL },
+  tenants: { namespaces: [TENANT] },
+};
+
+/** Helm with one cluster. Commands throw with Helm's own words. */
+export class Release {
+  readonly #helm: string;
+  readonly #kubeconfig: string;
+
+  constructor(helm: string, kubeconfig: string) {
+    this.#helm = helm;
+    this.#kubeconfig = kubeconfig;
+  }
+
+  async helm(args: readonly string[], input?: string): Promise<string> {
+    const env = { ...helmEnvironment(), KUBECONFIG: this.#kubeconfig };
+    const options = { env, ...(input !== undefined && { input }) };
+    const { code, stdout, stderr } = await run(this.#helm, [...args, '--namespace', NAMESPACE], options);
+    if (code !== 0) throw new Error(`helm ${args[0] ?? ''}: ${stderr}${stdout.slice(-2000)}`);
+    return stdout;
+  }
+
+  /** Installs or upgrades to these values on top of the test's own, and waits until all replicas are ready. */
+  async upgrade(values: object = {}): Promise<void> {
+    const chart = join(ROOT, 'charts/berth');
+    const wait = ['--wait', '--timeout', '10m'];
+    const args = ['upgrade', 'berth', chart, '--install', '--create-namespace', ...wait, '--values', '-'];
+    await this.helm(args, JSON.stringify({ ...VALUES, ...values }));
+  }
+
+  /** The roles as the release has them. */
+  async objects<T>(kind: string): Promise<T[]> {
+    const manifest = await this.helm(['get', 'manifest', 'berth']);
+    return parseAllDocuments(manifest)
+      .map((document) => document.toJS() as (T & { kind: string }) | null)
+      .filter((object) => object?.kind === kind) as T[];
+  }
+}

@@ -1,0 +1,64 @@
+import { once } from 'node:events';
+import ssh2 from 'ssh2';
+
+export interface SshIdentity {
+  privateKey: string;
+  publicKey: string;
+}
+
+export function newIdentity(): SshIdentity {
+  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519');
+  return { privateKey, publicKey };
+}
+
+export interface SshPlace {
+  host: string;
+  port: number;
+  user: string;
+  /** The host's key as known_hosts has it: type and base64. */
+  hostKey: string;
+}
+
+/** Logs in, with the host key checked. The caller ends the connection. */
+export async function login({ host, port, user, hostKey }: SshPlace, identity: SshIdentity): Promise<ssh2.Client> {
+  const client = new ssh2.Client();
+  const ready = once(client, 'ready');
+  client.connect({
+    host,
+    port,
+    username: user,
+    privateKey: identity.privateKey,
+    readyTimeout: 60_000,
+    hostVerifier: (key: Buffer) => hostKey.includes(key.toString('base64')),
+  });
+  await ready;
+  return client;
+}
+
+/** Runs a command and returns what it printed; throws when its exit status is not 0. */
+export async function runOver(client: ssh2.Client, command: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  client.exec(command, (error, channel) => {
+    if (error) return reject(error);
+    let output = '';
+    channel.on('data', (data: Buffer) => (output += data.toString()));
+    channel.stderr.on('data', (data: Buffer) => (output += data.toString()));
+    channel.on('close', (code: number | null) =>
+      code === 0 ? resolve(output) : reject(new Error(`exit status ${String(code)}: ${output}`)),
+    );
+  });
+  return promise;
+}
+
+/** Sends a request to a port of the instance through the connection and returns the answer. */
+export async function askPort(client: ssh2.Client, port: number, request: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  client.forwardOut('127.0.0.1', 0, '127.0.0.1', port, (error, channel) => {
+    if (error) return reject(error);
+    let output = '';
+    channel.on('data', (data: Buffer) => (output += data.toString()));
+    channel.on('close', () => resolve(output));
+    channel.end(request);
+  });
+  return promise;
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run e2e`: the released image and chart on a cluster of their own. Not part of `npm test`: it takes minutes. */
+export default defineConfig({
+  test: {
+    name: 'e2e',
+    include: ['test/e2e/**/*.test.ts'],
+    globalSetup: ['test/e2e/setup.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 600_000,
+    // One release, one story: a step that fails makes the following ones meaningless.
+    bail: 1,
+    fileParallelism: false,
+  },
+});
