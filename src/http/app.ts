@@ -1,5 +1,7 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
+import { dashboardRouter } from '../web/router.ts';
+import { loadSessionKey } from '../web/session-key.ts';
 import type { ApiContext } from './context.ts';
 import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
@@ -19,6 +21,18 @@ const SECURITY = helmet({
   crossOriginResourcePolicy: { policy: 'cross-origin' },
 });
 
+/** Read at the first sign-in and then kept; a failure is not. */
+function sessionKeyOf({ client, namespace }: ApiContext): () => Promise<Buffer> {
+  let key: Promise<Buffer> | undefined;
+  return () => {
+    key ??= loadSessionKey(client, namespace).catch((error: unknown) => {
+      key = undefined;
+      throw error;
+    });
+    return key;
+  };
+}
+
 /** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
 export function createApp(context: ApiContext, isStopping: () => boolean): Express {
   const app = express();
@@ -29,6 +43,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.use(requestId, measureRequests(context.registry), requestLog(context.log), SECURITY);
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(docsRouter());
+  app.use('/dashboard', dashboardRouter({ ...context, sessionKey: sessionKeyOf(context) }));
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');

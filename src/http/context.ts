@@ -38,6 +38,8 @@ export interface ApiDeps {
   models: Router;
   /** Counts calls per key; shared by replicas when it lies in Valkey. */
   requestCounter: MinuteCounter;
+  /** Berth's own namespace. */
+  namespace: string;
   /** Image of instances that name none. */
   defaultImage: string;
   trustProxy: boolean | number | string;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../kube/client.ts';
-import { API_KEYS, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
+import { API_KEYS, type ApiKey, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
 
 /** What the owner of a key decides about it. */
 export type NewKey = { namespace: string } & Partial<
@@ -8,7 +8,10 @@ export type NewKey = { namespace: string } & Partial<
 >;
 
 /** Makes an APIKey. The token is in this answer and nowhere else. */
-export async function createKey(client: KubeClient, options: NewKey): Promise<{ token: string; name: string }> {
+export async function createKey(
+  client: KubeClient,
+  options: NewKey,
+): Promise<{ token: string; name: string; key: ApiKey }> {
   const { namespace, displayName = '', scopes = [...SCOPES], revoked = false, expiresAt, limits } = options;
   const { token, hash, prefix } = mintToken();
   const name = `key-${randomBytes(5).toString('hex')}`;
@@ -21,6 +24,6 @@ export async function createKey(client: KubeClient, options: NewKey): Promise<{ 
     ...(expiresAt && { expiresAt }),
     ...(limits && { limits }),
   };
-  await client.create(API_KEYS, { metadata: { namespace, name }, spec });
-  return { token, name };
+  const key = await client.create(API_KEYS, { metadata: { namespace, name }, spec });
+  return { token, name, key };
 }

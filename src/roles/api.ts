@@ -38,6 +38,7 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     },
     offers,
     models: models.router,
+    namespace: config.namespace,
     requestCounter: counters.counter('requests'),
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,

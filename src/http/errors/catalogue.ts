@@ -12,6 +12,11 @@ export const ERRORS = {
   invalid_api_key: { status: 401, help: 'No key, or one that is unknown, expired or revoked. They look all the same.' },
   insufficient_scope: { status: 403, help: 'The key lacks the scope that the message names. Create another key.' },
   quota_exceeded: { status: 403, help: 'A quota or a policy of the cluster refuses; its words are in the message.' },
+  not_signed_in: { status: 401, help: 'Dashboard only: there is no session, or the token is not good. Sign in.' },
+  not_allowed: {
+    status: 403,
+    help: 'Dashboard only: the role of the user in the cluster, or the origin, does not allow it.',
+  },
   not_found: { status: 404, help: 'No endpoint has this path.' },
   instance_not_found: { status: 404, help: 'No instance has this id, or its deletion is complete.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },

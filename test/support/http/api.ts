@@ -43,7 +43,10 @@ export interface Cluster extends AsyncDisposable {
   stores: ApiDeps['stores'];
   inventory: Inventory;
   /** One more replica of the API on these caches. */
-  serve(options?: { counters?: Counters }): Promise<{ url: string; registry: Registry; close(): Promise<void> }>;
+  serve(options?: {
+    counters?: Counters;
+    namespace?: string;
+  }): Promise<{ url: string; registry: Registry; close(): Promise<void> }>;
   /** A namespace of its own, removed at the end. */
   namespace(name: string): Promise<string>;
   /** A key that works; its token. */
@@ -89,11 +92,12 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
     inventory,
     async serve(options = {}) {
       const registry = new Registry();
+      const namespace = options.namespace ?? 'berth-system';
       const gateway = createModelGateway({
         services,
         slices,
         pods,
-        namespace: 'berth-system',
+        namespace,
         getPrincipal,
         counter: memoryCounter,
         registry,
@@ -105,6 +109,7 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
         stores,
         offers: inventory,
         models: gateway.router,
+        namespace,
         requestCounter: options.counters?.counter('requests') ?? memoryCounter(),
         defaultImage: 'debian:12',
         trustProxy: false,

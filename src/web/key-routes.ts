@@ -1,0 +1,83 @@
+import { type Request, Router } from 'express';
+import { ApiError } from '../http/errors/api-error.ts';
+import { createKey } from '../http/keys-command.ts';
+import { jsonBody } from '../http/middleware/json-body.ts';
+import { parseBody } from '../http/middleware/validate.ts';
+import { NotFoundError } from '../kube/errors.ts';
+import { API_KEYS } from '../resources/api-key.ts';
+import type { WebDeps } from './deps.ts';
+import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
+import { type KeyVerb, mayManageKeys } from './reviews.ts';
+import { requireSession, userOf } from './session-routes.ts';
+
+/** Namespaces that are tried for the list of suggestions. */
+const MOST_SUGGESTIONS = 20;
+const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):/;
+
+/** GET and POST /keys, POST /keys/{namespace}/{id}/revoke, and GET /namespaces. */
+export function keysRouter(deps: WebDeps): Router {
+  const { client, stores, clock, log } = deps;
+  const router = Router({ caseSensitive: true });
+  router.use(requireSession(deps));
+
+  async function authorize(request: Request, namespace: string, verb: KeyVerb): Promise<void> {
+    const user = userOf(request);
+    if (await mayManageKeys(client, user, { namespace, verb })) return;
+    const what = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
+    throw new ApiError(
+      'not_allowed',
+      `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${what}.`,
+    );
+  }
+
+  router.get('/namespaces', async (request, response) => {
+    const user = userOf(request);
+    const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
+    const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
+    const tried = [...new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))])].slice(
+      0,
+      MOST_SUGGESTIONS,
+    );
+    const allowed = await Promise.all(
+      tried.map((namespace) => mayManageKeys(client, user, { namespace, verb: 'list' })),
+    );
+    response.json({ object: 'list', data: tried.filter((_, index) => allowed[index]) });
+  });
+
+  router.get('/keys', async (request, response) => {
+    const query = new URL(request.originalUrl, 'http://localhost').searchParams.get('namespace');
+    const namespace = parseBody(namespaceSchema, query);
+    await authorize(request, namespace, 'list');
+    const keys = stores.apiKeys.by('namespace', namespace).map((key) => toKeyRecord(key, clock.now()));
+    response.json({ object: 'list', data: keys.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1)) });
+  });
+
+  router.post('/keys', jsonBody, async (request, response) => {
+    const { namespace, name, scopes, expires_at } = parseBody(createKeySchema, request.body);
+    await authorize(request, namespace, 'create');
+    const expiresAt = expires_at == null ? undefined : `${new Date(expires_at).toISOString().slice(0, 19)}Z`;
+    const made = await createKey(client, {
+      namespace,
+      displayName: name ?? '',
+      scopes: [...new Set(scopes)],
+      ...(expiresAt !== undefined && { expiresAt }),
+    });
+    log.info({ user: userOf(request).username, namespace, key: made.name }, 'An API key was made');
+    response.status(201).json({ ...toKeyRecord(made.key, clock.now()), token: made.token });
+  });
+
+  router.post('/keys/:namespace/:id/revoke', async (request, response) => {
+    const namespace = parseBody(namespaceSchema, request.params.namespace);
+    await authorize(request, namespace, 'patch');
+    const ref = { namespace, name: request.params.id };
+    const key = await client
+      .patch(API_KEYS, ref, { spec: { revoked: true } }, { type: 'merge' })
+      .catch((error: unknown) => {
+        if (error instanceof NotFoundError) throw new ApiError('not_found', 'No key has this id.');
+        throw error;
+      });
+    log.info({ user: userOf(request).username, ...ref }, 'An API key was revoked');
+    response.json(toKeyRecord(key, clock.now()));
+  });
+  return router;
+}

@@ -1,0 +1,183 @@
+import { api, byId, element, timeElement } from './dom.js';
+
+const DAY_MS = 86_400_000;
+let keys = [];
+let revoking;
+
+function say(text) {
+  byId('status').textContent = text;
+}
+
+function showAlert(id, message) {
+  const box = byId(id);
+  box.textContent = message;
+  box.hidden = message === '';
+}
+
+/** Runs an action of the user; its failure is shown, and a session that is over leads to signing in. */
+async function attempt(action, alertId = 'alert') {
+  showAlert(alertId, '');
+  try {
+    await action();
+  } catch (error) {
+    if (error.code === 'not_signed_in' && !byId('keys').hidden) showSignIn();
+    showAlert(error.code === 'not_signed_in' ? 'alert' : alertId, error.message);
+  }
+}
+
+function showSignIn() {
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close();
+  byId('who').hidden = true;
+  byId('keys').hidden = true;
+  byId('sign-in').hidden = false;
+  byId('token').focus();
+}
+
+function row(key) {
+  const chips = key.scopes.map((scope) => element('span', { className: 'chip' }, scope));
+  const name = element('th', { scope: 'row' }, key.name === '' ? key.id : key.name);
+  if (key.state !== 'active') name.append(' ', element('span', { className: `badge ${key.state}` }, key.state));
+  const action = element('td', { className: 'action' });
+  if (key.state === 'active') {
+    const button = element('button', { type: 'button', className: 'quiet danger' }, 'Revoke');
+    button.setAttribute('aria-label', `Revoke ${key.name === '' ? key.id : key.name}`);
+    button.addEventListener('click', () => askRevoke(key));
+    action.append(button);
+  }
+  return element(
+    'tr',
+    { className: key.state },
+    name,
+    element('td', {}, element('code', {}, `${key.prefix}…`)),
+    element('td', {}, ...chips),
+    element('td', {}, timeElement(key.created_at, '')),
+    element('td', {}, timeElement(key.expires_at, 'never')),
+    element('td', {}, timeElement(key.last_used_at, 'never')),
+    action,
+  );
+}
+
+function render() {
+  byId('rows').replaceChildren(...keys.map(row));
+  byId('empty').hidden = keys.length > 0;
+}
+
+async function loadKeys() {
+  const namespace = byId('namespace').value;
+  keys = (await api('GET', `/keys?namespace=${encodeURIComponent(namespace)}`)).data;
+  render();
+  say(`${keys.length} keys in ${namespace}`);
+}
+
+async function showKeys({ username }) {
+  byId('username').textContent = username;
+  byId('who').hidden = false;
+  byId('sign-in').hidden = true;
+  byId('keys').hidden = false;
+  const { data } = await api('GET', '/namespaces');
+  byId('namespaces').replaceChildren(...data.map((name) => element('option', { value: name })));
+  if (byId('namespace').value === '') byId('namespace').value = data[0] ?? 'default';
+  await loadKeys();
+}
+
+function askRevoke(key) {
+  revoking = key;
+  byId('revoke-name').textContent = key.name === '' ? key.id : key.name;
+  byId('revoke').showModal();
+}
+
+byId('sign-in-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  void attempt(async () => {
+    const token = byId('token').value;
+    const session = await api('POST', '/session', { token });
+    byId('token').value = '';
+    await showKeys(session);
+  });
+});
+
+byId('sign-out').addEventListener('click', () => {
+  void attempt(async () => {
+    await api('DELETE', '/session');
+    keys = [];
+    render();
+    showSignIn();
+  });
+});
+
+byId('namespace-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  void attempt(loadKeys);
+});
+
+byId('new-key').addEventListener('click', () => {
+  byId('create-form').reset();
+  showAlert('create-alert', '');
+  byId('create').showModal();
+});
+
+byId('create-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  void attempt(async () => {
+    const form = new FormData(byId('create-form'));
+    const days = form.get('expiry');
+    const { token, ...key } = await api('POST', '/keys', {
+      namespace: byId('namespace').value,
+      name: form.get('name'),
+      scopes: form.getAll('scope'),
+      expires_at: days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
+    });
+    byId('create').close();
+    keys = [key, ...keys];
+    render();
+    byId('made-token').value = token;
+    byId('made-curl').value = `curl -H 'Authorization: Bearer ${token}' ${location.origin}/api/v1/offers`;
+    byId('made').showModal();
+    byId('made-token').select();
+  }, 'create-alert');
+});
+
+// The token leaves the page with the dialog.
+byId('made').addEventListener('close', () => {
+  byId('made-token').value = '';
+  byId('made-curl').value = '';
+});
+
+byId('revoke-form').addEventListener('submit', () => {
+  const { namespace, id } = revoking;
+  void attempt(async () => {
+    const revoked = await api('POST', `/keys/${namespace}/${encodeURIComponent(id)}/revoke`);
+    keys = keys.map((key) => (key.id === id ? revoked : key));
+    render();
+    say('Key revoked');
+  });
+});
+
+for (const button of document.querySelectorAll('[data-close]')) {
+  button.addEventListener('click', () => button.closest('dialog').close());
+}
+
+async function copy(button) {
+  const field = byId(button.dataset.copy);
+  field.select();
+  try {
+    await navigator.clipboard.writeText(field.value);
+    say('Copied');
+    button.textContent = 'Copied';
+    setTimeout(() => (button.textContent = 'Copy'), 2000);
+  } catch {
+    // Without https a browser has no clipboard for pages; the text is selected.
+    say('Press Ctrl+C to copy');
+  }
+}
+
+for (const button of document.querySelectorAll('[data-copy]')) {
+  button.addEventListener('click', () => void copy(button));
+}
+
+try {
+  await showKeys(await api('GET', '/session'));
+} catch (error) {
+  showSignIn();
+  if (error.code !== 'not_signed_in') showAlert('alert', error.message);
+}

@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs';
+import { Router } from 'express';
+import helmet from 'helmet';
+import { ApiError } from '../http/errors/api-error.ts';
+import { compress } from '../http/middleware/compress.ts';
+import type { WebDeps } from './deps.ts';
+import { keysRouter } from './key-routes.ts';
+import { refuseForeignSites, sessionRouter } from './session-routes.ts';
+
+/** Nothing from elsewhere, nothing inline, no string that becomes code. */
+const POLICY = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      'default-src': ["'none'"],
+      'script-src': ["'self'"],
+      'style-src': ["'self'"],
+      'img-src': ["'self'"],
+      'connect-src': ["'self'"],
+      'form-action': ["'none'"],
+      'base-uri': ["'none'"],
+      'frame-ancestors': ["'none'"],
+      'require-trusted-types-for': ["'script'"],
+    },
+  },
+  referrerPolicy: { policy: 'no-referrer' },
+});
+
+const FILES = [
+  ['/', 'index.html', 'text/html; charset=utf-8'],
+  ['/app.js', 'app.js', 'text/javascript; charset=utf-8'],
+  ['/dom.js', 'dom.js', 'text/javascript; charset=utf-8'],
+  ['/style.css', 'style.css', 'text/css; charset=utf-8'],
+  ['/icon.svg', 'icon.svg', 'image/svg+xml'],
+] as const;
+
+/** The dashboard: its page, and under /api what the page calls. */
+export function dashboardRouter(deps: WebDeps): Router {
+  const router = Router({ caseSensitive: true });
+  router.use(compress(), POLICY);
+  for (const [path, file, type] of FILES) {
+    const content = readFileSync(new URL(`./public/${file}`, import.meta.url));
+    router.get(path, (_request, response) => {
+      response.set({ 'content-type': type, 'cache-control': 'no-cache' }).send(content);
+    });
+  }
+  router.use('/api', (_request, response, next) => {
+    // Tokens and names of users: in no cache.
+    response.set('cache-control', 'no-store');
+    next();
+  });
+  router.use('/api', refuseForeignSites);
+  router.use('/api/session', sessionRouter(deps));
+  router.use('/api', keysRouter(deps));
+  router.use(() => {
+    throw new ApiError('not_found', 'The dashboard has no such page.');
+  });
+  return router;
+}

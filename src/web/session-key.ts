@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from '../kube/client.ts';
+import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
+import { SECRETS, type Secret } from '../kube/types.ts';
+
+/** Secret in Berth's own namespace that all replicas share. Delete it to end all sessions at the next restart. */
+export const SESSION_SECRET = 'berth-dashboard-session';
+const FIELD = 'key';
+const KEY_BYTES = 32;
+
+/** The Secret is there and holds no key of ours. */
+export class SessionKeyError extends Error {
+  override name = 'SessionKeyError';
+}
+
+function keyOf(secret: Secret): Buffer {
+  const key = Buffer.from(secret.data?.[FIELD] ?? '', 'base64');
+  if (key.length === KEY_BYTES) return key;
+  throw new SessionKeyError(
+    `Secret ${SESSION_SECRET} has no "${FIELD}" of ${KEY_BYTES} bytes. Delete it; a new one is made.`,
+  );
+}
+
+/** Reads the key that seals sessions, or makes it. Whoever comes first decides for all replicas. */
+export async function loadSessionKey(client: KubeClient, namespace: string): Promise<Buffer> {
+  const ref = { namespace, name: SESSION_SECRET };
+  try {
+    return keyOf(await client.get(SECRETS, ref));
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+  }
+  const data = { [FIELD]: randomBytes(KEY_BYTES).toString('base64') };
+  try {
+    return keyOf(await client.create(SECRETS, { metadata: ref, type: 'Opaque', data }));
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+    return keyOf(await client.get(SECRETS, ref));
+  }
+}

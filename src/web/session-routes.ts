@@ -1,0 +1,108 @@
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { z } from 'zod';
+import { memoryCounter } from '../gateway/limits/counter.ts';
+import { ApiError } from '../http/errors/api-error.ts';
+import { jsonBody } from '../http/middleware/json-body.ts';
+import { parseBody } from '../http/middleware/validate.ts';
+import type { WebDeps } from './deps.ts';
+import { reviewToken, tokenExpiry } from './reviews.ts';
+import { openSession, sealSession, type User } from './session.ts';
+
+const COOKIE = 'berth_session';
+const LIFETIME_MS = 60 * 60_000;
+/** Each sign-in costs the API server a review, so guessing is slowed down by address. */
+const SIGN_INS_PER_MINUTE = 30;
+
+const signInSchema = z.strictObject({ token: z.string().min(1).max(16_384) });
+
+const users = new WeakMap<Request, User>();
+
+/** Who signed in. Behind {@link requireSession} there is always somebody. */
+export function userOf(request: Request): User {
+  const user = users.get(request);
+  if (user === undefined) throw new Error('The request has no session.');
+  return user;
+}
+
+function cookieOf(request: Request): string | undefined {
+  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1);
+}
+
+function setCookie(request: Request, response: Response, value: string, maxAgeMs: number): void {
+  response.cookie(COOKIE, value, {
+    httpOnly: true,
+    sameSite: 'strict',
+    path: '/dashboard',
+    // A browser would drop a Secure cookie of a plain http page, as on a laptop.
+    secure: request.secure,
+    maxAge: maxAgeMs,
+  });
+}
+
+/**
+ * Lets only requests of our own page change things: another site cannot add this header without a preflight, which
+ * nothing here answers, and a browser says where a request comes from.
+ */
+export const refuseForeignSites: RequestHandler = (request, _response, next) => {
+  if (request.method === 'GET' || request.method === 'HEAD') return next();
+  const site = request.headers['sec-fetch-site'];
+  const foreign = site !== undefined && site !== 'same-origin';
+  if (!foreign && request.headers['x-berth-dashboard'] === '1') return next();
+  throw new ApiError(
+    'not_allowed',
+    'This is for the dashboard page alone: send X-Berth-Dashboard: 1 from its own origin.',
+  );
+};
+
+/** Lets only somebody who signed in pass. */
+export function requireSession({ sessionKey, clock }: WebDeps): RequestHandler {
+  return async (request, _response, next) => {
+    const cookie = cookieOf(request);
+    const session =
+      cookie === undefined ? undefined : openSession(cookie, { key: await sessionKey(), now: clock.now() });
+    if (session === undefined) throw new ApiError('not_signed_in', 'Sign in with a Kubernetes token.');
+    users.set(request, session.user);
+    next();
+  };
+}
+
+/** POST, GET and DELETE /session. */
+export function sessionRouter(deps: WebDeps): Router {
+  const router = Router({ caseSensitive: true });
+  const attempts = memoryCounter();
+
+  router.post('/', jsonBody, async (request, response) => {
+    const { total, resetMs } = await attempts.add(request.ip ?? '', 1);
+    if (total > SIGN_INS_PER_MINUTE) {
+      const seconds = String(Math.ceil(resetMs / 1000));
+      throw new ApiError('rate_limit_exceeded', `Too many sign-ins from this address. Wait ${seconds} s.`, {
+        headers: { 'retry-after': seconds },
+      });
+    }
+    const token = parseBody(signInSchema, request.body).token.trim();
+    const user = await reviewToken(deps.client, token);
+    if (user === undefined) {
+      throw new ApiError(
+        'not_signed_in',
+        'The cluster does not accept this token. Make a new one: kubectl create token NAME.',
+      );
+    }
+    const now = deps.clock.now();
+    const expires = Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
+    const sealed = sealSession({ user, expires }, await deps.sessionKey());
+    setCookie(request, response, sealed, expires - now);
+    deps.log.info({ user: user.username }, 'Signed in to the dashboard');
+    response.status(201).json({ object: 'session', username: user.username });
+  });
+
+  router.get('/', requireSession(deps), (request, response) => {
+    response.json({ object: 'session', username: userOf(request).username });
+  });
+
+  router.delete('/', (request, response) => {
+    setCookie(request, response, '', 0);
+    response.json({ object: 'session', deleted: true });
+  });
+  return router;
+}

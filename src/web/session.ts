@@ -1,0 +1,59 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+
+/** Who signed in, as TokenReview says it and SubjectAccessReview takes it. */
+export const userSchema = z.object({
+  username: z.string(),
+  uid: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  extra: z.record(z.string(), z.array(z.string())).optional(),
+});
+export type User = z.infer<typeof userSchema>;
+
+const sessionSchema = z.object({ user: userSchema, expires: z.number() });
+export type Session = z.infer<typeof sessionSchema>;
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+/** Browsers keep cookies of 4096 bytes, name and attributes included. */
+const MAX_SEALED = 3800;
+
+/** The user has more groups than a cookie can carry. */
+export class SessionTooLargeError extends Error {
+  override name = 'SessionTooLargeError';
+}
+
+/**
+ * A session as a cookie: encrypted and authenticated (AES-256-GCM), so that any replica with the key can read it, nobody
+ * else can, and nothing is kept in memory. The Kubernetes token is not in it.
+ *
+ * @param key 32 bytes
+ */
+export function sealSession(session: Session, key: Buffer): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, iv);
+  const sealed = Buffer.concat([
+    iv,
+    cipher.update(JSON.stringify(session), 'utf8'),
+    cipher.final(),
+    cipher.getAuthTag(),
+  ]);
+  const text = sealed.toString('base64url');
+  if (text.length > MAX_SEALED) throw new SessionTooLargeError('The user is in too many groups for a session.');
+  return text;
+}
+
+/** The session in a cookie; undefined when it is forged, damaged, of another key or over. */
+export function openSession(text: string, options: { key: Buffer; now: number }): Session | undefined {
+  const sealed = Buffer.from(text, 'base64url');
+  if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', options.key, sealed.subarray(0, IV_BYTES));
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+    const clear = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
+    const session = sessionSchema.parse(JSON.parse(clear.toString('utf8')));
+    return session.expires > options.now ? session : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,235 @@
+import { execFile } from 'node:child_process';
+import { access } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { SECRETS } from '../../../src/kube/types.ts';
+import { API_KEYS } from '../../../src/resources/api-key.ts';
+import { type Cluster, connect } from '../../support/http/api.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const run = promisify(execFile);
+const CHROMIUM = '/usr/bin/chromium';
+const installed = await access(CHROMIUM).then(
+  () => true,
+  () => false,
+);
+
+let cluster: Cluster;
+let api: Awaited<ReturnType<Cluster['serve']>>;
+let namespace: string;
+let owner: string;
+let guest: string;
+const logged: string[] = [];
+
+/** A service account and a token of it; with a role, it may manage the API keys of the namespace. */
+async function account(name: string, mayManage: boolean): Promise<string> {
+  const { client } = cluster;
+  const core = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+  await client.raw('POST', core, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
+  if (mayManage) {
+    const rules = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
+    const apiGroup = 'rbac.authorization.k8s.io';
+    await client.raw('POST', `${rbac}/roles`, {
+      apiVersion: `${apiGroup}/v1`,
+      kind: 'Role',
+      metadata: { name },
+      rules,
+    });
+    await client.raw('POST', `${rbac}/rolebindings`, {
+      apiVersion: `${apiGroup}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup, kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace }],
+    });
+  }
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const answer = await client.raw<{ status: { token: string } }>('POST', `${core}/${name}/token`, body);
+  return answer.status.token;
+}
+
+beforeAll(async () => {
+  const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) });
+  cluster = await connect(inject('cluster').kubeconfig, log);
+  namespace = await cluster.namespace('web');
+  api = await cluster.serve({ namespace });
+  owner = await account('owner', true);
+  guest = await account('guest', false);
+});
+
+afterAll(async () => {
+  await api.close();
+  await cluster[Symbol.asyncDispose]();
+});
+
+function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${api.url}/dashboard/api${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-berth-dashboard': '1', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+async function signIn(token: string): Promise<{ cookie: string; attributes: string }> {
+  const response = await post('/session', { token });
+  expect(response.status).toBe(201);
+  const attributes = response.headers.get('set-cookie') ?? '';
+  return { attributes, cookie: attributes.split(';', 1)[0] ?? '' };
+}
+
+const wish = { name: 'x', scopes: ['compute:read'] };
+
+describe('the endpoints of the dashboard', () => {
+  it('keep the session from scripts and other sites', async () => {
+    const { attributes } = await signIn(owner);
+    expect(attributes).toMatch(/HttpOnly/);
+    expect(attributes).toMatch(/SameSite=Strict/);
+    expect(attributes).toMatch(/Path=\/dashboard/);
+    expect(attributes).not.toContain(owner.slice(-40));
+  });
+
+  it('let nobody in without a good token or session', async () => {
+    expect((await post('/session', { token: 'nonsense' })).status).toBe(401);
+    expect((await post('/keys', { namespace, ...wish })).status).toBe(401);
+    const { cookie } = await signIn(owner);
+    const forged = `${cookie.slice(0, -2)}${cookie.endsWith('AA') ? 'BB' : 'AA'}`;
+    expect((await post('/keys', { namespace, ...wish }, { cookie: forged })).status).toBe(401);
+  });
+
+  it('answer no request that another site made the browser send', async () => {
+    const { cookie } = await signIn(owner);
+    const body = JSON.stringify({ namespace, ...wish });
+    const url = `${api.url}/dashboard/api/keys`;
+    const plain = await fetch(url, { method: 'POST', headers: { cookie, 'content-type': 'text/plain' }, body });
+    expect(plain.status).toBe(403);
+    expect((await post('/keys', { namespace, ...wish }, { cookie, 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    const preflight = await fetch(url, { method: 'OPTIONS', headers: { origin: 'https://evil.example' } });
+    expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  it('allow what the role of the user allows, and no more', async () => {
+    const { cookie } = await signIn(guest);
+    expect((await post('/keys', { namespace, ...wish }, { cookie })).status).toBe(403);
+    const mine = await signIn(owner);
+    expect((await post('/keys', { namespace: 'kube-system', ...wish }, { cookie: mine.cookie })).status).toBe(403);
+    const list = await fetch(`${api.url}/dashboard/api/keys?namespace=kube-system`, {
+      headers: { cookie: mine.cookie },
+    });
+    expect(list.status).toBe(403);
+    expect((await post('/keys', { namespace: '../x', ...wish }, { cookie: mine.cookie })).status).toBe(422);
+    expect((await post('/keys', { namespace, name: 'x', scopes: [] }, { cookie: mine.cookie })).status).toBe(422);
+  });
+});
+
+describe.skipIf(!installed)('in a browser', () => {
+  let browser: Browser;
+  let page: Page;
+  const requested: string[] = [];
+  const answers: string[] = [];
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    page = await browser.newPage({ viewport: { width: 1180, height: 720 } });
+    page.on('request', (request) => requested.push(request.url()));
+    page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('response', (response) => {
+      response.text().then(
+        (text) => answers.push(text),
+        () => undefined,
+      );
+    });
+  });
+
+  afterAll(async () => {
+    await browser.close();
+  });
+
+  async function create(name: string): Promise<{ token: string; curl: string }> {
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByLabel('Name', { exact: true }).fill(name);
+    await page.locator('#create').getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('heading', { name: 'Key created' }).waitFor();
+    const token = await page.getByLabel('Key', { exact: true }).inputValue();
+    return { token, curl: await page.getByLabel('Try it').inputValue() };
+  }
+
+  it('somebody signs in, makes a key, calls the API with it, and revokes it', async () => {
+    await page.goto(`${api.url}/dashboard`);
+    await page.getByLabel('Kubernetes token').fill(owner);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'API access' }).waitFor();
+    expect(await page.getByLabel('Namespace').inputValue()).toBe(namespace);
+
+    const { token, curl } = await create('continuous integration');
+    expect(token).toMatch(/^berth_/);
+    const { stdout } = await waitFor('a key that works', async () => {
+      const result = await run('bash', ['-c', curl.replace('curl', 'curl -s')]);
+      return result.stdout.includes('"object":"list"') && result;
+    });
+    expect(stdout).not.toContain(token);
+    await page.getByRole('button', { name: 'Done' }).click();
+
+    // The token was in one answer, and is nowhere now.
+    await page.reload();
+    const row = page.getByRole('row', { name: /continuous integration/ });
+    await row.waitFor();
+    expect(answers.filter((text) => text.includes(token))).toHaveLength(1);
+    expect(await page.content()).not.toContain(token);
+    const stored = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, ...[...document.querySelectorAll('input, textarea')].map((one) => one.value)])",
+    );
+    expect(String(stored)).not.toContain(token);
+    expect(String(stored)).not.toContain('berth_session');
+    const objects = await Promise.all([
+      cluster.client.list(API_KEYS, { namespace }),
+      cluster.client.list(SECRETS, { namespace }),
+    ]);
+    expect(JSON.stringify(objects)).not.toContain(token);
+    for (const secret of [token, owner]) expect(logged.filter((line) => line.includes(secret))).toEqual([]);
+
+    await row.getByRole('button', { name: /Revoke/ }).click();
+    await page.locator('#revoke').getByRole('button', { name: 'Revoke' }).click();
+    await row.getByText('revoked', { exact: true }).waitFor();
+    await waitFor(
+      '401',
+      async () => {
+        const headers = { authorization: `Bearer ${token}` };
+        return (await fetch(`${api.url}/api/v1/offers`, { headers })).status === 401;
+      },
+      1000,
+    );
+  });
+
+  it('shows itself', async () => {
+    await create('notebook of the vision team');
+    await page.getByRole('button', { name: 'Done' }).click();
+    const picture = await page.screenshot(
+      process.env['BERTH_SCREENSHOT'] ? { path: process.env['BERTH_SCREENSHOT'] } : {},
+    );
+    expect(picture.length).toBeGreaterThan(10_000);
+  });
+
+  it('shows what went wrong, and signs out', async () => {
+    await page.getByLabel('Namespace').fill('kube-system');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByRole('alert').filter({ hasText: 'may not list apikeys.berth.dev in kube-system' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+  });
+
+  it('the API reference renders too', async () => {
+    await page.goto(`${api.url}/docs`);
+    await page.getByText('Rent an instance', { exact: true }).waitFor();
+  });
+
+  it('loads nothing from elsewhere and breaks no policy', () => {
+    expect(requested.filter((url) => !url.startsWith(api.url) && !url.startsWith('data:'))).toEqual([]);
+    expect(complaints.filter((text) => !/status of (?:401|403)/.test(text))).toEqual([]);
+  });
+});
