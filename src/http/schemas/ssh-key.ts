@@ -28,5 +28,4 @@ export const sshKeySchema = z
 export const sshKeyListSchema = listOf(sshKeySchema);
 export const deletedSshKeySchema = deletedOf(z.int(), 'ssh_key');
 
-export type CreateSshKey = z.infer<typeof createSshKeySchema>;
 export type SshKeyRecord = z.infer<typeof sshKeySchema>;
