@@ -70,13 +70,13 @@ async function loadKeys() {
 }
 
 async function showKeys({ username }) {
+  const { data } = await api('GET', '/namespaces');
+  byId('namespaces').replaceChildren(...data.map((name) => element('option', { value: name })));
+  if (byId('namespace').value === '') byId('namespace').value = data[0] ?? 'default';
   byId('username').textContent = username;
   byId('who').hidden = false;
   byId('sign-in').hidden = true;
   byId('keys').hidden = false;
-  const { data } = await api('GET', '/namespaces');
-  byId('namespaces').replaceChildren(...data.map((name) => element('option', { value: name })));
-  if (byId('namespace').value === '') byId('namespace').value = data[0] ?? 'default';
   await loadKeys();
 }
 
