@@ -22,17 +22,6 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
-      {
-        test: {
-          name: 'faults',
-          include: ['test/faults/**/*.test.ts'],
-          globalSetup: ['test/integration/cluster.ts', 'test/faults/support/announce-seed.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          // One set of controllers at a time: each test decides who leads.
-          fileParallelism: false,
-        },
-      },
     ],
   },
 });
