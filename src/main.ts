@@ -10,7 +10,11 @@ Server roles, configured by environment variables (docs/operations.md):
   all          the three of them in one process
 
 Client:
+  keys create  make an API key and print its token, once [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
   ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
+
+Operator:
+  host-key     rotate the SSH host key: announce | switch | retire
 
 Local cluster (docs/local-cluster.md):
   up           bring up a cluster with a GPU fleet, in the background
@@ -20,6 +24,25 @@ Local cluster (docs/local-cluster.md):
 `;
 
 const ROLES = new Set(['controller', 'api', 'ssh', 'all']);
+
+const CLIENT = new Set(['keys', 'ssh-config', 'host-key']);
+
+async function clientCommand(command: string, args: readonly string[]): Promise<string> {
+  if (command === 'keys') return (await import('./commands/keys.ts')).keysCommand(args, process.env);
+  if (command === 'host-key') return (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env);
+  return (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env);
+}
+
+/** Prints what the command answers, or one line on why it cannot. */
+async function runClient(command: string, args: readonly string[]): Promise<number> {
+  try {
+    process.stdout.write(await clientCommand(command, args));
+    return 0;
+  } catch (error) {
+    process.stderr.write(`berth: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
+}
 
 function isLocal(command: string): command is LocalCommand {
   return LOCAL_COMMANDS.some((known) => known === command);
@@ -32,11 +55,7 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
     await runRole(command);
     return undefined;
   }
-  if (command === 'ssh-config') {
-    const { sshConfigMain } = await import('./ssh/ssh-config-main.ts');
-    process.stdout.write(await sshConfigMain(args, process.env));
-    return 0;
-  }
+  if (CLIENT.has(command)) return runClient(command, args);
   const help = command === 'help' || command === '--help';
   (help ? process.stdout : process.stderr).write(USAGE);
   return help ? 0 : 2;

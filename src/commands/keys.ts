@@ -1,0 +1,46 @@
+import { parseArgs } from 'node:util';
+import { createKey } from '../http/keys-command.ts';
+import { SCOPES, type Scope } from '../resources/api-key.ts';
+import { UsageError, withClient } from './with-client.ts';
+
+const USAGE = `berth keys create [-n NAMESPACE] [--name TEXT] [--scopes ${SCOPES.join(',')}] [--expires TIME]`;
+
+function readScopes(text: string | undefined): Scope[] {
+  if (text === undefined) return [...SCOPES];
+  const scopes = SCOPES.filter((scope) => text.split(',').includes(scope));
+  if (scopes.length === text.split(',').length) return scopes;
+  throw new UsageError(`--scopes ${text}: write one or more of ${SCOPES.join(', ')}, with commas between them.`);
+}
+
+function readExpiry(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const time = Date.parse(text);
+  if (Number.isNaN(time) || time < Date.now())
+    throw new UsageError(`--expires ${text}: write a time to come, for example 2030-01-31T12:00:00Z.`);
+  return new Date(time).toISOString();
+}
+
+/**
+ * `berth keys create`: makes an APIKey with the rights of the kubeconfig and returns its token, which stands nowhere
+ * else. Throws UsageError, and the client's errors.
+ */
+export async function keysCommand([verb, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  if (verb !== 'create') throw new UsageError(`Usage: ${USAGE}`);
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      namespace: { type: 'string', short: 'n' },
+      name: { type: 'string' },
+      scopes: { type: 'string' },
+      expires: { type: 'string' },
+    },
+  });
+  const scopes = readScopes(values.scopes);
+  const expiresAt = readExpiry(values.expires);
+  return withClient(env, async (client, current) => {
+    const namespace = values.namespace ?? current;
+    const key = { namespace, displayName: values.name ?? '', scopes, ...(expiresAt && { expiresAt }) };
+    const { token } = await createKey(client, key);
+    return `${token}\n`;
+  });
+}
