@@ -15,7 +15,7 @@ import {
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { tenant, type Tenant } from './support/http.ts';
+import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, MODEL_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { NAMESPACE, Release, ROLES, TENANT } from './support/release.ts';
 import { findSecrets, reportUse } from './support/review.ts';
@@ -255,6 +255,20 @@ describe('a release on a real node', () => {
     const [key] = body['data'] as { id: number }[];
     expect((await user.call('DELETE', `/api/v1/ssh-keys/${key?.id}`)).status).toBe(200);
     await expect(login(await place(), identity)).rejects.toThrow(/authentication/i);
+  });
+
+  it('shows the dashboard and lets an admin of the namespace make and revoke keys there', async () => {
+    const { host, port } = await service('berth-api');
+    const admin = await signIn(client, TENANT, `http://${host}:${port}`);
+    const made = await admin('POST', '/keys', { namespace: TENANT, name: 'made', scopes: ['compute:read'] });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    const offers = async (): Promise<number> => {
+      const headers = { authorization: `Bearer ${String(made.body['token'])}` };
+      return (await fetch(`http://${host}:${port}/api/v1/offers`, { headers })).status;
+    };
+    await waitFor('the key works', async () => (await offers()) === 200);
+    expect((await admin('POST', `/keys/${TENANT}/${String(made.body['id'])}/revoke`, {})).status).toBe(200);
+    await waitFor('the key is dead', async () => (await offers()) === 401);
   });
 
   it('uses every right it was given and misses none', async () => {

@@ -29,3 +29,35 @@ export async function tenant(client: KubeClient, namespace: string, base: string
     },
   };
 }
+
+type Call = (
+  method: string,
+  path: string,
+  body?: unknown,
+) => Promise<{ status: number; body: Record<string, unknown> }>;
+
+/** Signs in to the dashboard as a service account with the cluster's role `admin` in the namespace. */
+export async function signIn(client: KubeClient, namespace: string, base: string): Promise<Call> {
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const name = 'e2e-admin';
+  await client.raw('POST', accounts, { metadata: { name } });
+  await client.raw('POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
+    subjects: [{ kind: 'ServiceAccount', name, namespace }],
+  });
+  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const answer = await client.raw<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, request);
+  const page = await fetch(`${base}/dashboard/`);
+  if (!(await page.text()).includes('<!doctype html>')) throw new Error(`the dashboard answered ${page.status}`);
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-berth-dashboard': '1' };
+  const call: Call = async (method, path, body) => {
+    const response = await fetch(`${base}/dashboard/api${path}`, { method, headers, body: JSON.stringify(body) });
+    const cookie = response.headers.get('set-cookie')?.split(';')[0];
+    if (cookie !== undefined) headers['cookie'] = cookie;
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  const session = await call('POST', '/session', { token: answer.status.token });
+  if (session.status >= 300) throw new Error(`sign-in answered ${session.status}: ${JSON.stringify(session.body)}`);
+  return call;
+}

@@ -16,16 +16,11 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'update gpuinstances/finalizers': 'asked for by an admission plug-in that is off by default, without a request',
   'create pods/exec': 'asked for beside get by a second look-up of the API server, which the audit log does not tell',
   'create pods/portforward': 'the same',
+  'create secrets': 'makes the host key or the session key, in whichever replica starts first',
   'patch events': 'counts up an Event that happens again within minutes',
   'get pods': 'reads a pod whose creation was answered AlreadyExists, after a crash between two writes',
   'controller: get gpuinstances': 'reads what the cache may not show yet, before an instance is deleted for ever',
   'api: get sshkeys': 'reads a key that another replica made a moment ago',
-  'api: create apikeys': 'the dashboard, which the tests of src/web use in a browser',
-  'api: patch apikeys': 'the dashboard',
-  'api: create tokenreviews': 'the dashboard',
-  'api: create subjectaccessreviews': 'the dashboard',
-  'api: create secrets': 'the dashboard',
-  'api: get secrets': 'the dashboard',
 };
 
 /** The watch caches list where the API server cannot stream lists (before Kubernetes 1.34, or switched off). */
