@@ -51,7 +51,7 @@ export interface RunningControllers {
 }
 
 const LEASE = 'berth-controller';
-const WORKERS = 16;
+const WORKERS = 32;
 const SMALL_WORKERS = 2;
 const TIMEOUT_MS = 60_000;
 const GRACE_MS = 20_000;

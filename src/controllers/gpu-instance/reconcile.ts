@@ -72,12 +72,6 @@ async function take(run: Run, step: Step, observed: Observed): Promise<Moved | {
   }
 }
 
-async function ensureFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
-  const { finalizers = [], deletionTimestamp } = instance.metadata;
-  if (finalizers.includes(FINALIZER) || deletionTimestamp !== undefined) return instance;
-  return writeFinalizers(run, instance, [...finalizers, FINALIZER]);
-}
-
 /** The instance to work on: the cached one, or a live one when a write of it may or may not have been made. */
 async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance | undefined> {
   const cached = deps.stores.instances.get(key);
@@ -97,21 +91,43 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 /** Makes the world match one instance, as far as it can be done now. */
 export async function reconcileInstance(run: Run): Promise<Result> {
   const { deps, key } = run;
-  let instance = await currentInstance(run);
+  const instance = await currentInstance(run);
   if (instance === undefined) {
     deps.line.remove(key);
     return undefined;
   }
-  instance = await ensureFinalizer(run, instance);
-  if (!(instance.metadata.finalizers ?? []).includes(FINALIZER)) return undefined;
+  const { finalizers = [], deletionTimestamp } = instance.metadata;
+  const isHeld = finalizers.includes(FINALIZER);
+  // Deleted before we ever held it: there is nothing of ours to clean up.
+  if (!isHeld && deletionTimestamp !== undefined) return undefined;
+  // The claim lives in the instance itself, so it may be written beside the finalizer; whatever else is made waits.
+  const holding = isHeld ? Promise.resolve() : hold(run, instance);
+  // Awaited before the first thing that needs it; a failure until then is no unhandled one.
+  holding.catch(() => undefined);
+  const result = await walk(run, instance, holding);
+  await holding;
+  return result;
+}
+
+async function hold(run: Run, instance: GpuInstance): Promise<void> {
+  await writeFinalizers(run, instance, [...(instance.metadata.finalizers ?? []), FINALIZER]);
+}
+
+/** Takes one step after the other until nothing is left to do now. */
+async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promise<Result> {
+  const { deps, key } = run;
+  let instance = first;
   let pods: readonly Pod[] | undefined;
   for (let count = 0; count < MAX_STEPS; count += 1) {
     let observed = observe(deps, instance, { ...(pods && { pods }), login: undefined });
     pods = await repair(run, instance, observed.pods);
-    observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance?.status?.podName) };
+    observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance.status?.podName) };
     observed = { ...observed, login: await checkLogin(run, observed) };
     const step = planNext(observed);
-    if (step.do !== 'claim') deps.line.remove(key);
+    if (step.do !== 'claim') {
+      deps.line.remove(key);
+      await holding;
+    }
     if (step.do === 'cleanUp') {
       await cleanUp(run, instance);
       return undefined;

@@ -8,7 +8,7 @@ import { deadlines, NODE_GRACE_MS, nodeLostSince } from './timers.ts';
 import { isReadyReason, writeStatus } from './writes.ts';
 
 /** Stages that pass within this time are not written one by one: most starts need one write, not four. */
-const QUICK_MS = 1_000;
+const QUICK_MS = 3_000;
 const LOGIN_RETRY_MS = 1_000;
 
 function isPassing(status: GpuInstanceStatus): boolean {
