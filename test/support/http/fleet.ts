@@ -19,6 +19,7 @@ export function gpuNode(name: string, product: string, gpus: number): Node {
         'kubernetes.io/arch': 'amd64',
         'kubernetes.io/os': 'linux',
         'berth.dev/simulated': 'true',
+        'nvidia.com/gpu.present': 'true',
         'nvidia.com/gpu.product': product,
         'nvidia.com/gpu.count': String(gpus),
         'nvidia.com/gpu.memory': '81559',
