@@ -39,7 +39,7 @@ export function waitingState(pod: Pod): { reason: string; message: string } | un
 // Reasons of the kubelet's admission handlers (kubernetes pkg/kubelet/lifecycle/predicate.go and
 // pkg/kubelet/cm/topologymanager): the node refused the pod although the scheduler bound it.
 const ADMISSION =
-  /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\w+|Admission\w*)$/;
+  /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\S+|Admission\w*)$/;
 
 /** Why a pod ended that was meant to run on, in our words and the kubelet's. */
 export function endingOfPod(pod: Pod): Ending {

@@ -1,0 +1,151 @@
+import { expect, test } from 'vitest';
+import { EVENTS, NAMESPACES, RESOURCE_QUOTAS } from '../../../src/kube/types.ts';
+import { API_KEYS } from '../../../src/resources/api-key.ts';
+import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
+import { INSTANCE_TEMPLATES, templateHash } from '../../../src/resources/instance-template.ts';
+import { numericId } from '../../../src/resources/ids.ts';
+import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
+import { USAGE_RECORDS } from '../../../src/resources/usage-record.ts';
+import { createWorld } from '../../faults/support/world.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+// Whoever else runs controllers in this cluster at the same time holds the lease first.
+const LEASE_WAIT_MS = 50_000;
+
+test('an instance from creation to its usage record', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  await world.create('one', { gpu: { count: 2 }, env: [{ name: 'A', value: 'b' }] });
+  const ready = await world.reached('one', 'Running', LEASE_WAIT_MS);
+  expect(ready.status).toMatchObject({
+    claim: { product: world.fleet.product, gpuCount: 2, pricePerHour: '7200.00', simulated: true },
+    ssh: { host: 'ssh.test', port: 2222, user: `one.${world.namespace}` },
+    podName: 'one-1',
+    incarnation: 1,
+    diskPersistent: false,
+  });
+  const stages = ready.status?.stages ?? {};
+  const times = (['accepted', 'claimed', 'scheduled', 'pulled', 'started', 'ready'] as const).map((stage) =>
+    Date.parse(stages[stage] ?? ''),
+  );
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  const [pod] = await world.pods();
+  expect(pod?.spec).toMatchObject({ automountServiceAccountToken: false, priorityClassName: 'berth-on-demand' });
+  const told = await waitFor('an Event about it', async () => {
+    const { items } = await world.client.list(EVENTS, { namespace: world.namespace });
+    return items.find(({ involvedObject, reason }) => involvedObject.name === 'one' && reason === 'Running');
+  });
+  expect(told.message).toContain('2 x');
+  await world.remove('one');
+  await world.gone('one');
+  const { items } = await world.client.list(USAGE_RECORDS, { namespace: world.namespace });
+  expect(items).toHaveLength(1);
+  // A price of 3,600 per hour and GPU is a unit per GPU second.
+  const { gpuSeconds, cost } = items[0]?.spec ?? { gpuSeconds: -1, cost: '' };
+  expect(Number(cost)).toBeCloseTo(gpuSeconds, 1);
+});
+
+test.each(['baseline', 'restricted'])('pods are admitted where Pod Security %s is enforced', async (level) => {
+  await using world = await createWorld();
+  const labels = { 'pod-security.kubernetes.io/enforce': level };
+  await world.client.patch(NAMESPACES, { name: world.namespace }, { metadata: { labels } }, { type: 'merge' });
+  await world.replica();
+  for (const runtype of ['ssh', 'jupyter', 'args'] as const) {
+    await world.create(runtype, { runtype });
+    await world.reached(runtype, 'Running', LEASE_WAIT_MS);
+  }
+});
+
+test('a quota without room is a reason, and room heals it', async () => {
+  await using world = await createWorld();
+  const quota = {
+    metadata: { namespace: world.namespace, name: 'q' },
+    spec: { hard: { 'requests.nvidia.com/gpu': '1' } },
+  };
+  await world.client.create(RESOURCE_QUOTAS, quota);
+  await waitFor('the quota to be counted', async () => {
+    const { status } = await world.client.get(RESOURCE_QUOTAS, quota.metadata);
+    return status?.hard !== undefined;
+  });
+  await world.replica();
+  await world.create('two', { gpu: { count: 2 } });
+  const waiting = await world.reached('two', 'QuotaExceeded', LEASE_WAIT_MS);
+  expect(waiting.status?.claim).toBeUndefined();
+  const hard = { 'requests.nvidia.com/gpu': '2' };
+  await world.client.patch(RESOURCE_QUOTAS, quota.metadata, { spec: { hard } }, { type: 'merge' });
+  await world.reached('two', 'Running');
+});
+
+test('a template is merged, and one that is missing is waited for', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  const spec = {
+    displayName: 't',
+    image: 'pytorch/pytorch:2',
+    env: [
+      { name: 'A', value: 't' },
+      { name: 'B', value: 't' },
+    ],
+  };
+  await world.create('early', { templateHashId: templateHash(spec), env: [{ name: 'A', value: 'own' }] });
+  await world.reached('early', 'TemplateNotFound', LEASE_WAIT_MS);
+  const made = await world.client.create(INSTANCE_TEMPLATES, {
+    metadata: { namespace: world.namespace, name: 't' },
+    spec,
+  });
+  await world.reached('early', 'Running');
+  const [pod] = await world.pods();
+  const main = pod?.spec?.containers[0];
+  expect(main?.image).toBe('pytorch/pytorch:2');
+  expect(main?.env).toEqual(
+    expect.arrayContaining([
+      { name: 'A', value: 'own' },
+      { name: 'B', value: 't' },
+    ]),
+  );
+  const { status } = await world.client.get(INSTANCE_TEMPLATES, made.metadata);
+  expect(status).toMatchObject({ id: numericId(made.metadata.uid ?? ''), hashId: templateHash(spec) });
+});
+
+test('keys, API keys and pools say how they are', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  const { namespace } = world;
+  const hash = '0'.repeat(64);
+  await world.client.create(SSH_KEYS, {
+    metadata: { namespace, name: 'bad' },
+    spec: { publicKey: 'ssh-dss AAAA', displayName: '' },
+  });
+  const apiKey = { hash, prefix: '', displayName: '', scopes: ['models' as const], revoked: false };
+  await world.client.create(API_KEYS, { metadata: { namespace, name: 'good' }, spec: apiKey });
+  await world.client.create(API_KEYS, {
+    metadata: { namespace, name: 'old' },
+    spec: { ...apiKey, expiresAt: '2020-01-01T00:00:00Z' },
+  });
+  const reasons = async (): Promise<unknown> => {
+    const bad = await world.client.get(SSH_KEYS, { namespace, name: 'bad' });
+    const good = await world.client.get(API_KEYS, { namespace, name: 'good' });
+    const old = await world.client.get(API_KEYS, { namespace, name: 'old' });
+    return [bad, good, old].map(({ status }) => status?.conditions?.[0]?.reason).join();
+  };
+  await waitFor('the reasons', async () => (await reasons()) === 'InvalidKey,Valid,Expired', LEASE_WAIT_MS);
+  await world.create('one', { gpu: { count: 4 } });
+  await world.reached('one', 'Running');
+  await waitFor('the counts of the pool', async () => {
+    const { status } = await world.client.get(GPU_POOLS, { name: world.fleet.pool });
+    return status?.nodes === 2 && status.gpus === 16 && status.free === 12;
+  });
+});
+
+test('an offer with less disk than the client saw is refused, and nothing is kept', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  await world.create('one', { offerDiskSpace: 1_048_576, onNoCapacity: 'Fail' });
+  const refused = await world.reached('one', 'OfferChanged', LEASE_WAIT_MS);
+  expect(refused.status?.claim).toBeUndefined();
+  await waitFor('it to be switched off', async () => (await world.get('one'))?.spec.powerState === 'Stopped');
+  expect(await world.pods()).toEqual([]);
+  const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
+  expect(items).toHaveLength(1);
+});

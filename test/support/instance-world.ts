@@ -1,0 +1,70 @@
+import type { Node, Pod } from '../../src/kube/types.ts';
+import type { Observed } from '../../src/controllers/gpu-instance/observed.ts';
+import type { Settings } from '../../src/controllers/gpu-instance/settings.ts';
+import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
+
+/** Half an hour after everything in these worlds was made. */
+export const NOW = Date.UTC(2026, 0, 1, 0, 30);
+export const EARLIER = '2026-01-01T00:00:00Z';
+
+export const SETTINGS: Settings = {
+  image: 'debian:12',
+  runtype: 'ssh',
+  command: [],
+  args: [],
+  onStart: '',
+  env: [],
+  ports: [],
+  diskGb: 10,
+};
+
+type Status = NonNullable<Pod['status']>;
+
+/** The pod of the first start of instance `one`. */
+export function startedPod(status: Status = {}, metadata: Partial<Pod['metadata']> = {}): Pod {
+  return {
+    metadata: {
+      name: 'one-1',
+      namespace: 'default',
+      uid: 'pod-1',
+      labels: { 'berth.dev/instance-uid': 'uid-one' },
+      ...metadata,
+    },
+    spec: { containers: [{ name: 'main', image: 'debian:12' }], nodeName: 'n' },
+    status,
+  };
+}
+
+export function readyNode(name = 'n', ready = 'True'): Node {
+  const node = gpuNode(name);
+  return {
+    ...node,
+    status: { ...node.status, conditions: [{ type: 'Ready', status: ready, lastTransitionTime: EARLIER }] },
+  };
+}
+
+export const SCHEDULED = { type: 'PodScheduled', status: 'True', lastTransitionTime: EARLIER };
+export const READY = { type: 'Ready', status: 'True', lastTransitionTime: EARLIER };
+
+/** What is seen of instance `one` with a claim on node `n`, unless told otherwise. */
+export function observed(over: Partial<Observed> = {}): Observed {
+  const instance =
+    over.instance ??
+    gpuInstance(
+      'one',
+      {},
+      { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskPersistent: false, diskGb: 10 },
+    );
+  return {
+    pods: over.pod ? [over.pod] : [],
+    pod: undefined,
+    node: readyNode(),
+    settings: SETTINGS,
+    keys: { missing: [], usable: 1 },
+    exporter: undefined,
+    login: undefined,
+    now: NOW,
+    ...over,
+    instance,
+  };
+}

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { planNext } from '../../../src/controllers/gpu-instance/plan.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { EARLIER, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+
+const CLAIMED: GpuInstanceStatus = { claim: claimOn('n'), incarnation: 1, podName: 'one-1' };
+const ending = (reason: string, generation = 1) => ({ reason, message: '', at: EARLIER, generation });
+const DELETING = { deletionTimestamp: EARLIER };
+
+function deleted(status?: GpuInstanceStatus) {
+  const instance = gpuInstance('one', {}, status);
+  return { ...instance, metadata: { ...instance.metadata, ...DELETING } };
+}
+
+function terminated(exitCode: number) {
+  return { phase: exitCode === 0 ? 'Succeeded' : 'Failed', containerStatuses: [main({ terminated: { exitCode } })] };
+}
+
+function main(state: object) {
+  return { name: 'main', image: 'debian:12', imageID: '', ready: false, restartCount: 0, state };
+}
+
+function waiting(reason: string) {
+  return startedPod({ conditions: [SCHEDULED], containerStatuses: [main({ waiting: { reason, message: 'said' } })] });
+}
+
+describe('without a claim', () => {
+  test.each([
+    ['a new one asks for a place', gpuInstance('one'), { do: 'claim' }],
+    ['a stopped one rests', gpuInstance('one', { powerState: 'Stopped' }), { do: 'observe' }],
+    [
+      'one that was refused is switched off',
+      gpuInstance('one', {}, { ending: ending('NoCapacity') }),
+      { do: 'switchOff' },
+    ],
+    [
+      'one whose owner switched it on again asks again',
+      gpuInstance('one', {}, { ending: ending('NoCapacity', 0) }),
+      { do: 'claim' },
+    ],
+    ['one that was preempted asks again', gpuInstance('one', {}, { ending: ending('Preempted') }), { do: 'claim' }],
+    ['a deleted one is cleaned up', deleted(), { do: 'cleanUp' }],
+  ])('%s', (_name, instance, step) => {
+    expect(planNext(observed({ instance }))).toEqual(step);
+  });
+
+  test('after a failure it waits', () => {
+    const failures = { count: 6, lastTime: '2026-01-01T00:25:00Z' };
+    const step = planNext(observed({ instance: gpuInstance('one', {}, { failures }) }));
+    expect(step).toEqual({ do: 'wait', until: Date.UTC(2026, 0, 1, 0, 35) });
+  });
+
+  test('without its template it waits', () => {
+    expect(planNext({ ...observed({ instance: gpuInstance('one') }), settings: undefined })).toEqual({ do: 'observe' });
+  });
+
+  test('a pod without a claim goes', () => {
+    const pod = startedPod();
+    expect(planNext(observed({ instance: gpuInstance('one'), pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+  });
+
+  test('nothing starts before the last pod is gone', () => {
+    const pod = startedPod({}, DELETING);
+    expect(planNext(observed({ instance: gpuInstance('one'), pod }))).toEqual({ do: 'observe' });
+  });
+});
+
+describe('with a claim', () => {
+  test('the pod is made, and then watched', () => {
+    expect(planNext(observed())).toEqual({ do: 'createPod' });
+    expect(planNext(observed({ pod: startedPod() }))).toEqual({ do: 'observe' });
+  });
+
+  test('a pod of an earlier start that still ends holds the next one up', () => {
+    const old = startedPod({}, { name: 'one-0', ...DELETING });
+    expect(planNext({ ...observed(), pods: [old] })).toEqual({ do: 'observe' });
+  });
+
+  test('a second live pod goes', () => {
+    const [pod, other] = [startedPod(), startedPod({}, { name: 'one-0', uid: 'pod-0' })];
+    expect(planNext({ ...observed({ pod }), pods: [pod, other] })).toEqual({ do: 'deletePods', pods: [other] });
+  });
+
+  test.each([
+    [
+      'switched off',
+      { instance: gpuInstance('one', { powerState: 'Stopped' }, CLAIMED), pod: startedPod() },
+      'Stopped',
+    ],
+    ['deleted', { instance: deleted(CLAIMED), pod: startedPod() }, 'Stopped'],
+    ['its program ended well', { pod: startedPod(terminated(0)) }, 'Completed'],
+    ['its program failed', { pod: startedPod(terminated(3)) }, 'ContainerFailed'],
+    ['evicted', { pod: startedPod({ phase: 'Failed', reason: 'Evicted' }) }, 'PodFailed'],
+    [
+      'refused by the node',
+      { pod: startedPod({ phase: 'Failed', reason: 'UnexpectedAdmissionError' }) },
+      'AdmissionRejected',
+    ],
+    ['refused for want of GPUs', { pod: startedPod({ phase: 'Failed', reason: 'OutOfnvidia.com/gpu' }) }, 'AdmissionRejected'],
+    ['deleted by somebody', { pod: startedPod({}, DELETING) }, 'PodDeleted'],
+    [
+      'preempted by the scheduler',
+      {
+        pod: startedPod(
+          { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] },
+          DELETING,
+        ),
+      },
+      'Preempted',
+    ],
+    ['gone after it was seen', { instance: gpuInstance('one', {}, { ...CLAIMED, podUid: 'pod-1' }) }, 'PodDeleted'],
+    ['an image name that cannot be', { pod: waiting('InvalidImageName') }, 'InvalidImage'],
+    ['an image that never comes', { pod: waiting('ImagePullBackOff') }, 'ImagePullFailed'],
+    ['a container that cannot be made', { pod: waiting('CreateContainerError') }, 'ContainerNotCreated'],
+    [
+      'a place that somebody took',
+      { pod: startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable' }] }) },
+      'PlaceLost',
+    ],
+    [
+      'its time is over',
+      {
+        instance: gpuInstance('one', { maxDuration: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } }),
+        pod: startedPod({ conditions: [SCHEDULED, READY] }),
+      },
+      'Expired',
+    ],
+    [
+      'nobody uses it',
+      {
+        instance: gpuInstance('one', { idleTimeout: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } }),
+        pod: startedPod({ conditions: [SCHEDULED, READY] }),
+      },
+      'Idle',
+    ],
+  ])('%s: the ending is written down first', (_name, over, reason) => {
+    expect(planNext(observed(over))).toMatchObject({ do: 'end', ending: { reason } });
+  });
+
+  test('a session keeps an idle instance', () => {
+    const instance = gpuInstance('one', { idleTimeout: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } });
+    instance.metadata.annotations = { 'berth.dev/last-activity': '2026-01-01T00:25:00Z' };
+    const pod = startedPod({ conditions: [SCHEDULED, READY] });
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'observe' });
+  });
+
+  test('who is gone with its node is not to blame, and does not pay for the silence', () => {
+    const lost = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
+    const pod = startedPod({ conditions: [lost] }, DELETING);
+    const step = planNext(observed({ pod, node: readyNode('n', 'Unknown') }));
+    expect(step).toMatchObject({ do: 'end', ending: { reason: 'NodeLost', at: Date.parse(EARLIER) } });
+  });
+
+  test('an ending goes its way: switch off, delete the pod, wait, settle the bill', () => {
+    const expired = gpuInstance('one', {}, { ...CLAIMED, ending: ending('Expired') });
+    const off = gpuInstance('one', { powerState: 'Stopped' }, { ...CLAIMED, ending: ending('Expired') });
+    const pod = startedPod();
+    expect(planNext(observed({ instance: expired, pod }))).toEqual({ do: 'switchOff' });
+    expect(planNext(observed({ instance: off, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+    const going = startedPod({}, DELETING);
+    expect(planNext(observed({ instance: off, pod: going }))).toEqual({ do: 'observe' });
+    expect(planNext(observed({ instance: off }))).toMatchObject({ do: 'release', ending: { reason: 'Expired' } });
+  });
+
+  test('onExpiry Delete deletes', () => {
+    const instance = gpuInstance('one', { onExpiry: 'Delete' }, { ...CLAIMED, ending: ending('Idle') });
+    expect(planNext(observed({ instance, pod: startedPod() }))).toEqual({ do: 'deleteInstance' });
+  });
+
+  test('a preempted instance is not switched off', () => {
+    const instance = gpuInstance('one', { type: 'Interruptible' }, { ...CLAIMED, ending: ending('Preempted') });
+    const pod = startedPod();
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+  });
+});
