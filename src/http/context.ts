@@ -15,6 +15,7 @@ import type { InstanceEvents } from './events/instance-events.ts';
 import type { OfferEvents } from './events/offer-events.ts';
 import type { StreamRegistry } from './events/stream-registry.ts';
 import type { MinuteCounter } from '../gateway/limits/counter.ts';
+import type { ClaimGate } from './instances/claim-gate.ts';
 import type { ClaimWaiter } from './instances/claim-waiter.ts';
 import type { TemplateFinder } from './instances/templates.ts';
 import type { OfferSource } from './inventory.ts';
@@ -53,6 +54,7 @@ export interface ApiContext extends ApiDeps {
   authenticator: Authenticator;
   lastUsed: LastUsed;
   waiter: ClaimWaiter;
+  gate: ClaimGate;
   templates: TemplateFinder;
   instances: InstancePresenter;
   streams: StreamRegistry;

@@ -3,17 +3,23 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { AlreadyExistsError, ConflictError, NotFoundError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { instanceState } from '../../resources/instance-state.ts';
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
+import type { OfferSource } from '../inventory.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { CONFIRM_BY, REQUEST_HASH } from './annotations.ts';
+import type { ClaimGate } from './claim-gate.ts';
+import { foreseeRefusal } from './foresee.ts';
 import type { ClaimWaiter } from './claim-waiter.ts';
 import { idempotencyConflict } from './idempotency.ts';
 
 /** How long a client waits for the decision of the controller. */
-const DECISION_MS = 10_000;
+const DECISION_MS = 15_000;
 const CONFIRM_MS = 30_000;
 
 export interface CreateDeps {
+  offers: OfferSource;
+  gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;
   clock: Clock;
@@ -30,7 +36,8 @@ export interface CreateRequest {
 
 export interface Created {
   outcome: 'granted' | 'refused';
-  instance: GpuInstance;
+  /** Absent when the refusal was clear before anything was written. */
+  instance?: GpuInstance;
   /** True when an earlier request with the same Idempotency-Key made it. */
   replayed: boolean;
 }
@@ -53,6 +60,24 @@ function newInstance(request: CreateRequest, now: number): GpuInstance {
  * @throws ApiError claim_timeout, idempotency_conflict; KubeError
  */
 export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
+  const leave = await deps.gate.enter({ timeoutMs: DECISION_MS, signal: request.signal });
+  if (leave === undefined) throw timedOut('Nothing was rented; try again.');
+  try {
+    // What a key made before is returned even when all is rented out since.
+    const hopeless = !request.idempotency && (await foreseeRefusal(deps.offers, request.spec, deps.clock));
+    return hopeless ? { outcome: 'refused', replayed: false } : await claim(deps, request);
+  } finally {
+    leave();
+  }
+}
+
+function timedOut(rest: string): ApiError {
+  return new ApiError('claim_timeout', `No controller decided within ${DECISION_MS / 1000} seconds. ${rest}`, {
+    headers: { 'retry-after': '5' },
+  });
+}
+
+async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const { signal, idempotency } = request;
   const { instance: made, replayed } = await createOrFind(deps, request);
   const ref = { namespace: request.namespace, name: made.metadata.name, uid: made.metadata.uid ?? '' };
@@ -67,10 +92,11 @@ export async function createInstance(deps: CreateDeps, request: CreateRequest): 
   if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
   if (decision === 'gone')
     throw new ApiError('instance_deleting', 'Somebody deleted the instance before it was ready.');
-  const rest = idempotency ? 'Send the same request again to learn the outcome.' : 'Nothing was rented; try again.';
-  throw new ApiError('claim_timeout', `No controller decided within ${DECISION_MS / 1000} seconds. ${rest}`, {
-    headers: { 'retry-after': '5' },
-  });
+  // Somebody who waits longer gets the next place: for a client that does not wait that is a no.
+  if (!idempotency && instanceState(instance).reason === 'WaitingForCapacity') {
+    return { outcome: 'refused', instance, replayed };
+  }
+  throw timedOut(idempotency ? 'Send the same request again to learn the outcome.' : 'Nothing was rented; try again.');
 }
 
 /** Marks the instance as known to its client. When that fails nobody can tell, so the instance goes. */

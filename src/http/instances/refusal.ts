@@ -8,8 +8,8 @@ const MOST_ALTERNATIVES = 5;
 
 /** What a client asked for, as far as it decides what is near. */
 export interface Wish {
-  offerId: number | undefined;
-  diskGb: number | undefined;
+  offerId?: number | undefined;
+  diskGb?: number | undefined;
 }
 
 /**

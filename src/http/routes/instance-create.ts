@@ -47,11 +47,13 @@ export function createInstanceHandler(context: ApiContext): RequestHandler {
     response.once('close', () => left.abort());
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
     const created = await createInstance(context, { namespace, spec, idempotency, signal: left.signal });
-    if (created.outcome === 'refused') {
-      throw refusal(created.instance, context.offers.offers(), context.defaultImage);
+    const { instance } = created;
+    if (instance === undefined) {
+      throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
     }
+    if (created.outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
     if (created.replayed) response.set('idempotent-replayed', 'true');
-    response.status(201).location(`/api/v1/instances/${created.instance.metadata.name}`);
-    sendJson(response, context.instances.json(created.instance));
+    response.status(201).location(`/api/v1/instances/${instance.metadata.name}`);
+    sendJson(response, context.instances.json(instance));
   };
 }

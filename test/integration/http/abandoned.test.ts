@@ -1,0 +1,110 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { CONFIRM_BY } from '../../../src/http/instances/annotations.ts';
+import { runReaper } from '../../../src/http/instances/reaper.ts';
+import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import type { Cluster } from '../../support/http/api.ts';
+import { clientOf } from '../../support/http/client.ts';
+import { addNode, gpuNode } from '../../support/http/fleet.ts';
+import { openCluster } from '../../support/http/open.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let cluster: Cluster;
+let api: Awaited<ReturnType<Cluster['serve']>>;
+let namespace: string;
+let token: string;
+let removeNode: () => Promise<void>;
+
+beforeAll(async () => {
+  cluster = await openCluster();
+  api = await cluster.serve();
+  namespace = await cluster.namespace('http-abandoned');
+  token = await cluster.key(namespace);
+  removeNode = await addNode(cluster.client, gpuNode('node-test-gpu-abandoned', 'TEST-GPU-ABANDONED', 8));
+  // Where nothing is free the answer would be no at once.
+  await waitFor('a free GPU', () =>
+    cluster.inventory.offers().some(({ product, available }) => product === 'TEST-GPU-ABANDONED' && available > 0),
+  );
+});
+
+afterAll(async () => {
+  await api.close();
+  await removeNode();
+  await cluster[Symbol.asyncDispose]();
+});
+
+async function names(): Promise<string[]> {
+  return (await cluster.client.list(GPU_INSTANCES, { namespace })).items.map(({ metadata }) => metadata.name);
+}
+
+/** Asks for an instance and hangs up when it exists; no controller answers here. */
+async function hangUp(headers: Record<string, string> = {}): Promise<void> {
+  const call = request(`${api.url}/api/v1/instances`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  });
+  call.on('error', () => undefined);
+  call.end();
+  await waitFor('the instance', async () => (await names()).length === 1);
+  call.destroy();
+}
+
+it('an instance whose client hung up goes', async () => {
+  await hangUp();
+  await waitFor('nothing', async () => (await names()).length === 0);
+});
+
+it('one with an Idempotency-Key stays for the retry', async () => {
+  await hangUp({ 'idempotency-key': 'later' });
+  const call = clientOf(api.url, token);
+  const [name = ''] = await names();
+  const condition = {
+    type: 'Claimed',
+    status: 'True',
+    reason: 'Granted',
+    message: '',
+    lastTransitionTime: new Date().toISOString(),
+  };
+  await cluster.client.patch(
+    GPU_INSTANCES,
+    { namespace, name },
+    { status: { conditions: [condition] } },
+    { type: 'merge', subresource: 'status' },
+  );
+  const answer = await call('POST', '/instances', undefined, { 'idempotency-key': 'later' });
+  expect([answer.status, answer.id, answer.headers.get('idempotent-replayed')]).toEqual([201, name, 'true']);
+  await call('DELETE', `/instances/${name}`);
+});
+
+it('without a controller nothing is rented, and the client is told', async () => {
+  const answer = await clientOf(api.url, token)('POST', '/instances');
+  expect([answer.status, answer.error['code'], answer.headers.get('retry-after')]).toEqual([503, 'claim_timeout', '5']);
+  expect(answer.error['incident_id']).toMatch(/^[0-9a-f-]{36}$/);
+  expect(await names()).toEqual([]);
+});
+
+it('an instance of a replica that died goes after a while, one that was answered stays', async () => {
+  const spec = {
+    type: 'OnDemand',
+    installMonitoring: false,
+    powerState: 'Running',
+    onNoCapacity: 'Fail',
+    onExpiry: 'Stop',
+    diskPolicy: 'Delete',
+  } as const;
+  const clock = fakeClock();
+  const annotations = { [CONFIRM_BY]: new Date(clock.now()).toISOString() };
+  await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'orphan', annotations }, spec });
+  await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'answered' }, spec });
+  await waitFor('both in the cache', () => cluster.stores.instances.by('namespace', namespace).length === 2);
+  const abort = new AbortController();
+  const running = runReaper({ client: cluster.client, stores: cluster.stores, clock, log: cluster.log }, abort.signal);
+  await clock.advance(30_000);
+  expect(await names()).toContain('orphan');
+  await clock.advance(15_000);
+  await waitFor('the orphan to go', async () => (await names()).length === 1);
+  expect(await names()).toEqual(['answered']);
+  abort.abort();
+  await running;
+});
