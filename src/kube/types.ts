@@ -10,6 +10,7 @@ import type {
   V1Node,
   V1ObjectMeta,
   V1OwnerReference,
+  V1PersistentVolume,
   V1PersistentVolumeClaim,
   V1Pod,
   V1PriorityClass,
@@ -49,6 +50,7 @@ export type Namespace = Served<V1Namespace>;
 export type Secret = Served<V1Secret>;
 export type Service = Served<V1Service>;
 export type EndpointSlice = Served<V1EndpointSlice>;
+export type PersistentVolume = Served<V1PersistentVolume>;
 export type PersistentVolumeClaim = Served<V1PersistentVolumeClaim>;
 export type StorageClass = Served<V1StorageClass>;
 export type PriorityClass = Served<V1PriorityClass>;
@@ -84,6 +86,7 @@ export const SERVICES = core<Service>('Service', 'services');
 export const EVENTS = core<Event>('Event', 'events');
 export const RESOURCE_QUOTAS = core<ResourceQuota>('ResourceQuota', 'resourcequotas');
 export const PERSISTENT_VOLUME_CLAIMS = core<PersistentVolumeClaim>('PersistentVolumeClaim', 'persistentvolumeclaims');
+export const PERSISTENT_VOLUMES = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', false);
 export const STORAGE_CLASSES: ResourceType<StorageClass> = {
   group: 'storage.k8s.io',
   version: 'v1',

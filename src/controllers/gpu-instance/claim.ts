@@ -5,6 +5,7 @@ import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { INDEX } from '../stores.ts';
 import type { Run } from './deps.ts';
+import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import type { Observed } from './observed.ts';
@@ -22,7 +23,7 @@ export type ClaimOutcome =
   /** Nothing, and waiting would not help. */
   | { refused: Ending };
 
-function requestOf(instance: GpuInstance, settings: Settings, now: number): PlaceRequest {
+function requestOf({ instance, now }: Observed, settings: Settings, only: PlaceRequest['only']): PlaceRequest {
   const { offerId, gpu, type, offerDiskSpace } = instance.spec;
   return {
     offerId,
@@ -33,7 +34,7 @@ function requestOf(instance: GpuInstance, settings: Settings, now: number): Plac
     offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
     image: settings.image,
     avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
-    only: undefined,
+    only,
   };
 }
 
@@ -81,7 +82,7 @@ function isUncertain(error: unknown): boolean {
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;
   const { instance, now } = observed;
-  const request = requestOf(instance, settings, now);
+  const request = requestOf(observed, settings, await nodesOfDisk(run, instance));
   const earlier = deps.line.before(key, instance);
   deps.line.add(key, instance, request);
   if (earlier !== undefined) {

@@ -50,7 +50,7 @@ export function endingOfPod(pod: Pod): Ending {
     return { reason: 'AdmissionRejected', message: `${reason}: ${words(message, 'the node refused the pod')}` };
   }
   if (reason === '' && terminated !== undefined) {
-    const said = words(terminated.message, 'Look at the log of the pod for its output.');
+    const said = words(terminated.message, 'It wrote nothing to its log.');
     return { reason: 'ContainerFailed', message: `The program ended with exit code ${terminated.exitCode}. ${said}` };
   }
   return { reason: 'PodFailed', message: words([reason, message].filter(Boolean).join(': '), 'The pod failed.') };

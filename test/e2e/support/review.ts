@@ -20,6 +20,7 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'patch events': 'counts up an Event that happens again within minutes',
   'get pods': 'reads a pod whose creation was answered AlreadyExists, after a crash between two writes',
   'controller: get gpuinstances': 'reads what the cache may not show yet, before an instance is deleted for ever',
+  'get persistentvolumes': 'reads which nodes a disk is tied to, at the second start of an instance',
   'api: get sshkeys': 'reads a key that another replica made a moment ago',
 };
 

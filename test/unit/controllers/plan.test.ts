@@ -97,7 +97,11 @@ describe('with a claim', () => {
       { pod: startedPod({ phase: 'Failed', reason: 'UnexpectedAdmissionError' }) },
       'AdmissionRejected',
     ],
-    ['refused for want of GPUs', { pod: startedPod({ phase: 'Failed', reason: 'OutOfnvidia.com/gpu' }) }, 'AdmissionRejected'],
+    [
+      'refused for want of GPUs',
+      { pod: startedPod({ phase: 'Failed', reason: 'OutOfnvidia.com/gpu' }) },
+      'AdmissionRejected',
+    ],
     ['deleted by somebody', { pod: startedPod({}, DELETING) }, 'PodDeleted'],
     [
       'preempted by the scheduler',

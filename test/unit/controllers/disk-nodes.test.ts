@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { nodesOfVolume } from '../../../src/controllers/gpu-instance/disk-nodes.ts';
+import type { PersistentVolume } from '../../../src/kube/types.ts';
+import { gpuNode } from '../../support/inventory-world.ts';
+
+const NODES = ['a', 'b', 'c'].map((name) =>
+  gpuNode(name, { labels: { 'kubernetes.io/hostname': name, zone: `z-${name}` } }),
+);
+
+function volume(...terms: { key: string; operator: string; values?: string[] }[][]): PersistentVolume {
+  const nodeSelectorTerms = terms.map((matchExpressions) => ({ matchExpressions }));
+  return { metadata: { name: 'v' }, spec: { nodeAffinity: { required: { nodeSelectorTerms } } } };
+}
+
+test('a volume without affinity goes everywhere', () => {
+  expect(nodesOfVolume({ metadata: { name: 'v' }, spec: {} }, NODES)).toBeUndefined();
+});
+
+test('a local volume stays on its node', () => {
+  const local = volume([{ key: 'kubernetes.io/hostname', operator: 'In', values: ['b'] }]);
+  expect(nodesOfVolume(local, NODES)).toEqual(new Set(['b']));
+});
+
+test('terms are alternatives, expressions of a term hold together', () => {
+  const tied = volume(
+    [
+      { key: 'zone', operator: 'In', values: ['z-a', 'z-b'] },
+      { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] },
+    ],
+    [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['c'] }],
+  );
+  expect(nodesOfVolume(tied, NODES)).toEqual(new Set(['b', 'c']));
+});
