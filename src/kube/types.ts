@@ -1,6 +1,5 @@
 import type {
   CoreV1Event,
-  V1Affinity,
   V1Condition,
   V1Container,
   V1CustomResourceDefinition,
@@ -59,7 +58,6 @@ export type Lease = Served<V1Lease>;
 export type Event = Served<CoreV1Event>;
 export type CustomResourceDefinition = Served<V1CustomResourceDefinition>;
 export type Container = Wire<V1Container>;
-export type Affinity = Wire<V1Affinity>;
 export type Condition = Wire<V1Condition>;
 
 /** One kind of resource as the API server routes it, with the type of its objects. */

@@ -22,7 +22,6 @@ import {
 } from './schema.ts';
 
 export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
-export type InstanceType = (typeof INSTANCE_TYPES)[number];
 export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
@@ -142,7 +141,6 @@ export const claimSchema = z.object({
 });
 
 export const STAGES = ['accepted', 'claimed', 'scheduled', 'pulled', 'started', 'ready', 'stopped'] as const;
-export type Stage = (typeof STAGES)[number];
 
 export const gpuInstanceStatusSchema = z.object({
   observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),

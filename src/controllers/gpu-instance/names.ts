@@ -2,7 +2,6 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 
 /** Keeps the instance until its pod, its disk and its bill are settled. */
 export const FINALIZER = 'berth.dev/cleanup';
-export const FIELD_MANAGER = 'berth-controller';
 export const INSTANCE_LABEL = 'berth.dev/instance';
 export const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'berth' } as const;
 /** Written by the SSH gateway: when a session was last open, RFC 3339. */

@@ -1,15 +1,5 @@
-import type { Pod } from '../../kube/types.ts';
 import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
 import { addMoney, costOf } from '../../resources/money.ts';
-
-/** When a pod stopped using its GPUs: its container's end when that is known, else `now`. */
-export function endOfUse(pod: Pod | undefined, now: number): number {
-  const ends = (pod?.status?.containerStatuses ?? []).map(({ state }) =>
-    Date.parse(state?.terminated?.finishedAt ?? ''),
-  );
-  const known = ends.filter((end) => Number.isFinite(end));
-  return known.length === 0 ? now : Math.min(now, Math.max(...known));
-}
 
 /**
  * Usage with the current start added: from ready until `end`. Written in the same status write that takes the claim away,

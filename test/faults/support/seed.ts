@@ -2,14 +2,3 @@ import { randomInt } from 'node:crypto';
 
 /** Seed of this run: BERTH_FAULT_SEED to repeat one, else a new one. Printed once, so that a failure can be repeated. */
 export const SEED = Number(process.env['BERTH_FAULT_SEED'] ?? randomInt(2 ** 31));
-
-/** A small generator of numbers in [0, 1) that a seed decides (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
