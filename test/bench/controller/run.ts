@@ -122,6 +122,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
       `running per second: ${ourRate.toFixed(1)}; bare pods ${bareRate.toFixed(1)}; ratio ${(ourRate / bareRate).toFixed(2)}`,
       `one at a time, create to Ready p50 / p99: ${ms(quantile(single, 0.5))} / ${ms(quantile(single, 0.99))}`,
       `writes per instance: ${((after.writes - before.writes) / ONE_BY_ONE).toFixed(2)} one at a time, ${writes.toFixed(2)} in the burst; Events ${((full.events - after.events) / names.length).toFixed(2)}`,
+      `controller CPU per instance in the burst: ${((full.cpuMs - after.cpuMs) / names.length).toFixed(1)} ms`,
       `controller memory: ${full.rssMb} MiB with ${instances} instances, ${before.rssMb} MiB before`,
     ];
   } finally {

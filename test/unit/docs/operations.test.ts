@@ -1,0 +1,18 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { READY_REASONS } from '../../../src/resources/instance-state.ts';
+
+const DOCS = new URL('../../../docs/', import.meta.url);
+const text = readFileSync(new URL('operations.md', DOCS), 'utf8');
+
+test('every reason of the Ready condition is listed as the code has it', () => {
+  const listed = text.match(/^\| `\w+` \| \w+ \| .* \|$/gm);
+  const wanted = Object.entries(READY_REASONS).map(([name, { state, help }]) => `| \`${name}\` | ${state} | ${help} |`);
+  expect(listed).toEqual(wanted);
+});
+
+test('every link leads to a file', () => {
+  const links = [...text.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target ?? '');
+  expect(links.length).toBeGreaterThan(10);
+  for (const link of links) expect(existsSync(new URL(link, DOCS)), link).toBe(true);
+});
