@@ -6,7 +6,7 @@ import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import type { WebDeps } from './deps.ts';
 import { reviewToken, tokenExpiry } from './reviews.ts';
-import { openSession, sealSession, type User } from './session.ts';
+import { openSession, sealSession, type Session, SessionTooLargeError, type User } from './session.ts';
 
 const COOKIE = 'berth_session';
 const LIFETIME_MS = 60 * 60_000;
@@ -67,6 +67,15 @@ export function requireSession({ sessionKey, clock }: WebDeps): RequestHandler {
   };
 }
 
+function seal(session: Session, key: Buffer): string {
+  try {
+    return sealSession(session, key);
+  } catch (error) {
+    if (!(error instanceof SessionTooLargeError)) throw error;
+    throw new ApiError('not_allowed', `${error.message} Use a token of a service account.`);
+  }
+}
+
 /** POST, GET and DELETE /session. */
 export function sessionRouter(deps: WebDeps): Router {
   const router = Router({ caseSensitive: true });
@@ -90,7 +99,7 @@ export function sessionRouter(deps: WebDeps): Router {
     }
     const now = deps.clock.now();
     const expires = Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
-    const sealed = sealSession({ user, expires }, await deps.sessionKey());
+    const sealed = seal({ user, expires }, await deps.sessionKey());
     setCookie(request, response, sealed, expires - now);
     deps.log.info({ user: user.username }, 'Signed in to the dashboard');
     response.status(201).json({ object: 'session', username: user.username });

@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { createKey } from '../../../src/http/keys-command.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { NAMESPACES } from '../../../src/kube/types.ts';
+import { startBerth } from '../../support/berth-process.ts';
+import { type Call, clientOf } from '../../support/http/client.ts';
+import { addNode, gpuNode } from '../../support/http/fleet.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const NODES = 32;
+const GPUS = 8;
+const ALONE = 50;
+const CONCURRENCY = 32;
+
+async function create(call: Call, ask: number): Promise<number> {
+  const start = performance.now();
+  const { status, text } = await call('POST', '/instances', { ask_id: ask });
+  if (status !== 201) throw new Error(`POST /instances answered ${status}: ${text}`);
+  return performance.now() - start;
+}
+
+/** Rents on simulated nodes through an API process and a controller process; a line for people. */
+export async function measureCreates(kubeconfig: string): Promise<string> {
+  const clock = systemClock();
+  const connection = await loadKubeConfig({ kubeconfig });
+  const client = createKubeClient(connection, { clock });
+  const namespace = `bench-${randomBytes(4).toString('hex')}`;
+  const product = `BENCH-${namespace}`;
+  await client.create(NAMESPACES, { metadata: { name: namespace } });
+  const names = Array.from({ length: NODES }, (_, index) => `${namespace}-${index}`);
+  const remove = await Promise.all(names.map((name) => addNode(client, gpuNode(name, product, GPUS))));
+  const controller = await startBerth(kubeconfig, 'controller', namespace);
+  const api = await startBerth(kubeconfig, 'api', namespace);
+  try {
+    const { token } = await createKey(client, { namespace });
+    const call = clientOf(api.url, token);
+    const ask = await waitFor('the offers', async () => {
+      const list = await call('GET', '/offers');
+      const found = data.find((one) => one['gpu_name'] === product && one['gpu_count'] === 1);
+      return found?.['available'] === NODES * GPUS && Number(found['id']);
+    });
+    const alone: number[] = [];
+    for (let count = 0; count < ALONE; count += 1) alone.push(await create(call, ask));
+    const rest = NODES * GPUS - ALONE;
+    const start = performance.now();
+    let left = rest;
+    const worker = async (): Promise<void> => {
+      while ((left -= 1) >= 0) await create(call, ask);
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+    const perSecond = rest / ((performance.now() - start) / 1000);
+    const p50 = alone.toSorted((a, b) => a - b)[ALONE / 2] ?? 0;
+    return `POST /instances to 201: p50 ${p50.toFixed(0)} ms one at a time; ${perSecond.toFixed(0)}/s ${CONCURRENCY} at a time`;
+  } finally {
+    const call = clientOf(api.url, (await createKey(client, { namespace })).token);
+    await waitFor(
+      'everything to be gone',
+      async () => {
+        const list = await call('GET', '/instances').catch(() => undefined);
+        const ids = z.array(z.string()).parse(list?.data.map(({ id }) => id) ?? []);
+        await Promise.all(ids.map((id) => call('DELETE', `/instances/${id}`).catch(() => undefined)));
+        return list !== undefined && ids.length === 0;
+      },
+      120_000,
+    );
+    await Promise.all([api, controller].map((one) => one[Symbol.asyncDispose]()));
+    await Promise.all(remove.map((one) => one()));
+    await client.delete(NAMESPACES, { name: namespace });
+    await client.close();
+  }
+}

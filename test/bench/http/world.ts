@@ -1,0 +1,144 @@
+import { Registry } from 'prom-client';
+import { Router } from 'express';
+import { pino } from 'pino';
+import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
+import type { ApiDeps } from '../../../src/http/context.ts';
+import {
+  API_KEY_INDEXERS,
+  INSTANCE_INDEXERS,
+  SSH_KEY_INDEXERS,
+  TEMPLATE_INDEXERS,
+} from '../../../src/http/store-indexers.ts';
+import { Inventory } from '../../../src/inventory/inventory.ts';
+import { createCache } from '../../../src/kube/cache.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import type { IndexFunctions, ReadStore } from '../../../src/kube/store.ts';
+import type { KubeObject } from '../../../src/kube/types.ts';
+import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { gpuNode } from '../../support/http/fleet.ts';
+
+export const TENANT = 'tenant-0';
+export const TOKEN = 'bench-token';
+const NODES = 1000;
+const INSTANCES = 10_000;
+const TENANTS = 10;
+const TIME = '2026-01-01T00:00:00Z';
+const PRODUCTS = ['NVIDIA-H100-80GB-HBM3', 'NVIDIA-A100-SXM4-80GB', 'NVIDIA-L40S', 'NVIDIA-L4'];
+
+function filled<T extends KubeObject>(objects: readonly T[], indexers?: IndexFunctions<T>): ReadStore<T> {
+  const cache = createCache<T>({ ...(indexers && { indexers }), onListenerError: () => undefined });
+  cache.replace(objects, '1000');
+  return cache.store;
+}
+
+function nodeNamed(index: number) {
+  const node = gpuNode(`node-${index}`, PRODUCTS[index % PRODUCTS.length] ?? '', 8);
+  const conditions = [{ type: 'Ready', status: 'True', lastHeartbeatTime: TIME, lastTransitionTime: TIME }];
+  return { ...node, status: { ...node.status, conditions } };
+}
+
+function instanceNamed(index: number): GpuInstance {
+  const condition = { status: 'True', message: '', lastTransitionTime: TIME } as const;
+  return {
+    metadata: {
+      name: `i-${String(index).padStart(12, '0')}`,
+      namespace: `tenant-${index % TENANTS}`,
+      uid: `uid-${index}`,
+      resourceVersion: '1',
+      creationTimestamp: TIME,
+    },
+    spec: {
+      type: 'OnDemand',
+      displayName: `instance ${index}`,
+      image: 'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime',
+      diskGb: 64,
+      installMonitoring: false,
+      powerState: 'Running',
+      onNoCapacity: 'Fail',
+      onExpiry: 'Stop',
+      diskPolicy: 'Delete',
+    },
+    status: {
+      conditions: [
+        { ...condition, type: 'Claimed', reason: 'Granted' },
+        { ...condition, type: 'Ready', reason: 'Running' },
+      ],
+      claim: {
+        offerId: 1,
+        pool: 'default',
+        node: `node-${index % NODES}`,
+        resourceName: 'nvidia.com/gpu',
+        product: PRODUCTS[index % PRODUCTS.length] ?? '',
+        gpuCount: 1,
+        memoryMb: 81_559,
+        isolation: 'whole',
+        pricePerHour: '2.49',
+        currency: 'USD',
+        simulated: true,
+        grantedAt: TIME,
+      },
+      stages: { accepted: TIME, claimed: TIME, scheduled: TIME, pulled: TIME, started: TIME, ready: TIME },
+      ssh: {
+        host: 'ssh.example.com',
+        port: 2222,
+        user: `i-${index}`,
+        knownHosts: '[ssh.example.com]:2222 ssh-ed25519 AAAAC3Nza',
+      },
+    },
+  };
+}
+
+function apiKey(): ApiKey {
+  return {
+    metadata: { name: 'bench', namespace: TENANT, uid: 'bench' },
+    spec: {
+      hash: hashToken(TOKEN),
+      prefix: '',
+      displayName: '',
+      scopes: ['compute:read'],
+      revoked: false,
+      limits: { requestsPerMinute: 1_000_000 },
+    },
+    status: { lastUsedTime: new Date().toISOString() },
+  };
+}
+
+/** An API server that only fails: what is measured is answered from the caches. */
+const NO_CLUSTER = new Proxy({} as KubeClient, {
+  get: () => () => Promise.reject(new Error('There is no cluster in this benchmark.')),
+});
+
+/** The API over watch caches of the size of the target, filled without a cluster. */
+export function benchDeps(): ApiDeps {
+  const clock = systemClock();
+  const stores = {
+    instances: filled(
+      Array.from({ length: INSTANCES }, (_, index) => instanceNamed(index)),
+      INSTANCE_INDEXERS,
+    ),
+    nodes: filled(Array.from({ length: NODES }, (_, index) => nodeNamed(index))),
+    sshKeys: filled([], SSH_KEY_INDEXERS),
+    templates: filled([], TEMPLATE_INDEXERS),
+    apiKeys: filled([apiKey()], API_KEY_INDEXERS),
+  };
+  const inventory = new Inventory(
+    { ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) },
+    clock,
+  );
+  return {
+    client: NO_CLUSTER,
+    stores,
+    offers: inventory,
+    models: Router(),
+    requestCounter: memoryCounter(),
+    namespace: 'berth-system',
+    defaultImage: 'debian:12',
+    trustProxy: false,
+    clock,
+    // Written and thrown away: a line per request is part of the cost.
+    log: pino({ level: 'info' }, pino.destination('/dev/null')),
+    registry: new Registry(),
+  };
+}

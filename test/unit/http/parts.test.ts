@@ -1,0 +1,137 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { API_KEY_INDEXERS, createAuthenticator } from '../../../src/http/auth/authenticator.ts';
+import { createLastUsed } from '../../../src/http/auth/last-used.ts';
+import { createRing } from '../../../src/http/events/ring.ts';
+import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { createCache } from '../../../src/kube/cache.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { type ApiKey, type ApiKeySpec, hashToken } from '../../../src/resources/api-key.ts';
+import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+
+function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01-01T00:00:00Z'): ApiKey {
+  const base = { hash: hashToken('secret'), prefix: '', displayName: '', revoked: false };
+  return {
+    metadata: { name, namespace: `ns-${name}`, uid: `uid-${name}`, creationTimestamp: created },
+    spec: { ...base, scopes: ['compute:read'], ...spec },
+  };
+}
+
+function keys(...objects: ApiKey[]) {
+  const cache = createCache<ApiKey>({ indexers: API_KEY_INDEXERS, onListenerError: () => undefined });
+  cache.replace(objects, '1');
+  return cache;
+}
+
+describe('authentication', () => {
+  it('finds the tenant of a key, and nobody for one that is over', () => {
+    const clock = fakeClock();
+    const future = new Date(clock.now() + 1000).toISOString();
+    const check = (spec: Partial<ApiKeySpec>): string | undefined =>
+      createAuthenticator({ apiKeys: keys(apiKey('a', spec)).store, clock }).authenticate('secret')?.namespace;
+    expect(check({})).toBe('ns-a');
+    expect(check({ expiresAt: future })).toBe('ns-a');
+    expect(check({ expiresAt: new Date(clock.now()).toISOString() })).toBeUndefined();
+    expect(check({ revoked: true })).toBeUndefined();
+    expect(check({ hash: hashToken('other') })).toBeUndefined();
+  });
+
+  it('is not drawn to a copy of the hash in another namespace', () => {
+    const copy = apiKey('a-thief', {}, '2025-06-01T00:00:00Z');
+    const { store } = keys(copy, apiKey('owner'));
+    expect(createAuthenticator({ apiKeys: store, clock: fakeClock() }).authenticate('secret')?.namespace).toBe(
+      'ns-owner',
+    );
+  });
+});
+
+describe('the last use of a key', () => {
+  it('costs one write in five minutes, however many calls', async () => {
+    const clock = fakeClock();
+    const { store } = keys(apiKey('a'));
+    const written: unknown[] = [];
+    const client = { patch: (...call: unknown[]) => Promise.resolve(written.push(call[2])) } as unknown as KubeClient;
+    const lastUsed = createLastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
+    const principal = createAuthenticator({ apiKeys: store, clock }).authenticate('secret');
+    if (principal === undefined) throw new Error('no principal');
+    const abort = new AbortController();
+    const running = lastUsed.run(abort.signal);
+    for (let second = 0; second < 290; second += 1) {
+      lastUsed.touch(principal);
+      await clock.advance(1000);
+    }
+    expect(written).toEqual([{ metadata: { uid: 'uid-a' }, status: { lastUsedTime: '2026-01-01T00:00:00Z' } }]);
+    await clock.advance(20_000);
+    lastUsed.touch(principal);
+    await clock.advance(10_000);
+    expect(written).toHaveLength(2);
+    abort.abort();
+    await running;
+  });
+});
+
+describe('the gate', () => {
+  it('lets some in, keeps order, and forgets who gave up', async () => {
+    const clock = fakeClock();
+    const gate = createClaimGate(1, clock);
+    const signal = new AbortController().signal;
+    const order: string[] = [];
+    const leave = await gate.enter({ timeoutMs: 1000, signal });
+    const gone = new AbortController();
+    const second = gate.enter({ timeoutMs: 1000, signal: gone.signal });
+    const third = gate.enter({ timeoutMs: 1000, signal }).then((out) => (order.push('third'), out));
+    const fourth = gate.enter({ timeoutMs: 100, signal });
+    gone.abort();
+    expect(await second).toBeUndefined();
+    await clock.advance(100);
+    expect(await fourth).toBeUndefined();
+    expect(order).toEqual([]);
+    leave?.();
+    const out = await third;
+    expect(out).toBeTypeOf('function');
+    out?.();
+    expect(await gate.enter({ timeoutMs: 1000, signal })).toBeTypeOf('function');
+    expect(clock.pending).toBe(0);
+  });
+});
+
+it('the ring keeps the newest and names the last it forgot', () => {
+  const ring = createRing<number>(3);
+  for (let n = 1; n <= 100; n += 1) {
+    ring.push(n);
+    expect(ring.entries().at(-1)).toBe(n);
+    expect(ring.entries().length).toBeLessThan(6);
+    expect(ring.entries().length).toBeGreaterThanOrEqual(Math.min(n, 3));
+    const forgotten = ring.forgotten ?? 0;
+    expect(ring.entries()[0]).toBe(forgotten + 1);
+  }
+});
+
+describe('sessions', () => {
+  const key = Buffer.alloc(32, 1);
+  const session = { user: { username: 'ann', groups: ['a'] }, expires: 1000 };
+
+  it('open with the same key until they end', () => {
+    const sealed = sealSession(session, key);
+    expect(openSession(sealed, { key, now: 999 })).toEqual(session);
+    expect(openSession(sealed, { key, now: 1000 })).toBeUndefined();
+    expect(openSession(sealed, { key: Buffer.alloc(32, 2), now: 0 })).toBeUndefined();
+    expect(sealed).not.toContain(Buffer.from('ann').toString('base64url'));
+  });
+
+  it('do not open when a single bit is changed', () => {
+    const bytes = Buffer.from(sealSession(session, key), 'base64url');
+    for (let index = 0; index < bytes.length; index += 1) {
+      const forged = Buffer.from(bytes);
+      forged.writeUInt8(forged.readUInt8(index) ^ 1, index);
+      expect(openSession(forged.toString('base64url'), { key, now: 0 })).toBeUndefined();
+    }
+    for (const text of ['', 'x', '%%%']) expect(openSession(text, { key, now: 0 })).toBeUndefined();
+  });
+
+  it('say when they do not fit into a cookie', () => {
+    const groups = Array.from({ length: 500 }, (_, index) => `group-${index}`);
+    expect(() => sealSession({ user: { username: 'ann', groups }, expires: 1 }, key)).toThrow(SessionTooLargeError);
+  });
+});
