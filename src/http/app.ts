@@ -1,5 +1,4 @@
 import express, { type Express } from 'express';
-import helmet from 'helmet';
 import { dashboardRouter } from '../web/router.ts';
 import { loadSessionKey } from '../web/session-key.ts';
 import type { ApiContext } from './context.ts';
@@ -7,19 +6,11 @@ import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
 import { measureRequests } from './metrics.ts';
 import { requestLog } from './middleware/request-log.ts';
+import { security } from './middleware/security.ts';
 import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
-
-/** Answers of an API are never pages: nothing in them may run, frame or load. */
-const SECURITY = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { 'default-src': ["'none'"], 'frame-ancestors': ["'none'"] },
-  },
-  crossOriginResourcePolicy: { policy: 'cross-origin' },
-});
 
 /** Read at the first sign-in and then kept; a failure is not. */
 function sessionKeyOf({ client, namespace }: ApiContext): () => Promise<Buffer> {
@@ -40,9 +31,9 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
-  app.use(requestId, measureRequests(context.registry), requestLog(context.log), SECURITY);
+  app.use(requestId, measureRequests(context.registry), requestLog(context.log));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
-  app.use(docsRouter());
+  app.use(security, docsRouter());
   app.use('/dashboard', dashboardRouter({ ...context, sessionKey: sessionKeyOf(context) }));
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {

@@ -14,7 +14,10 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     let error = toApiError(thrown);
     if (error.status >= 500) {
       const incident = randomUUID();
-      log.error({ err: error.cause ?? error, incident, requestId: request.id, code: error.code }, 'A request failed');
+      log.error(
+        { err: error.cause ?? error, incident, requestId: response.getHeader('x-request-id'), code: error.code },
+        'A request failed',
+      );
       const extra = { ...error.extra, incident_id: incident };
       error = new ApiError(error.code, `${error.message} Incident ${incident}.`, { headers: error.headers, extra });
     }

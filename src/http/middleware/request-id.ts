@@ -8,7 +8,6 @@ const ACCEPTABLE = /^[A-Za-z0-9._:-]{1,128}$/;
 export const requestId: RequestHandler = (request, response, next) => {
   const given = request.headers['x-request-id'];
   const id = typeof given === 'string' && ACCEPTABLE.test(given) ? given : randomUUID();
-  request.id = id;
   response.setHeader('x-request-id', id);
   next();
 };

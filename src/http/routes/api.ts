@@ -3,6 +3,7 @@ import { authenticate } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { limitRequests } from '../limits/request-limit.ts';
+import { apiSecurity } from '../middleware/security.ts';
 import { compress } from '../middleware/compress.ts';
 import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
@@ -15,8 +16,9 @@ export function apiRouter(context: ApiContext): Router {
   router.use(cors, authenticate(context.authenticator, context.lastUsed));
   const limit = limitRequests(context.requestCounter);
   const zip = compress();
+  router.use(apiSecurity);
   router.use('/offers', limit, zip, offersRouter(context));
-  router.use('/instances', limit, zip, instancesRouter(context));
+  router.use('/instances', limit, instancesRouter(context));
   router.use('/ssh-keys', limit, zip, sshKeysRouter(context));
   router.use(context.models);
   router.use(limit, () => {

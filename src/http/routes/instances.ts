@@ -4,6 +4,7 @@ import type { ApiContext } from '../context.ts';
 import { methodNotAllowed } from './method-not-allowed.ts';
 import { createInstanceHandler } from './instance-create.ts';
 import { deleteInstance, listInstances, readInstance, updateInstance } from './instance-handlers.ts';
+import { compress } from '../middleware/compress.ts';
 import { jsonBody } from '../middleware/json-body.ts';
 
 /** GET and POST /instances; GET, PATCH and DELETE /instances/{instanceId}. */
@@ -11,7 +12,7 @@ export function instancesRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
   const read = requireScope('compute:read');
   const write = requireScope('compute:write');
-  router.get('/', read, listInstances(context));
+  router.get('/', read, compress(), listInstances(context));
   router.post('/', write, jsonBody, createInstanceHandler(context));
   router.all('/', methodNotAllowed('GET, HEAD, POST'));
   router.get('/:instanceId', read, readInstance(context));

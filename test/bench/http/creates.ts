@@ -38,7 +38,7 @@ export async function measureCreates(kubeconfig: string): Promise<string> {
     const { token } = await createKey(client, { namespace });
     const call = clientOf(api.url, token);
     const ask = await waitFor('the offers', async () => {
-      const list = await call('GET', '/offers');
+      const { data } = await call('GET', '/offers');
       const found = data.find((one) => one['gpu_name'] === product && one['gpu_count'] === 1);
       return found?.['available'] === NODES * GPUS && Number(found['id']);
     });

@@ -1,3 +1,4 @@
+process.on('SIGINT', () => process.exit(0));
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { startApi } from '../../../src/http/server.ts';
