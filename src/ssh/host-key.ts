@@ -3,6 +3,7 @@ import ssh2 from 'ssh2';
 import type { KubeClient } from '../kube/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { SECRETS, type ObjectRef, type Secret } from '../kube/types.ts';
+import { newEd25519Key } from './ed25519-key.ts';
 
 const CURRENT = 'ssh_host_ed25519_key';
 /** The key that comes next (before a rotation) or was there before (after it): clients are told of both. */
@@ -31,7 +32,7 @@ function publicOf(privateKey: string): string {
 }
 
 function newKey(): string {
-  return ssh2.utils.generateKeyPairSync('ed25519', { comment: 'berth' }).private;
+  return newEd25519Key('berth').private;
 }
 
 function decode(secret: Secret, key: string): string | undefined {

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
-import ssh2 from 'ssh2';
 import { inject } from 'vitest';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../../src/kube/config.ts';
@@ -20,6 +19,7 @@ import { loadHostKeys, knownHostsLine } from '../../src/ssh/host-key.ts';
 import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
 import { waitFor } from './wait-for.ts';
+import { newEd25519Key } from '../../src/ssh/ed25519-key.ts';
 
 export interface InstanceOptions {
   image: string;
@@ -128,7 +128,7 @@ export async function sshWorld(): Promise<SshWorld> {
     records,
     startGateway,
     addKey: async (name) => {
-      const pair = ssh2.utils.generateKeyPairSync('ed25519');
+      const pair = newEd25519Key('');
       const path = join(folder, name);
       writeFileSync(path, pair.private, { mode: 0o600 });
       await client.create<SshKey>(SSH_KEYS, {

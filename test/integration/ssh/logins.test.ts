@@ -7,6 +7,7 @@ import { BARE } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
 
 let world: SshWorld;
 let keys: Record<'laptop' | 'desk', string>;
@@ -82,7 +83,7 @@ describe('logins', () => {
 
   it('refuses a gateway with another host key', async () => {
     const impostor = await world.startGateway({
-      hostKey: (await import('ssh2')).default.utils.generateKeyPairSync('ed25519').private,
+      hostKey: newEd25519Key('').private,
     });
     const result = await sshClient(world.configOf(impostor, keys.laptop)).ssh('open', 'true');
     expect(result.code).toBe(255);

@@ -8,10 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAuthorizedKey, type AuthorizedKey } from '../../../src/ssh/authorized-key.ts';
 import type { InstanceDirectory } from '../../../src/ssh/directory.ts';
 import { startSshServer, type SshServer } from '../../../src/ssh/server.ts';
+import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
 
 const IDENT = 'SSH-2.0-OpenSSH_9.9\r\n';
-const host = ssh2.utils.generateKeyPairSync('ed25519');
-const user = ssh2.utils.generateKeyPairSync('ed25519');
+const host = newEd25519Key('');
+const user = newEd25519Key('');
 let key: AuthorizedKey;
 let server: SshServer;
 
