@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { applyIfChanged } from '../../../src/kube/apply.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
 import { createEventRecorder } from '../../../src/kube/events.ts';
 import { createInformer } from '../../../src/kube/reflector.ts';
@@ -47,12 +46,16 @@ async function copier() {
         fence.deleted(key, store, current);
         return;
       }
-      const desired: ConfigMap = {
-        metadata: { name: `${name}-copy`, ...(namespace !== undefined && { namespace }), labels: { role: 'copy' } },
-        data: { value: root.data?.['value']?.toUpperCase() ?? '' },
+      const value = root.data?.['value']?.toUpperCase() ?? '';
+      if (current?.data?.['value'] === value) return;
+      const metadata = {
+        name: `${name}-copy`,
+        ...(namespace !== undefined && { namespace }),
+        labels: { role: 'copy' },
       };
-      const result = await applyIfChanged(client, CONFIG_MAPS, desired, { fieldManager: 'copier', current, signal });
-      if (result.written) fence.wrote(key, store, result.object);
+      const desired: ConfigMap = { metadata, data: { value } };
+      const options = { fieldManager: 'copier', force: true, signal };
+      fence.wrote(key, store, await client.apply(CONFIG_MAPS, desired, options));
     },
     concurrency: 8,
     timeoutMs: 10_000,
