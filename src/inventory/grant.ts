@@ -1,4 +1,4 @@
-import type { GpuInstanceSpec, Isolation } from '../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareMoney } from '../resources/money.ts';
 import { freeOf, type NodeView, placesOn, requestsOf, timesThatFit } from './node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
@@ -35,15 +35,9 @@ export interface Market {
   hasStorage: HasStorage;
 }
 
-function wantedIsolation(gpu: PlaceRequest['gpu']): Isolation | undefined {
-  if (gpu?.isolation !== undefined) return gpu.isolation;
-  if (gpu?.migProfile !== undefined) return 'mig';
-  // Whoever names neither product nor isolation means a GPU of their own.
-  return gpu?.product === undefined ? 'whole' : undefined;
-}
-
+/** Whether a class is what was asked for. What is not named may be anything; a MIG profile names a slice of one's own. */
 function fits(klass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
-  const isolation = wantedIsolation(gpu);
+  const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
     klass.gpuCount === (gpu?.count ?? 1) &&
     (gpu?.product === undefined || klass.product === gpu.product) &&

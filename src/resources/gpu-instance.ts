@@ -55,10 +55,10 @@ export const gpuInstanceSpecSchema = withRules(
           .regex(/^[0-9]+g\.[0-9]+gb(\.me)?$/)
           .optional()
           .describe('MIG profile, for example 1g.10gb.'),
-        isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced.'),
+        isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced. Absent: any.'),
       })
       .optional()
-      .describe('Which GPU to rent when no offerId is given.'),
+      .describe('Which GPU to rent when no offerId is given. What is left out may be anything.'),
     displayName: z.string().max(128).optional().describe('Name shown to people.'),
     label: z.string().max(255).optional().describe('Free text of the owner.'),
     stats: z.string().max(4096).optional().describe('Free text kept with the instance, as the HTTP client sent it.'),

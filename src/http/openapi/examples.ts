@@ -6,7 +6,7 @@ export interface Example {
 
 export const EXAMPLES = {
   createInstance: {
-    cheapest: { summary: 'The cheapest free GPU with the default image', value: {} },
+    cheapest: { summary: 'The cheapest free offer with the default image', value: {} },
     full: {
       summary: 'Interruptible, with image, disk and name',
       value: {

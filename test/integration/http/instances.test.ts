@@ -118,11 +118,17 @@ describe('POST /instances', () => {
     ['null', 'null'],
     ['an empty object', {}],
     ['nulls', { type: null, ask_id: null, name: null, ssh_key_ids: null, template_image: null }],
+    ['a body that names no offer', { stats: 'x' }],
   ])('rents the cheapest free offer for %s', async (_name, body) => {
+    // Offers come cheapest first, and without a word about GPUs one of them is meant, whole or not.
+    const { data } = await call('GET', '/offers');
+    const cheapest = data.find((offer) => offer['gpu_count'] === 1 && Number(offer['available']) > 0);
     const answer = await call('POST', '/instances', body);
     expect(answer.status, answer.text).toBe(201);
     expect(answer.json).toMatchObject({ type: 0, name: null, template_image: 'debian:12', runtype: 'ssh' });
+    expect(answer.json['offer_id']).toBe(cheapest?.['id']);
     await call('DELETE', `/instances/${answer.id}`);
+    await waitFor('the place to be free', async () => (await call('GET', `/instances/${answer.id}`)).status === 404);
   });
 
   it.each([

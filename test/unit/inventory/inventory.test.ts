@@ -130,6 +130,42 @@ describe('what counts as free', () => {
 });
 
 describe('grants', () => {
+  describe('without an offer', () => {
+    const prices = [
+      { product: 'NVIDIA-A100-SXM4-80GB', onDemand: '1.39', interruptible: '0.30' },
+      { product: 'NVIDIA-A100-SXM4-80GB-MIG-1g.10gb', onDemand: '0.24', interruptible: '0.04' },
+      { product: 'Tesla-T4-SHARED', onDemand: '0.06', interruptible: '0.05' },
+    ];
+    const shared = { 'nvidia.com/gpu.product': 'Tesla-T4-SHARED', 'nvidia.com/gpu.replicas': '4' };
+    const world = (pods: Parameters<typeof gpuPod>[]) =>
+      inventoryOf({
+        nodes: [
+          gpuNode('whole'),
+          gpuNode('slices', { allocatable: { 'nvidia.com/gpu': '0', 'nvidia.com/mig-1g.10gb': '1' } }),
+          gpuNode('shares', {
+            labels: { ...shared, 'nvidia.com/gpu.sharing-strategy': 'time-slicing' },
+            allocatable: { 'nvidia.com/gpu': '1' },
+          }),
+        ],
+        pools: [gpuPool('p', { prices })],
+        pods: pods.map((pod) => gpuPod(...pod)),
+      }).inventory;
+
+    test.each([
+      ['the cheapest free one, whatever it is', {}, [], 'shares'],
+      ['by the price of the type', { type: 'Interruptible' as const }, [], 'slices'],
+      ['the next one when the cheapest is taken', {}, ['shares'], 'slices'],
+      ['the last one when only that is free', {}, ['shares', 'slices'], 'whole'],
+      ['what is named holds', { gpu: { count: 1, isolation: 'whole' as const } }, [], 'whole'],
+      ['a size that only whole GPUs have', { gpu: { count: 2 } }, [], 'whole'],
+      ['a MIG profile', { gpu: { count: 1, migProfile: '1g.10gb' } }, [], 'slices'],
+    ])('%s', (_name, request, taken, node) => {
+      const resource = (on: string) => (on === 'slices' ? 'nvidia.com/mig-1g.10gb' : 'nvidia.com/gpu');
+      const inventory = world(taken.map((on) => [`p-${on}`, on, { resource: resource(on) }]));
+      expect(inventory.grant(placeRequest(request))).toMatchObject({ place: { node } });
+    });
+  });
+
   test('pack: the node with the fewest free GPUs that still fits', () => {
     const world = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods: [gpuPod('p', 'b', { gpus: 5 })] });
     expect(world.inventory.grant(placeRequest())).toMatchObject({ place: { node: 'b' } });
