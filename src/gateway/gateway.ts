@@ -12,7 +12,7 @@ import type { Principal } from './principal.ts';
 import { BodyBudget } from './proxy/read-body.ts';
 import { RetryBudget } from './proxy/retry-budget.ts';
 import { createModelRouter } from './router.ts';
-import { createMemoryStore } from './state/response-store.ts';
+import { createMemoryStore, type ResponseStore } from './state/response-store.ts';
 
 export interface ModelGatewayDeps {
   /** May be narrowed to the label `berth.dev/model-server=true`; EndpointSlices carry the labels of their Service. */
@@ -24,6 +24,8 @@ export interface ModelGatewayDeps {
   getPrincipal: (request: Request) => Principal;
   /** Sums per API key and minute; in memory, or shared by all replicas. The prefix tells apart what is counted. */
   counter: (prefix: string) => MinuteCounter;
+  /** Of answers that are to be continued; absent: in the memory of the process. */
+  store?: ResponseStore | undefined;
   registry: Registry;
   logger: Logger;
 }
@@ -44,7 +46,7 @@ function now(): number {
   return performance.now();
 }
 
-/** The model gateway; what it keeps beside the counters lies in the memory of the process. */
+/** The model gateway; what it keeps beside counters and answers lies in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const { counter, logger, registry, getPrincipal } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
@@ -53,7 +55,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     getPrincipal,
     catalog: () => discovery.catalog,
     dispatcher,
-    store: createMemoryStore(now),
+    store: deps.store ?? createMemoryStore(now),
     limiter: new KeyLimiter(counter('model-requests'), counter('model-tokens')),
     metrics: new GatewayMetrics(registry, () => discovery.endpoints),
     bodies: new BodyBudget(HELD_BODIES_MAX),

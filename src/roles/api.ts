@@ -1,4 +1,5 @@
 import { createModelGateway } from '../gateway/gateway.ts';
+import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../http/auth/principal.ts';
 import { localCounters, sharedCounters } from '../http/limits/shared-counter.ts';
 import { startApi } from '../http/server.ts';
@@ -17,6 +18,8 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
   shutdown.defer('inventory', () => offers.close());
   const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
   shutdown.defer('counters', () => counters.close());
+  const store = config.valkeyUrl === undefined ? undefined : createValkeyStore(config.valkeyUrl, log);
+  shutdown.defer('responses', () => store?.close());
   const models = createModelGateway({
     services: stores.get('services'),
     slices: stores.get('slices'),
@@ -24,6 +27,7 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     namespace: config.namespace,
     getPrincipal,
     counter: (prefix) => counters.counter(prefix),
+    store,
     registry,
     logger: log,
   });

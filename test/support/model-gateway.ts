@@ -7,6 +7,7 @@ import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/gateway/limits/counter.ts';
 import type { Principal } from '../../src/gateway/principal.ts';
+import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
@@ -30,8 +31,8 @@ export interface TestGateway {
   close: () => Promise<void>;
 }
 
-/** The real router on a local port, over a cluster that the test fills. */
-export async function startGateway(cluster = new ModelCluster()): Promise<TestGateway> {
+/** The real router on a local port, over a cluster that the test fills; answers are kept in memory unless told where. */
+export async function startGateway(cluster = new ModelCluster(), store?: ResponseStore): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
   const { services, slices, pods } = cluster;
@@ -42,6 +43,7 @@ export async function startGateway(cluster = new ModelCluster()): Promise<TestGa
     namespace: 'berth-system',
     getPrincipal: () => principal,
     counter: memoryCounter,
+    store,
     registry,
     logger: quiet,
   });

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 
 /** How one request to one endpoint ended. */
 export type Outcome =
-  /** The answer was passed on wholly. */
+  /** The answer came wholly. */
   | { kind: 'complete' }
   /** The endpoint answered with an error, or with something that is no answer; nothing was passed on. */
   | { kind: 'refused'; status: number; headers: IncomingHttpHeaders; body: string }
@@ -17,7 +17,7 @@ export interface Receiver {
   /** Media type that a good answer has. */
   readonly contentType: string;
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
-  /** The answer is complete. Throws when it cannot be understood. */
+  /** The answer is complete; nothing of its end is passed on yet. Throws when it cannot be understood. */
   end(): void;
 }
 

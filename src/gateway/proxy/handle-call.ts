@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { DialectError, requestItems, type ClientError, type Dialect, type Usage } from '../dialects/index.ts';
+import { DialectError, type ClientError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import type { Denied, Reservation } from '../limits/key-limiter.ts';
 import type { Principal } from '../principal.ts';
@@ -79,7 +79,6 @@ async function run({ deps, client, ledger }: Running, request: Request, origin: 
     try {
       ledger.served = await serve(deps, call, pool, client);
       ledger.usage = usageOf(call, ledger.served);
-      await keep(deps, call, ledger.served);
     } finally {
       await reservation?.settle(ledger.usage === undefined ? 0 : ledger.usage.inputTokens + ledger.usage.outputTokens);
     }
@@ -111,17 +110,6 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
     cacheWriteTokens: 0,
     reasoningTokens: 0,
   };
-}
-
-async function keep({ store }: ModelRouterDeps, call: Call, { outcome, receiver }: Served): Promise<void> {
-  const { inspection, principal, dialect, body } = call;
-  if (dialect !== 'responses' || !inspection.store || outcome !== 'ok' || receiver?.responseId === undefined) return;
-  const previous = inspection.previousResponseId;
-  await store.put(principal.keyId, receiver.responseId, {
-    items: [...requestItems(dialect, body, { references: call.references }), ...receiver.items],
-    response: receiver.response,
-    ...(previous !== undefined && { previous }),
-  });
 }
 
 class LimitError extends Error {
@@ -182,7 +170,7 @@ export function answerError(
     return 'client_error';
   }
   if (error instanceof DialectError) {
-    client.sendError(error);
+    client.sendError(error, error.status === 503 ? OVERLOAD_RETRY_MS : undefined);
     return error.status < 500 ? 'client_error' : 'unavailable';
   }
   const incident = randomUUID();

@@ -26,6 +26,8 @@ export interface AnswerReceiver extends Receiver {
   readonly response: unknown;
   /** The stream ended with an error that the backend reported inside it. */
   readonly error: ClientError | undefined;
+  /** Passes on what was held back until the answer was stored: its end. */
+  finish(): void;
   /** The backend fell silent after the first byte. */
   fail(error: ClientError): void;
 }
@@ -74,6 +76,7 @@ class WholeReceiver implements AnswerReceiver {
   readonly #parts: Parts;
   readonly #chunks: Buffer[] = [];
   #size = 0;
+  #answer: Buffer = Buffer.alloc(0);
   usage: Usage | undefined;
   estimatedOutputTokens = 0;
   items: HistoryItem[] = [];
@@ -92,7 +95,7 @@ class WholeReceiver implements AnswerReceiver {
   }
 
   end(): void {
-    const { call, plan, client, context, onFirstByte } = this.#parts;
+    const { call, plan, context, onFirstByte } = this.#parts;
     const bytes =
       this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
     const keep = call.dialect === 'responses' && call.inspection.store;
@@ -104,7 +107,7 @@ class WholeReceiver implements AnswerReceiver {
       this.items = items;
       this.responseId = responseId;
       if (keep) this.response = JSON.parse(bytes.toString('utf8'));
-      client.sendWhole(bytes);
+      this.#answer = bytes;
       return;
     }
     const upstream: unknown = JSON.parse(bytes.toString('utf8'));
@@ -113,7 +116,11 @@ class WholeReceiver implements AnswerReceiver {
     this.items = items;
     this.response = body;
     this.responseId = idOf(body);
-    client.sendWhole(Buffer.from(JSON.stringify(body)));
+    this.#answer = Buffer.from(JSON.stringify(body));
+  }
+
+  finish(): void {
+    this.#parts.client.sendWhole(this.#answer);
   }
 
   /** Nothing was passed on before the end: the caller answers. */
@@ -138,6 +145,9 @@ class StreamReceiver implements AnswerReceiver {
   readonly #parts: Parts;
   readonly #codec: Codec;
   #begun = false;
+  /** From the final event of an answer to be stored on: who reads it may continue the answer at once. */
+  readonly #held: Buffer[] = [];
+  #heldSize = 0;
   response: unknown;
 
   constructor(parts: Parts) {
@@ -173,11 +183,12 @@ class StreamReceiver implements AnswerReceiver {
     if (out === undefined || out.length === 0) return;
     this.#begin();
     this.#capture(out);
-    this.#parts.client.write(out, controller);
+    if (this.response === undefined) this.#parts.client.write(out, controller);
+    else this.#hold(out);
   }
 
   end(): void {
-    const { call, client, plan } = this.#parts;
+    const { call, plan } = this.#parts;
     const rest = this.#codec.end();
     if (rest !== undefined && rest.length > 0) {
       this.#begin();
@@ -187,13 +198,24 @@ class StreamReceiver implements AnswerReceiver {
     if (!this.#begun) throw new EmptyStreamError('the stream ended before its first event');
     // The translator ends a stream that was cut short by itself.
     const cut = plan.native && !this.#codec.finished ? streamError(call.dialect, CUT_SHORT) : '';
-    const text = rest === undefined ? '' : typeof rest === 'string' ? rest : Buffer.from(rest).toString('utf8');
-    client.endStream(`${text}${cut}`);
+    if (rest !== undefined) this.#hold(rest);
+    this.#hold(cut);
+  }
+
+  finish(): void {
+    this.#parts.client.endStream(Buffer.concat(this.#held));
   }
 
   fail(error: ClientError): void {
-    if (this.#codec.fail === undefined) this.#parts.client.sendError(error);
+    if (this.#held.length > 0) this.finish();
+    else if (this.#codec.fail === undefined) this.#parts.client.sendError(error);
     else this.#parts.client.endStream(this.#codec.fail(error));
+  }
+
+  #hold(out: string | Uint8Array): void {
+    this.#heldSize += out.length;
+    if (this.#heldSize > WHOLE_MAX) throw new AnswerTooLongError(`the end of the stream is longer than ${WHOLE_MAX}`);
+    this.#held.push(Buffer.from(out));
   }
 
   #begin(): void {

@@ -8,11 +8,12 @@ import { Attempt, type Outcome } from './attempt.ts';
 import type { Call } from './call.ts';
 import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './classify.ts';
 import type { ClientWriter } from './client-writer.ts';
+import { keepAnswer, type KeepDeps } from './keep.ts';
 import { planFor, type Plan } from './plan.ts';
 import { receiverFor, type AnswerReceiver } from './receivers.ts';
 import type { RetryBudget } from './retry-budget.ts';
 
-export interface ServeDeps {
+export interface ServeDeps extends KeepDeps {
   dispatcher: Dispatcher;
   retries: RetryBudget;
   /** Milliseconds since the epoch: for Retry-After dates. */
@@ -90,7 +91,7 @@ interface Serving {
 
 /** @returns undefined when the client has its answer or is gone, else why another endpoint should be tried */
 async function tryMember(serving: Serving, member: Member): Promise<Failure | undefined> {
-  const { call, client, served } = serving;
+  const { deps, call, client, served } = serving;
   const { endpoint } = member;
   const plan = planFor(call, member);
   served.route = plan.native ? 'native' : 'translated';
@@ -104,7 +105,12 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
       ({ outcome, receiver } = await send(serving, endpoint, plan));
     }
     served.receiver = receiver;
-    return settle(serving, endpoint, { outcome, receiver });
+    const failure = settle(serving, endpoint, { outcome, receiver });
+    if (outcome.kind === 'complete') {
+      if (served.outcome === 'ok') await keepAnswer(deps, call, receiver);
+      receiver.finish();
+    }
+    return failure;
   } finally {
     endpoint.inFlight -= 1;
   }

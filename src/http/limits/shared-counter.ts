@@ -1,15 +1,13 @@
-import { Redis } from 'iovalkey';
 import type { Logger } from 'pino';
 import { RateLimiterMemory, RateLimiterValkey } from 'rate-limiter-flexible';
 import { memoryCounter, type MinuteCounter, minuteCounter } from '../../gateway/limits/counter.ts';
+import { connectValkey } from '../../runtime/valkey.ts';
 
 /** Any number: the limit is compared by the caller, who knows the key. */
 const UNBOUNDED = Number.MAX_SAFE_INTEGER;
 const WINDOW = { points: UNBOUNDED, duration: 60 };
-const CONNECT_MS = 2000;
 /** Longer than this a call does not wait for Valkey. */
 const COMMAND_MS = 250;
-const MAX_PAUSE_MS = 5000;
 
 /** The library's own script with the name that Redis knows too: `server` is Valkey's alone. */
 const COUNT_SCRIPT = `
@@ -35,21 +33,10 @@ export function localCounters(): Counters {
  * @param url redis:, rediss:, valkey: or valkeys:
  */
 export function sharedCounters(url: string, log: Logger): Counters {
-  const client = new Redis(url.replace(/^valkey/, 'redis'), {
-    connectTimeout: CONNECT_MS,
+  const client = connectValkey(url, {
     commandTimeout: COMMAND_MS,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => Math.min(MAX_PAUSE_MS, 100 * 2 ** Math.min(attempt, 10)),
-  });
-  let reachable = true;
-  client.on('error', (error: Error) => {
-    if (reachable) log.warn({ err: error }, 'Valkey cannot be reached; limits are counted per replica');
-    reachable = false;
-  });
-  client.on('ready', () => {
-    if (!reachable) log.info('Valkey is reached again');
-    reachable = true;
+    log,
+    without: 'limits are counted per replica',
   });
   return {
     counter: (prefix) =>

@@ -1,11 +1,8 @@
-import { execFile, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
-import { cacheFolder } from '../../../src/local/paths.ts';
+import { hashOf, pythonWith } from '../python.ts';
 
 const HERE = import.meta.dirname;
 const REQUIREMENTS = join(HERE, 'requirements.txt');
@@ -44,31 +41,7 @@ export function modelFile(folder: string): string {
   return join(folder, `tiny-${hashOf(SCRIPT)}.gguf`);
 }
 
-/** A virtual environment for exactly these requirements, in the cache of the machine. */
-export async function installLlama(): Promise<string> {
-  const folder = join(cacheFolder(process.env), `llama-${hashOf(REQUIREMENTS)}`);
-  if (existsSync(folder)) return folder;
-  process.stderr.write(`Installing llama.cpp's server (about 60 MB from PyPI) into ${folder}\n`);
-  const part = `${folder}.part`;
-  rmSync(part, { recursive: true, force: true });
-  mkdirSync(part, { recursive: true });
-  const run = promisify(execFile);
-  await run('python3', ['-m', 'venv', part]);
-  await run(join(part, 'bin/python'), [
-    '-m',
-    'pip',
-    'install',
-    '--quiet',
-    '--no-input',
-    '--disable-pip-version-check',
-    '-r',
-    REQUIREMENTS,
-  ]);
-  // A virtual environment finds itself by its place: python works after the move, scripts with a fixed path are not used.
-  renameSync(part, folder);
-  return folder;
-}
-
-function hashOf(file: string): string {
-  return createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 12);
+/** The folder of a virtual environment with llama.cpp's server, about 60 MB from PyPI on the first call. */
+export function installLlama(): Promise<string> {
+  return pythonWith('llama', REQUIREMENTS);
 }

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CALLER, gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
-import type { EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryStore } from '../../../src/gateway/state/response-store.ts';
+import { CALLER, eventually, gatewayTo, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
 
 interface Answer {
   id: string;
@@ -85,6 +86,30 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect(await response.json()).toMatchObject({
       error: { code: 'previous_response_not_found', param: 'previous_response_id' },
     });
+  });
+});
+
+describe.each([true, false])('an answer that is to be stored, stream %s', (stream) => {
+  it('ends for the client when it is stored: the next call may continue it at once', async () => {
+    const stored = Promise.withResolvers<void>();
+    const memory = createMemoryStore(() => performance.now());
+    const put = vi.fn(() => stored.promise);
+    const engine = await startEngine({ engine: 'tgi' });
+    const gateway = await startGateway(undefined, { ...memory, put });
+    gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
+    await gateway.ready('tiny');
+    const ended = vi.fn();
+    const text = post(gateway, 'responses', { model: 'tiny', input: 'Hello', stream })
+      .then((response) => response.text())
+      .finally(ended);
+    await eventually(() => expect(put).toHaveBeenCalledTimes(1));
+    // What was written to the client before has reached it when this is answered.
+    await (await fetch(`${gateway.base}/v1/models`)).text();
+    expect(ended).not.toHaveBeenCalled();
+    stored.resolve();
+    expect(await text).toContain('"status":"completed"');
+    await gateway.close();
+    await engine.close();
   });
 });
 

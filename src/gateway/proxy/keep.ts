@@ -1,0 +1,27 @@
+import type { Logger } from 'pino';
+import { requestItems } from '../dialects/index.ts';
+import type { ResponseStore } from '../state/response-store.ts';
+import type { Call } from './call.ts';
+import type { AnswerReceiver } from './receivers.ts';
+
+export interface KeepDeps {
+  store: ResponseStore;
+  logger: Logger;
+}
+
+/** Stores a complete answer of the responses dialect unless the client asked not to. Never rejects. */
+export async function keepAnswer({ store, logger }: KeepDeps, call: Call, answer: AnswerReceiver): Promise<void> {
+  const { inspection, principal, dialect, body, references } = call;
+  if (dialect !== 'responses' || !inspection.store || answer.responseId === undefined) return;
+  const previous = inspection.previousResponseId;
+  try {
+    await store.put(principal.keyId, answer.responseId, {
+      items: [...requestItems(dialect, body, { references }), ...answer.items],
+      response: answer.response,
+      ...(previous !== undefined && { previous }),
+    });
+  } catch (err) {
+    // The answer itself is good: its reader gets it, and cannot continue it by its id.
+    logger.warn({ err }, 'an answer was not stored');
+  }
+}

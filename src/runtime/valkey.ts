@@ -1,0 +1,39 @@
+import { Redis } from 'iovalkey';
+import type { Logger } from 'pino';
+
+export interface ValkeyOptions {
+  /** Longer than this no command is waited for, milliseconds. */
+  commandTimeout: number;
+  log: Logger;
+  /** What the replicas do without it, for the log. */
+  without: string;
+}
+
+const CONNECT_MS = 2000;
+const MAX_PAUSE_MS = 5000;
+
+/**
+ * A connection to Valkey or Redis that comes back by itself. Commands fail at once while it is away; each loss and
+ * return is logged once.
+ *
+ * @param url redis:, rediss:, valkey: or valkeys:
+ */
+export function connectValkey(url: string, { commandTimeout, log, without }: ValkeyOptions): Redis {
+  const client = new Redis(url.replace(/^valkey/, 'redis'), {
+    connectTimeout: CONNECT_MS,
+    commandTimeout,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(MAX_PAUSE_MS, 100 * 2 ** Math.min(attempt, 10)),
+  });
+  let reachable = true;
+  client.on('error', (error: Error) => {
+    if (reachable) log.warn({ err: error, without }, 'Valkey cannot be reached');
+    reachable = false;
+  });
+  client.on('ready', () => {
+    if (!reachable) log.info('Valkey is reached again');
+    reachable = true;
+  });
+  return client;
+}

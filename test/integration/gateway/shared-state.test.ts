@@ -1,0 +1,209 @@
+import { Redis } from 'iovalkey';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ResponseStore, StoredResponse } from '../../../src/gateway/state/response-store.ts';
+import { createValkeyStore, type SharedStore } from '../../../src/gateway/state/valkey-store.ts';
+import { CALLER, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
+import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let valkey: ValkeyServer;
+let admin: Redis;
+
+beforeAll(async () => {
+  valkey = await startValkey();
+  admin = new Redis(valkey.url.replace('valkey', 'redis'));
+  // One test takes the server away for a while.
+  admin.on('error', () => undefined);
+}, 600_000);
+afterAll(async () => {
+  admin.disconnect();
+  await valkey.kill();
+});
+beforeEach(async () => {
+  await admin.flushall();
+});
+
+async function reachable(store: ResponseStore): Promise<void> {
+  await waitFor('Valkey to be reached', () =>
+    store.get('nobody', 'none').then(
+      () => true,
+      () => false,
+    ),
+  );
+}
+
+function stored(text: string, itemId = `item-${text}`): StoredResponse {
+  return { items: [{ kind: 'text', text, id: itemId }], response: { text } };
+}
+
+describe('the store in Valkey', () => {
+  const bounds = { ttlMs: 3_600_000, maxSizePerKey: 1000, maxSize: 0 };
+  let store: SharedStore;
+
+  beforeAll(async () => {
+    store = createValkeyStore(valkey.url, quiet, bounds);
+    await reachable(store);
+  });
+  afterAll(() => store.close());
+
+  it('gives back to the key that stored, and to no other', async () => {
+    await store.put('a', 'r1', stored('ünï'));
+    expect(await store.get('a', 'r1')).toEqual(stored('ünï'));
+    expect(await store.get('b', 'r1')).toBeUndefined();
+    expect(await store.delete('b', 'r1')).toBe(false);
+    expect(await store.delete('a', 'r1')).toBe(true);
+    expect(await store.get('a', 'r1')).toBeUndefined();
+    expect(await store.delete('a', 'r1')).toBe(false);
+  });
+
+  it('finds items by their id, of the answer that had them last', async () => {
+    await store.put('a', 'r1', stored('one', 'msg_1'));
+    await store.put('a', 'r2', stored('two', 'msg_1'));
+    await store.put('a', 'r3', stored('three', 'msg_3'));
+    const found = await store.findItems('a', ['msg_3', 'msg_1', 'unknown']);
+    expect([...found.values()]).toEqual([stored('three', 'msg_3').items, stored('two', 'msg_1').items]);
+    await store.delete('a', 'r1');
+    expect((await store.findItems('a', ['msg_1'])).size).toBe(1);
+    await store.delete('a', 'r2');
+    expect((await store.findItems('a', ['msg_1'])).size).toBe(0);
+    expect((await store.findItems('b', ['msg_3'])).size).toBe(0);
+  });
+
+  it('drops what was not used for longest when the key is full, and leaves other keys alone', async () => {
+    await store.put('b', 'r1', stored('b'));
+    for (const id of ['r1', 'r2', 'r3']) await store.put('a', id, stored(`${id}${'x'.repeat(60)}`));
+    await store.get('a', 'r1');
+    await store.put('a', 'r4', stored(`r4${'x'.repeat(60)}`));
+    const left = await Promise.all(['r1', 'r2', 'r3', 'r4'].map((id) => store.get('a', id)));
+    expect(left.map((one) => one !== undefined)).toEqual([true, false, true, true]);
+    expect(await store.get('b', 'r1')).toBeDefined();
+    const size = Number(await admin.hget('berth:responses:{a}', 'size'));
+    expect(size).toBeGreaterThan(500);
+    expect(size).toBeLessThanOrEqual(1000);
+  });
+
+  it('does not keep what is larger than a key may hold', async () => {
+    await store.put('a', 'small', stored('one'));
+    await store.put('a', 'big', stored('x'.repeat(1000)));
+    expect(await store.get('a', 'big')).toBeUndefined();
+    expect(await store.get('a', 'small')).toBeDefined();
+  });
+
+  it('forgets after the time to live, one by one and all together', async () => {
+    const brief = createValkeyStore(valkey.url, quiet, { ...bounds, ttlMs: 300 });
+    await reachable(brief);
+    await brief.put('a', 'r1', stored('one'));
+    expect(await brief.get('a', 'r1')).toBeDefined();
+    await store.put('a', 'r2', stored('two'));
+    await waitFor('r1 to expire', async () => (await brief.get('a', 'r1')) === undefined);
+    expect(await brief.get('a', 'r2')).toBeDefined();
+    expect(await brief.findItems('a', ['item-one'])).toEqual(new Map());
+    await brief.put('c', 'r1', stored('one'));
+    await waitFor('the key to leave', async () => (await admin.keys('berth:responses:{c}*')).length === 0);
+    brief.close();
+  });
+
+  it('begins anew when the server has evicted half of what it knew', async () => {
+    await store.put('a', 'r1', stored('one'));
+    await admin.del('berth:responses:{a}:used');
+    await store.put('a', 'r2', stored('two'));
+    expect(await store.get('a', 'r1')).toBeUndefined();
+    expect(await store.get('a', 'r2')).toBeDefined();
+  });
+});
+
+interface Answer {
+  id: string;
+  output: unknown;
+}
+
+describe('two replicas of the gateway', () => {
+  let engine: ScriptedEngine;
+  let stores: SharedStore[];
+  let first: TestGateway;
+  let second: TestGateway;
+
+  beforeAll(async () => {
+    engine = await startEngine({ engine: 'tgi' });
+    stores = [1, 2].map(() => createValkeyStore(valkey.url, quiet));
+    const gateways = stores.map((store) => startGateway(undefined, store));
+    [first, second] = (await Promise.all(gateways)) as [TestGateway, TestGateway];
+    for (const gateway of [first, second]) {
+      gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
+      await gateway.ready('tiny');
+    }
+    for (const store of stores) await reachable(store);
+  });
+  afterAll(async () => {
+    for (const gateway of [first, second]) await gateway.close();
+    for (const store of stores) store.close();
+    await engine.close();
+  });
+  beforeEach(() => {
+    engine.received.length = 0;
+    second.callAs(CALLER);
+  });
+
+  async function create(gateway: TestGateway, body: object): Promise<Answer> {
+    const response = await post(gateway, 'responses', { model: 'tiny', ...body });
+    expect(response.status).toBe(200);
+    return (await response.json()) as Answer;
+  }
+
+  it('continue in turns what the other answered, streamed or not', async () => {
+    const { id } = await create(first, { input: 'My name is Ada.' });
+    const streamed = await post(second, 'responses', {
+      model: 'tiny',
+      input: 'And I like ships.',
+      stream: true,
+      previous_response_id: id,
+    });
+    const next = /"id":"(resp_[^"]+)"/.exec(await streamed.text())?.[1];
+    await create(first, { input: 'What is my name?', previous_response_id: next });
+    const sent = JSON.stringify(engine.received[2]?.body);
+    expect(sent).toMatch(/My name is Ada.*Hello there.*And I like ships.*Hello there.*What is my name/);
+  });
+
+  it('know each other items by reference, and what the other deleted', async () => {
+    const { id, output } = await create(first, { input: 'Keep it' });
+    const [item] = output as { id: string }[];
+    const input = [
+      { type: 'item_reference', id: item?.id },
+      { role: 'user', content: 'Go on' },
+    ];
+    await create(second, { input });
+    expect(JSON.stringify(engine.received[1]?.body)).toContain('Hello there');
+    expect(await (await fetch(`${second.base}/v1/responses/${id}`)).json()).toMatchObject({ id, output });
+    expect((await fetch(`${second.base}/v1/responses/${id}`, { method: 'DELETE' })).status).toBe(200);
+    expect((await fetch(`${first.base}/v1/responses/${id}`)).status).toBe(404);
+  });
+
+  it('show an answer to no other key, of the same tenant or another', async () => {
+    const { id } = await create(first, { input: 'Secret' });
+    for (const other of [
+      { ...CALLER, keyId: 'key-2' },
+      { ...CALLER, keyId: 'key-3', namespace: 'tenant-b' },
+    ]) {
+      second.callAs(other);
+      expect((await fetch(`${second.base}/v1/responses/${id}`)).status).toBe(404);
+      const stolen = await post(second, 'responses', { model: 'tiny', input: 'x', previous_response_id: id });
+      expect(await stolen.json()).toMatchObject({ error: { code: 'previous_response_not_found' } });
+    }
+    expect(JSON.stringify(engine.received.slice(1))).not.toContain('Secret');
+  });
+
+  it('answer on while Valkey is away, and say that a conversation cannot be continued just now', async () => {
+    const { id } = await create(first, { input: 'Before' });
+    await valkey.kill();
+    await create(first, { input: 'Meanwhile' });
+    const response = await post(second, 'responses', { model: 'tiny', input: 'x', previous_response_id: id });
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await response.json()).toMatchObject({ error: { type: 'server_error' } });
+    expect((await fetch(`${second.base}/v1/responses/${id}`)).status).toBe(503);
+    valkey = await startValkey(valkey.port);
+    for (const store of stores) await reachable(store);
+    const after = await create(first, { input: 'After' });
+    await create(second, { input: 'x', previous_response_id: after.id });
+  });
+});
