@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { Progress } from './progress.ts';
 import { checkNodeSupport, type NodeSupport, type NodeTools } from './requirements.ts';
-import { lastLines, run } from './shell.ts';
+import { installPackages } from './system-packages.ts';
 
 export interface ConsentOptions {
   /** Install without asking: `--yes`, or CI. */
@@ -46,18 +46,8 @@ async function ask(missing: readonly string[], line: string): Promise<boolean> {
 }
 
 async function install(command: readonly string[], progress: Progress): Promise<NodeDecision> {
-  const [program = '', ...args] = command;
-  progress.step({ title: `Installing ${args.slice(2).join(' ')}`, index: 1, total: 1, next: 'the cluster programs' });
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  let result = await run(program, args, { env });
-  if (result.code !== 0 && program === 'apt-get') {
-    // The package lists of a fresh image are empty or old.
-    await run(program, ['update'], { env });
-    result = await run(program, args, { env });
-  }
-  progress.end();
+  const failed = await installPackages(command, progress);
   const support = await checkNodeSupport();
   if (support.kind === 'ready') return { tools: support.tools };
-  const why = lastLines(result.stderr || result.stdout, 1)[0] ?? `code ${result.code}`;
-  return { simulated: `\`${command.join(' ')}\` failed: ${why}` };
+  return { simulated: failed ?? `\`${command.join(' ')}\` did not bring what is missing` };
 }

@@ -8,6 +8,7 @@ import { readOptions } from '../../src/local/options.ts';
 import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
 import { createProgress } from '../../src/local/progress.ts';
 import { removeRecord } from '../../src/local/record.ts';
+import { meetNeeds } from '../support/packages.ts';
 
 /** The cluster that all integration tests share; `inject('cluster')` in a test. */
 export interface TestCluster {
@@ -35,6 +36,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const interrupted = new AbortController();
   try {
     const lock = await takeState(state);
+    const absent = await meetNeeds({ install: options.yes, progress });
     const cluster = await bringUp({
       ...options,
       state,
@@ -54,6 +56,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       programs,
       realNode: initPid === undefined ? undefined : REAL_NODE,
     });
+    project.provide('absent', initPid === undefined ? [...absent, 'real node'] : absent);
     void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n`));
     return async () => {
       await cluster.stop();

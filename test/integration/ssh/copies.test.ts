@@ -3,11 +3,14 @@ import { createReadStream, mkdirSync, readFileSync, writeFileSync } from 'node:f
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { run } from '../../../src/local/shell.ts';
 import { BARE, DEBIAN } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap', 'rsync');
 
 // 1024 on a machine of one's own; less where many share one.
 const BULK_MIB = Number(process.env['BERTH_TEST_COPY_MIB'] ?? '256');
@@ -47,7 +50,7 @@ async function sameTree(other: string): Promise<void> {
   expect(await run('diff', ['-r', tree, other])).toMatchObject({ code: 0, stdout: '' });
 }
 
-describe.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance) => {
+onNode.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance) => {
   const remote = (path: string): string => `${instance}@127.0.0.1:/tmp/${path}`;
   const back = (name: string): string => join(world.folder, `${instance}-${name}`);
 
@@ -101,7 +104,7 @@ describe.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance)
   });
 });
 
-describe('bulk', () => {
+onNode('bulk', () => {
   it(`${BULK_MIB} MiB both ways, to the byte`, { timeout: 300_000 }, async () => {
     const big = join(world.folder, 'big');
     const handle = await open(big, 'w');

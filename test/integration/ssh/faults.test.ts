@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
 import { BARE } from '../../support/ssh-images.ts';
 import { finished, sshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap');
 
 const MIB = 1024 * 1024;
 let world: SshWorld;
@@ -66,7 +69,7 @@ function collected(child: { stdout: NodeJS.ReadableStream }): () => string {
   return () => output;
 }
 
-describe('what breaks under a session', () => {
+onNode('what breaks under a session', () => {
   it('a pod that is killed ends the session with a status that is not 0', async () => {
     await world.addInstance('victim', { image: BARE });
     const child = sshClient(world.configOf(world.server, key)).start('victim', 'echo up; sleep 300');

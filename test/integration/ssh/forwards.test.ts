@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BARE, DEBIAN } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap');
 
 let world: SshWorld;
 let client: SshClient;
@@ -65,7 +68,7 @@ async function forward(
   return { port, stop: () => child.kill(), errors: () => errors };
 }
 
-describe('-L', () => {
+onNode('-L', () => {
   it('reaches a server on the loopback of the instance', async () => {
     const { port, stop } = await forward('bare', `localhost:${HTTP}`);
     (await dial(port)).destroy();
@@ -133,7 +136,7 @@ describe('-L', () => {
   });
 });
 
-describe('-W and -D', () => {
+onNode('-W and -D', () => {
   it('-W joins stdin and stdout to a port', async () => {
     const result = await finished(client.start('bare', '', ['-W', `localhost:${SUM}`]), 'abc');
     expect(String(result.stdout)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
@@ -8,6 +8,9 @@ import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap');
 
 let world: SshWorld;
 let keys: Record<'laptop' | 'desk', string>;
@@ -29,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-describe('logins', () => {
+onNode('logins', () => {
   it('accepts every key of the namespace when the instance names none, and id.namespace', async () => {
     expect((await as(keys.laptop).ssh('open', 'true')).code).toBe(0);
     expect((await as(keys.desk).ssh(`open.${world.namespace}`, 'true')).code).toBe(0);
@@ -103,7 +106,7 @@ describe('logins', () => {
   });
 });
 
-describe('a key that is deleted', () => {
+onNode('a key that is deleted', () => {
   it('opens at once when added, and ends live sessions within a second when deleted', async () => {
     const path = await world.addKey('brief');
     const client = as(path);

@@ -1,9 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkLogin } from '../../../src/ssh/check-login.ts';
 import { BARE, DEBIAN } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { describeWith } from '../../support/needs.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap');
 
 let world: SshWorld;
 let client: SshClient;
@@ -22,7 +25,7 @@ afterAll(() => world.end());
 
 const IMAGES = ['debian', 'bare', 'nonroot'];
 
-describe.each(IMAGES)('a session in %s', (instance) => {
+onNode.each(IMAGES)('a session in %s', (instance) => {
   it('runs a command with its exit status, stdout and stderr', async () => {
     const result = await client.ssh(instance, 'echo out; echo err >&2; exit 7');
     expect(result).toMatchObject({ code: 7, stderr: 'err\n' });
@@ -64,7 +67,7 @@ describe.each(IMAGES)('a session in %s', (instance) => {
   });
 });
 
-describe('a session', () => {
+onNode('a session', () => {
   it('has the environment of the container and what the client sends', async () => {
     const child = client.start('debian', 'echo "$CUDA_VERSION|$NVIDIA_VISIBLE_DEVICES|$LC_TEST|$PATH"', [
       '-o',

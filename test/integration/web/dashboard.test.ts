@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { type Browser, chromium, type Page } from 'playwright-core';
@@ -7,15 +6,11 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 import { type Cluster, connect } from '../../support/http/api.ts';
+import { describeWith } from '../../support/needs.ts';
+import { programOf } from '../../support/packages.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
-const CHROMIUM = '/usr/bin/chromium';
-const installed = await access(CHROMIUM).then(
-  () => true,
-  () => false,
-);
-
 let cluster: Cluster;
 let api: Awaited<ReturnType<Cluster['serve']>>;
 let namespace: string;
@@ -124,7 +119,7 @@ describe('the endpoints of the dashboard', () => {
   });
 });
 
-describe.skipIf(!installed)('in a browser', () => {
+describeWith('chromium')('in a browser', () => {
   let browser: Browser;
   let page: Page;
   const requested: string[] = [];
@@ -132,7 +127,7 @@ describe.skipIf(!installed)('in a browser', () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath: (await programOf('chromium')) ?? '', args: ['--no-sandbox'] });
     page = await browser.newPage({ viewport: { width: 1180, height: 720 } });
     page.on('request', (request) => requested.push(request.url()));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
