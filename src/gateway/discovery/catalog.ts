@@ -68,6 +68,7 @@ function tableOf(states: readonly ServerState[], scope: string, pools: PoolCache
   const members = new Map<string, Member[]>();
   const facts = new Map<string, ServedModel>();
   const probes = new Map<string, Probe>();
+  const seen = new Set<string>();
   for (const { server, endpoints, lastProbe } of states) {
     for (const { upstream: _, ...model } of namesOf(server, lastProbe)) {
       if (!members.has(model.id)) members.set(model.id, []);
@@ -77,6 +78,10 @@ function tableOf(states: readonly ServerState[], scope: string, pools: PoolCache
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
       for (const { id, upstream, ...model } of namesOf(server, endpoint.probe)) {
+        // Two Services may select one pod: it is still one place to send a call to.
+        const place = `${endpoint.origin} ${id}`;
+        if (seen.has(place)) continue;
+        seen.add(place);
         const list = members.get(id) ?? [];
         list.push({ endpoint, upstreamModel: upstream, contextLength: model.contextLength });
         members.set(id, list);

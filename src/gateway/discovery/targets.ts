@@ -53,7 +53,7 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
     .map((status) => `${status.imageID}#${status.restartCount}`)
     .join(' ');
   return {
-    key: `${pod.metadata.uid ?? ref.name ?? ''}:${port}`,
+    key: `${server.uid}@${pod.metadata.uid ?? ref.name ?? ''}:${port}`,
     origin,
     incarnation,
     server,

@@ -53,7 +53,7 @@ export interface ServerSpec {
 
 /** One address of one server, from its EndpointSlices. */
 export interface Target {
-  /** Pod UID (or address when no pod stands behind it) and port: the identity of a probe. */
+  /** UIDs of the Service and the pod (or its address when no pod stands behind it) and port: the identity of a probe. */
   key: string;
   /** `http://ip:port`: never leaves the process. */
   origin: string;

@@ -17,7 +17,11 @@ function probeOf(...models: string[]): Probe {
   };
 }
 
-function state(server: Partial<ServerSpec>, probe: Probe | undefined, pods = 1, available = true): ServerState {
+function state(
+  server: Partial<ServerSpec>,
+  probe: Probe | undefined,
+  { pods = 1, available = true, origin }: { pods?: number; available?: boolean; origin?: string } = {},
+): ServerState {
   const spec: ServerSpec = {
     namespace: OWN,
     name: 'llm',
@@ -29,7 +33,8 @@ function state(server: Partial<ServerSpec>, probe: Probe | undefined, pods = 1, 
     ...server,
   };
   const endpoints = Array.from({ length: pods }, (_, index) => {
-    const target: Target = { key: `${spec.uid}/${index}`, origin: '', incarnation: '', server: spec, available };
+    const key = `${spec.uid}/${index}`;
+    const target: Target = { key, origin: origin ?? `http://${key}`, incarnation: '', server: spec, available };
     const endpoint = new Endpoint(target, now);
     endpoint.update(target, probe);
     return endpoint;
@@ -43,7 +48,10 @@ function catalogOf(...states: ServerState[]) {
 
 describe('catalog', () => {
   it('joins the endpoints of all servers of a namespace under the model name', () => {
-    const catalog = catalogOf(state({ name: 'a' }, probeOf('tiny', 'big'), 2), state({ name: 'b' }, probeOf('tiny')));
+    const catalog = catalogOf(
+      state({ name: 'a' }, probeOf('tiny', 'big'), { pods: 2 }),
+      state({ name: 'b' }, probeOf('tiny')),
+    );
     expect(catalog.find('tenant', 'tiny')?.readyCount).toBe(3);
     expect(catalog.find('tenant', 'big')?.readyCount).toBe(2);
     expect(catalog.list('tenant').map(({ model }) => model)).toEqual(['big', 'tiny']);
@@ -83,18 +91,29 @@ describe('catalog', () => {
 
   it('keeps listing a model without a ready endpoint, and an alias before any probe', () => {
     const catalog = catalogOf(
-      state({ name: 'a' }, probeOf('tiny'), 1, false),
+      state({ name: 'a' }, probeOf('tiny'), { available: false }),
       state({ name: 'b', aliases: [{ alias: 'soon' }] }, undefined),
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(0);
     expect(catalog.find('t', 'soon')?.readyCount).toBe(0);
   });
 
+  it('takes a pod that two Services select for one place', () => {
+    const origin = 'http://10.0.0.5:8000';
+    const aliases = [{ alias: 'fast' }];
+    const catalog = catalogOf(
+      state({ name: 'a' }, probeOf('tiny'), { origin }),
+      state({ name: 'b', aliases }, probeOf('tiny'), { origin }),
+    );
+    expect(catalog.find('t', 'tiny')?.readyCount).toBe(1);
+    expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.server.name)).toEqual(['b']);
+  });
+
   it('keeps a pool while its members stay', () => {
     const cache = new PoolCache(now);
-    const states = [state({}, probeOf('tiny'), 2)];
+    const states = [state({}, probeOf('tiny'), { pods: 2 })];
     const first = buildCatalog(states, OWN, cache).find('t', 'tiny');
     expect(buildCatalog(states, OWN, cache).find('t', 'tiny')).toBe(first);
-    expect(buildCatalog([state({}, probeOf('tiny'), 2)], OWN, cache).find('t', 'tiny')).not.toBe(first);
+    expect(buildCatalog([state({}, probeOf('tiny'), { pods: 2 })], OWN, cache).find('t', 'tiny')).not.toBe(first);
   });
 });

@@ -100,7 +100,7 @@ function targets(
 describe('targetsOf', () => {
   it('follows ready pods', () => {
     expect(targets([slice({})])).toMatchObject([
-      { key: 'uid-team-p:8000', origin: 'http://10.0.0.5:8000', available: true },
+      { key: 'svc@uid-team-p:8000', origin: 'http://10.0.0.5:8000', available: true },
     ]);
   });
 
