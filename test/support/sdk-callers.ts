@@ -41,17 +41,17 @@ const SCHEMA = {
 };
 
 /** The official clients, each with every dialect it speaks, at a base URL that ends in `/api`. */
-export function sdkCallers(base: string): SdkCaller[] {
+export function sdkCallers(base: string, apiKey = 'k'): SdkCaller[] {
   let route = '';
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     route = response.headers.get('x-berth-route') ?? '';
     return response;
   };
-  const openai = new OpenAI({ apiKey: 'k', baseURL: `${base}/v1`, maxRetries: 0, fetch: watchedFetch });
-  const anthropic = new Anthropic({ apiKey: 'k', baseURL: base, maxRetries: 0, fetch: watchedFetch });
-  const aiOpenai = createOpenAI({ apiKey: 'k', baseURL: `${base}/v1`, fetch: watchedFetch });
-  const aiAnthropic = createAnthropic({ apiKey: 'k', baseURL: `${base}/v1`, fetch: watchedFetch });
+  const openai = new OpenAI({ apiKey, baseURL: `${base}/v1`, maxRetries: 0, fetch: watchedFetch });
+  const anthropic = new Anthropic({ apiKey, baseURL: base, maxRetries: 0, fetch: watchedFetch });
+  const aiOpenai = createOpenAI({ apiKey, baseURL: `${base}/v1`, fetch: watchedFetch });
+  const aiAnthropic = createAnthropic({ apiKey, baseURL: `${base}/v1`, fetch: watchedFetch });
   const caller = (
     client: SdkCaller['client'],
     dialect: SdkCaller['dialect'],

@@ -1,61 +1,132 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startLlama, type LlamaServer } from '../../support/llama/server.ts';
-import { startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { runLlamaPod } from '../../support/llama/pod.ts';
+import { LLAMA_MODEL, startLlama } from '../../support/llama/server.ts';
+import { openCluster } from '../../support/http/open.ts';
+import { startGateway } from '../../support/model-gateway.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
-const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =>
-  [false, true].map((stream) => ({ index, client, dialect, stream })),
-);
+/** The Services in front of the server, each with one alias of the model, and the dialects that each makes native. */
+const SERVICES = {
+  // The build does not tell its number, so its messages route counts as one of the early ones.
+  llama: { annotations: {}, native: ['chat'] },
+  'llama-messages': {
+    annotations: { 'berth.dev/model-dialects': 'messages', 'berth.dev/model-engine': 'unknown' },
+    native: ['messages'],
+  },
+} as const;
+type Name = keyof typeof SERVICES;
+const NAMES = Object.keys(SERVICES) as Name[];
+const ALIASES = { llama: 'over-chat', 'llama-messages': 'over-messages' } as const;
 
-describe("llama.cpp's server behind the gateway", () => {
-  let llama: LlamaServer;
-  let gateway: TestGateway;
+function annotationsOf(name: Name): Record<string, string> {
+  return { ...SERVICES[name].annotations, 'berth.dev/model-aliases': ALIASES[name] };
+}
+
+interface Place {
+  /** Ends in `/api`. */
+  base: string;
+  key: string;
+  close: () => Promise<void>;
+}
+
+/** In a pod, found through the API server, behind the whole HTTP interface with a real key. */
+async function onRealNode(nodeName: string): Promise<Place> {
+  const { initPid, programs } = inject('cluster');
+  if (initPid === undefined || programs === undefined) throw new Error('a real node has both');
+  const cluster = await openCluster();
+  const namespace = await cluster.namespace('models');
+  const services = Object.fromEntries(NAMES.map((name) => [name, annotationsOf(name)]));
+  await runLlamaPod(cluster.client, { node: { initPid, programs }, nodeName, namespace, services });
+  const api = await cluster.serve();
+  return {
+    base: `${api.url}/api`,
+    key: await cluster.key(namespace, { scopes: ['models'] }),
+    close: async () => {
+      await api.close();
+      await cluster[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Where no container can run: on the loopback, with the stores that discovery reads filled by hand. */
+async function onLoopback(): Promise<Place> {
+  process.stderr.write('There is no real node: llama.cpp runs on the loopback and not in a pod.\n');
+  const [llama, gateway] = await Promise.all([startLlama(), startGateway()]);
+  for (const name of NAMES) gateway.cluster.serve({ name, ports: [llama.port], annotations: annotationsOf(name) });
+  return {
+    base: gateway.base,
+    key: 'none',
+    close: async () => {
+      await gateway.close();
+      await llama.close();
+    },
+  };
+}
+
+const { realNode } = inject('cluster');
+
+describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in a pod'} behind the gateway`, () => {
+  let place: Place;
+
+  async function modelOf(alias: string): Promise<Record<string, unknown>> {
+    const headers = { authorization: `Bearer ${place.key}` };
+    const response = await fetch(`${place.base}/v1/models/${alias}`, { headers });
+    return (await response.json()) as Record<string, unknown>;
+  }
 
   beforeAll(async () => {
-    llama = await startLlama();
-    gateway = await startGateway();
-    gateway.cluster.serve({ name: 'llama', ports: [llama.port] });
-    await gateway.ready(llama.model);
+    place = await (realNode === undefined ? onLoopback() : onRealNode(realNode));
+    for (const alias of Object.values(ALIASES)) {
+      await waitFor(`${alias} to be ready`, async () => (await modelOf(alias))['ready_endpoints'] === 1);
+    }
   }, 600_000);
-  afterAll(async () => {
-    await gateway.close();
-    await llama.close();
-  });
+  afterAll(() => place.close());
 
   it('is recognised by its probe', async () => {
-    const response = await fetch(`${gateway.base}/v1/models/${llama.model}`);
-    expect(await response.json()).toMatchObject({
-      id: llama.model,
+    expect(await modelOf('over-chat')).toMatchObject({
       engine: 'llama.cpp',
-      dialects: { chat: 'native' },
-      ready_endpoints: 1,
+      dialects: { chat: 'native', responses: 'translated', messages: 'translated' },
       context_length: 4096,
     });
+    expect(await modelOf(LLAMA_MODEL)).toMatchObject({ id: LLAMA_MODEL, ready_endpoints: 1 });
   });
 
-  it.each(CELLS)('answers $client in $dialect, stream $stream', async ({ index, stream }) => {
-    const caller = sdkCallers(gateway.base)[index];
-    const answer = await caller?.call({ model: llama.model, prompt: 'Say hello', stream, maxTokens: 24 });
+  const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =>
+    NAMES.flatMap((name) => {
+      const native = (SERVICES[name].native as readonly string[]).includes(dialect);
+      const route = native ? 'native' : 'translated';
+      return [false, true].map((stream) => ({ index, client, dialect, model: ALIASES[name], stream, route }));
+    }),
+  );
+
+  it.each(CELLS)('answers $client in $dialect, stream $stream, $model: $route', async (cell) => {
+    const { index, model, stream, route } = cell;
+    const caller = sdkCallers(place.base, place.key)[index];
+    const answer = await caller?.call({ model, prompt: 'Say hello', stream, maxTokens: 24 });
     expect(answer?.text).toContain('fn');
     expect(answer?.inputTokens).toBeGreaterThan(5);
     expect(answer?.outputTokens).toBeGreaterThan(10);
     expect(answer?.outputTokens).toBeLessThanOrEqual(24);
+    expect(answer?.route.split(';')[0]).toBe(route);
   });
 
-  it.each(CELLS)('calls the tool that $client forces in $dialect, stream $stream', async ({ index, stream }) => {
-    const caller = sdkCallers(gateway.base)[index];
-    const request = { model: llama.model, prompt: 'Weather?', stream, tool: 'forced', maxTokens: 900 } as const;
-    const answer = await caller?.call(request);
+  it.each(CELLS)('calls the tool that $client forces in $dialect, stream $stream, $model: $route', async (cell) => {
+    const { index, model, stream, route } = cell;
+    const caller = sdkCallers(place.base, place.key)[index];
+    const answer = await caller?.call({ model, prompt: 'Weather?', stream, tool: 'forced', maxTokens: 900 });
     expect(answer?.calls.length).toBeGreaterThan(0);
     for (const call of answer?.calls ?? []) {
       expect(call).toEqual({ name: 'weather', input: { city: expect.any(String) as string } });
     }
+    expect(answer?.route.split(';')[0]).toBe(route);
   });
 
   it('counts tokens', async () => {
-    const body = { model: llama.model, messages: [{ role: 'user', content: 'How many tokens is this?' }] };
-    const response = await fetch(`${gateway.base}/v1/messages/count_tokens`, {
+    const body = { model: 'over-chat', messages: [{ role: 'user', content: 'How many tokens is this?' }] };
+    const response = await fetch(`${place.base}/v1/messages/count_tokens`, {
       method: 'POST',
+      headers: { 'x-api-key': place.key, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
     const { input_tokens: tokens } = (await response.json()) as { input_tokens: number };

@@ -1,26 +1,44 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { run } from '../../../src/local/shell.ts';
 import { hashOf, pythonWith } from '../python.ts';
 
 const HERE = import.meta.dirname;
-const REQUIREMENTS = join(HERE, 'requirements.txt');
-const SCRIPT = join(HERE, 'serve.py');
+export const SERVE = join(HERE, 'serve.py');
+const WRITE_MODEL = join(HERE, 'write_model.py');
+
+/** The model name that the server gives. */
+export const LLAMA_MODEL = 'tiny-random';
 
 export interface LlamaServer {
   port: number;
-  /** The model name it serves. */
-  model: string;
   close: () => Promise<void>;
 }
 
-/** Starts llama.cpp's HTTP server on a local port, with a tiny model; installs it on the first call of a machine. */
+export interface LlamaFiles {
+  /** A virtual environment with llama.cpp's server. */
+  venv: string;
+  /** A tiny model. */
+  model: string;
+}
+
+/** Installs llama.cpp's server, about 60 MB from PyPI, and writes the model, once per machine. */
+export async function prepareLlama(): Promise<LlamaFiles> {
+  const venv = await pythonWith('llama', join(HERE, 'requirements.txt'));
+  const model = join(venv, `tiny-${hashOf(WRITE_MODEL)}.gguf`);
+  if (existsSync(model)) return { venv, model };
+  const { code, stderr } = await run(join(venv, 'bin/python'), [WRITE_MODEL, model]);
+  if (code !== 0) throw new Error(`The model could not be written: ${stderr.slice(-1000)}`);
+  return { venv, model };
+}
+
+/** Starts llama.cpp's HTTP server on a local port. */
 export async function startLlama(): Promise<LlamaServer> {
-  const folder = await installLlama();
-  const child = spawn(join(folder, 'bin/python'), [SCRIPT, modelFile(folder)], {
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
+  const { venv, model } = await prepareLlama();
+  const child = spawn(join(venv, 'bin/python'), [SERVE, model], { stdio: ['pipe', 'pipe', 'ignore'] });
   const exited = once(child, 'exit');
   const lines = createInterface(child.stdout);
   const first = await Promise.race([once(lines, 'line'), exited]);
@@ -28,20 +46,9 @@ export async function startLlama(): Promise<LlamaServer> {
   const { address } = JSON.parse(first[0]) as { address: string };
   return {
     port: Number(new URL(address).port),
-    model: 'tiny-random',
     close: async () => {
       child.stdin.end();
       await exited;
     },
   };
-}
-
-/** Where the first start writes the model. */
-export function modelFile(folder: string): string {
-  return join(folder, `tiny-${hashOf(SCRIPT)}.gguf`);
-}
-
-/** The folder of a virtual environment with llama.cpp's server, about 60 MB from PyPI on the first call. */
-export function installLlama(): Promise<string> {
-  return pythonWith('llama', REQUIREMENTS);
 }

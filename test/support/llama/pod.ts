@@ -1,0 +1,54 @@
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { type Pod, PODS, SERVICES } from '../../../src/kube/types.ts';
+import { importImage, type NodeAccess } from '../../../src/local/image.ts';
+import { waitFor } from '../wait-for.ts';
+import { llamaImage, LLAMA_PORT } from './image.ts';
+
+const IMAGE = 'localhost/berth-llama:test';
+
+export interface LlamaPodOptions {
+  node: NodeAccess;
+  /** Name of the node that runs real containers. */
+  nodeName: string;
+  namespace: string;
+  /** Annotations of the labelled Services in front of it, by name. */
+  services: Readonly<Record<string, Record<string, string>>>;
+}
+
+/** Runs llama.cpp's server in a pod on the real node, behind labelled Services. It goes with its namespace. */
+export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions): Promise<void> {
+  const { node, nodeName, namespace, services } = options;
+  await importImage(node, await llamaImage(IMAGE));
+  const labels = { app: 'llama' };
+  for (const [name, annotations] of Object.entries(services)) {
+    await client.create(SERVICES, {
+      metadata: { namespace, name, labels: { 'berth.dev/model-server': 'true' }, annotations },
+      spec: { selector: labels, ports: [{ name: 'http', port: 80, targetPort: LLAMA_PORT }] },
+    });
+  }
+  await client.create(PODS, {
+    metadata: { namespace, name: 'llama', labels },
+    spec: {
+      nodeName,
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      containers: [
+        {
+          name: 'server',
+          image: IMAGE,
+          imagePullPolicy: 'Never',
+          ports: [{ containerPort: LLAMA_PORT }],
+          readinessProbe: { httpGet: { path: '/health', port: LLAMA_PORT }, periodSeconds: 1 },
+        },
+      ],
+    },
+  });
+  let status: Pod['status'];
+  const ready = async (): Promise<boolean | undefined> => {
+    ({ status } = await client.get(PODS, { namespace, name: 'llama' }));
+    return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True');
+  };
+  await waitFor('the pod to be ready', ready, 120_000).catch((error: unknown) => {
+    throw new Error(`The pod did not become ready: ${JSON.stringify(status)}`, { cause: error });
+  });
+}
