@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          globalSetup: ['test/integration/cluster.ts'],
+          globalSetup: ['test/integration/cluster.ts', 'test/integration/replicas.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           // The files share one cluster, and some run a controller of their own on it.

@@ -19,7 +19,12 @@ export interface BerthProcess extends AsyncDisposable {
 }
 
 /** A Berth server as `npm start` runs it, in a process of its own, ready. */
-export async function startBerth(kubeconfig: string, role = 'all', namespace = 'berth-system'): Promise<BerthProcess> {
+export async function startBerth(
+  kubeconfig: string,
+  role = 'all',
+  namespace = 'berth-system',
+  env: Record<string, string> = {},
+): Promise<BerthProcess> {
   const [http = 0, metrics = 0, ssh = 0] = await freePorts(3);
   const child = spawn(process.execPath, [MAIN, role], {
     env: {
@@ -31,6 +36,7 @@ export async function startBerth(kubeconfig: string, role = 'all', namespace = '
       BERTH_SSH_ADDR: `127.0.0.1:${ssh}`,
       BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
       BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
+      ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

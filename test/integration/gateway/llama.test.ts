@@ -38,12 +38,11 @@ async function onRealNode(nodeName: string): Promise<Place> {
   const namespace = await cluster.namespace('models');
   const services = Object.fromEntries(NAMES.map((name) => [name, annotationsOf(name)]));
   await runLlamaPod(cluster.client, { node: { initPid, programs }, nodeName, namespace, services });
-  const api = await cluster.serve();
   return {
-    base: `${api.url}/api`,
+    // One replica: without Valkey each keeps the stored responses of its own.
+    base: `${cluster.api.replicas[0]}/api`,
     key: await cluster.key(namespace, { scopes: ['models'] }),
     close: async () => {
-      await api.close();
       await cluster[Symbol.asyncDispose]();
     },
   };

@@ -8,17 +8,18 @@ import type { Cluster } from '../../support/http/api.ts';
 import { clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { openCluster } from '../../support/http/open.ts';
+import type { Addresses } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let api: Addresses;
 let namespace: string;
 let token: string;
 let removeNode: () => Promise<void>;
 
 beforeAll(async () => {
   cluster = await openCluster();
-  api = await cluster.serve();
+  ({ api } = cluster);
   namespace = await cluster.namespace('http-abandoned');
   token = await cluster.key(namespace);
   removeNode = await addNode(cluster.client, gpuNode('node-test-gpu-abandoned', 'TEST-GPU-ABANDONED', 8));
@@ -29,7 +30,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await api.close();
   await removeNode();
   await cluster[Symbol.asyncDispose]();
 });
@@ -94,6 +94,8 @@ it('an instance of a replica that died goes after a while, one that was answered
     diskPolicy: 'Delete',
   } as const;
   const clock = fakeClock();
+  // An hour ahead of the clock of the replicas that run here, so that only the reaper of this test finds it due.
+  clock.jumpWall(Date.now() + 3_600_000 - clock.now());
   const annotations = { [CONFIRM_BY]: new Date(clock.now()).toISOString() };
   await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'orphan', annotations }, spec });
   await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'answered' }, spec });

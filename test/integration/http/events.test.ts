@@ -5,24 +5,25 @@ import type { Cluster } from '../../support/http/api.ts';
 import { type Events, openEvents } from '../../support/http/events.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { type Addresses, callsOf } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let cluster: Cluster;
-let one: Awaited<ReturnType<Cluster['serve']>>;
-let two: Awaited<ReturnType<Cluster['serve']>>;
+let api: Addresses;
+let one: string;
+let two: string;
 let namespace: string;
 let token: string;
 
 beforeAll(async () => {
   cluster = await openCluster();
-  [one, two] = [await cluster.serve(), await cluster.serve()];
+  ({ api } = cluster);
+  [one, two] = api.replicas;
   namespace = await cluster.namespace('http-events');
   token = await cluster.key(namespace);
 });
 
 afterAll(async () => {
-  await one.close();
-  await two.close();
   await cluster[Symbol.asyncDispose]();
 });
 
@@ -43,6 +44,16 @@ async function rename(name: string, displayName: string): Promise<void> {
   await cluster.client.patch(GPU_INSTANCES, { namespace, name }, { spec: { displayName } }, { type: 'merge' });
 }
 
+/** Waits until every replica shows the instance so. */
+async function shown(name: string, displayName: string | null): Promise<void> {
+  for (const call of callsOf(api, token)) {
+    await waitFor(`${name} in the list`, async () => {
+      const { data } = await call('GET', '/instances');
+      return data.some((one) => one['id'] === name && one['name'] === displayName);
+    });
+  }
+}
+
 function names(events: Events): unknown[] {
   return events.seen.map(({ type, json }) => [type, json['id'], json['name']]);
 }
@@ -50,8 +61,8 @@ function names(events: Events): unknown[] {
 it('streams what happens to the instances of the tenant, and resumes at any replica', async () => {
   const other = await cluster.namespace('http-events-other');
   await make('a');
-  await waitFor('a in the cache', () => cluster.stores.instances.get(`${namespace}/a`));
-  const first = await openEvents(`${one.url}/api/v1/instances`, token);
+  await shown('a', null);
+  const first = await openEvents(`${one}/api/v1/instances`, token);
   await waitFor('the snapshot', () => first.seen.length === 1);
   expect(first.seen[0]?.type).toBe('snapshot');
   await make('not-mine', other);
@@ -62,8 +73,8 @@ it('streams what happens to the instances of the tenant, and resumes at any repl
   await rename('a', 'y');
   await make('b');
   await cluster.client.delete(GPU_INSTANCES, { namespace, name: 'b' });
-  await waitFor('b gone', () => cluster.stores.instances.get(`${namespace}/a`)?.spec.displayName === 'y');
-  const second = await openEvents(`${two.url}/api/v1/instances`, token, last);
+  await shown('a', 'y');
+  const second = await openEvents(`${two}/api/v1/instances`, token, last);
   await waitFor('what was missed', () => second.seen.length === 3);
   expect(names(second)).toEqual([
     ['instance', 'a', 'y'],
@@ -75,7 +86,7 @@ it('streams what happens to the instances of the tenant, and resumes at any repl
 
 it('says resync when too much was missed, and for ids of elsewhere', async () => {
   for (const id of ['1', 'nonsense']) {
-    const events = await openEvents(`${one.url}/api/v1/instances`, token, id);
+    const events = await openEvents(`${one}/api/v1/instances`, token, id);
     await waitFor('an event', () => events.seen.length === 1);
     expect(events.seen[0]?.type).toBe('resync');
     await events.close();
@@ -84,7 +95,8 @@ it('says resync when too much was missed, and for ids of elsewhere', async () =>
 
 it('follows one instance to its end', async () => {
   await make('c');
-  const events = await openEvents(`${one.url}/api/v1/instances/c`, token);
+  await shown('c', null);
+  const events = await openEvents(`${one}/api/v1/instances/c`, token);
   await rename('c', 'z');
   await waitFor('the change', () => events.seen.some(({ json }) => json['name'] === 'z'));
   await cluster.client.delete(GPU_INSTANCES, { namespace, name: 'c' });
@@ -93,7 +105,7 @@ it('follows one instance to its end', async () => {
 });
 
 it('streams offers', async () => {
-  const events = await openEvents(`${one.url}/api/v1/offers`, token);
+  const events = await openEvents(`${one}/api/v1/offers`, token);
   await waitFor('the snapshot', () => events.seen.length > 0);
   const product = 'TEST-GPU-EVENTS';
   const remove = await addNode(cluster.client, gpuNode('node-test-gpu-events', product, 1));
@@ -105,11 +117,11 @@ it('streams offers', async () => {
     events.seen.find(({ type, json }) => type === 'deleted' && json['id'] === offered.json['id']),
   );
   await events.close();
-  const resumed = await openEvents(`${one.url}/api/v1/offers`, token, offered.id);
+  const resumed = await openEvents(`${one}/api/v1/offers`, token, offered.id);
   await waitFor('what was missed', () => resumed.seen.some(({ type }) => type === 'deleted'));
   expect(resumed.seen[0]?.type).not.toBe('resync');
   await resumed.close();
-  const elsewhere = await openEvents(`${two.url}/api/v1/offers`, token, offered.id);
+  const elsewhere = await openEvents(`${two}/api/v1/offers`, token, offered.id);
   await waitFor('an event', () => elsewhere.seen.length > 0);
   expect(elsewhere.seen[0]?.type).toBe('resync');
   await elsewhere.close();
@@ -117,7 +129,7 @@ it('streams offers', async () => {
 
 it('ends when the key is revoked', async () => {
   const short = await cluster.key(namespace);
-  const events = await openEvents(`${one.url}/api/v1/instances`, short);
+  const events = await openEvents(`${one}/api/v1/instances`, short);
   const key = cluster.stores.apiKeys.by('namespace', namespace).find(({ spec }) => short.startsWith(spec.prefix));
   const ref = { namespace, name: key?.metadata.name ?? '' };
   await cluster.client.patch(API_KEYS, ref, { spec: { revoked: true } }, { type: 'merge' });
@@ -127,8 +139,8 @@ it('ends when the key is revoked', async () => {
 it('refuses more streams than a key may have', async () => {
   const many = await cluster.key(namespace);
   const open: Events[] = [];
-  for (let count = 0; count < 32; count += 1) open.push(await openEvents(`${one.url}/api/v1/offers`, many));
-  const answer = await fetch(`${one.url}/api/v1/offers`, {
+  for (let count = 0; count < 32; count += 1) open.push(await openEvents(`${one}/api/v1/offers`, many));
+  const answer = await fetch(`${one}/api/v1/offers`, {
     headers: { authorization: `Bearer ${many}`, accept: 'text/event-stream' },
   });
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '10']);

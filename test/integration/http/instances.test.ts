@@ -7,12 +7,13 @@ import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { startGranter } from '../../support/http/granter.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
+import type { Addresses } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const PRODUCT = `TEST-GPU-${Math.random().toString(36).slice(2, 8)}`;
 
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let api: Addresses;
 let namespace: string;
 let call: Call;
 let removeNode: () => Promise<void>;
@@ -32,7 +33,7 @@ async function rent(body: object = {}): Promise<string> {
 
 beforeAll(async () => {
   cluster = await openCluster();
-  api = await cluster.serve();
+  ({ api } = cluster);
   removeNode = await addNode(cluster.client, gpuNode(`node-${PRODUCT.toLowerCase()}`, PRODUCT, 8));
   namespace = await cluster.namespace('http-instances');
   const serves = (name: string): boolean => name === namespace;
@@ -46,7 +47,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   stopGranter();
-  await api.close();
   await removeNode();
   await cluster[Symbol.asyncDispose]();
 });

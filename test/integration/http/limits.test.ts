@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { localCounters, sharedCounters } from '../../../src/http/limits/shared-counter.ts';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Cluster } from '../../support/http/api.ts';
 import { clientOf } from '../../support/http/client.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { callsOf, startReplicas } from '../../support/http/replicas.ts';
 import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -19,10 +19,9 @@ afterAll(async () => {
 });
 
 it('counts down in the headers and then answers 429 with the time to wait', async () => {
-  const counters = localCounters();
-  const api = await cluster.serve({ counters });
-  const call = clientOf(api.url, await cluster.key(namespace, { limits: { requestsPerMinute: 3 } }));
-  const other = clientOf(api.url, await cluster.key(namespace));
+  // Without Valkey each replica counts for itself.
+  const [call] = callsOf(cluster.api, await cluster.key(namespace, { limits: { requestsPerMinute: 3 } }));
+  const [other] = callsOf(cluster.api, await cluster.key(namespace));
   const left: (string | null)[] = [];
   for (let count = 0; count < 3; count += 1) left.push((await call('GET', '/offers')).headers.get('ratelimit'));
   expect(left.map((text) => /r=(\d+);t=\d+$/.exec(text ?? '')?.[1])).toEqual(['2', '1', '0']);
@@ -31,7 +30,6 @@ it('counts down in the headers and then answers 429 with the time to wait', asyn
   expect(refused.headers.get('ratelimit-policy')).toBe('"key";q=3;w=60');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   expect((await other('GET', '/offers')).status).toBe(200);
-  await api.close();
 });
 
 describe('with Valkey', () => {
@@ -44,15 +42,12 @@ describe('with Valkey', () => {
   afterAll(() => valkey.kill());
 
   it('replicas share the count, and go on alone while Valkey is away', async () => {
-    const counters = [1, 2].map(() => sharedCounters(valkey.url, cluster.log));
-    const apis = await Promise.all(counters.map((one) => cluster.serve({ counters: one })));
-    const key = (): Promise<string> => cluster.key(namespace, { limits: { requestsPerMinute: 4 } });
+    await using api = await startReplicas(inject('cluster').kubeconfig, { env: { BERTH_VALKEY_URL: valkey.url } });
+    const key = (): Promise<string> => cluster.key(namespace, { limits: { requestsPerMinute: 4 } }, api);
     const statuses = async (token: string): Promise<number[]> => {
       const answers: number[] = [];
-      for (let count = 0; count < 6; count += 1) {
-        const call = clientOf(apis[count % 2]?.url ?? '', token);
-        answers.push((await call('GET', '/offers')).status);
-      }
+      for (let count = 0; count < 6; count += 1)
+        answers.push((await clientOf(api.url, token)('GET', '/offers')).status);
       return answers;
     };
     const shared = async (): Promise<boolean> => (await statuses(await key())).join() === '200,200,200,200,429,429';
@@ -61,7 +56,5 @@ describe('with Valkey', () => {
     expect(await statuses(await key())).toEqual([200, 200, 200, 200, 200, 200]);
     valkey = await startValkey(valkey.port);
     await waitFor('the shared count again', shared);
-    await Promise.all(apis.map((api) => api.close()));
-    await Promise.all(counters.map((one) => one.close()));
   });
 });

@@ -11,6 +11,7 @@ import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { startGranter } from '../../support/http/granter.ts';
 import { openCluster } from '../../support/http/open.ts';
+import type { Addresses } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const exec = promisify(execFile);
@@ -26,7 +27,7 @@ async function run(program: string, args: string[]): Promise<string> {
 const bin = (name: string): string => join(process.cwd(), 'node_modules/.bin', name);
 
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let api: Addresses;
 let call: Call;
 let token: string;
 let removeNode: () => Promise<void>;
@@ -34,7 +35,7 @@ let stopGranter: () => void;
 
 beforeAll(async () => {
   cluster = await openCluster();
-  api = await cluster.serve();
+  ({ api } = cluster);
   removeNode = await addNode(cluster.client, gpuNode('node-test-gpu-openapi', 'TEST-GPU-OPENAPI', 8));
   const namespace = await cluster.namespace('http-openapi');
   const serves = (name: string): boolean => name === namespace;
@@ -46,7 +47,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   stopGranter();
-  await api.close();
   await removeNode();
   await cluster[Symbol.asyncDispose]();
 });

@@ -5,6 +5,7 @@ import { mintToken } from '../../../src/resources/api-key.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { type Addresses, callsOf } from '../../support/http/replicas.ts';
 
 const PAIRS = [
   ['POST', '/chat/completions'],
@@ -27,19 +28,21 @@ const COMPUTE_BODY = '{"error":{"message":"Invalid API key.","code":"invalid_api
 const MODEL_PATHS = new Set(['/chat/completions', '/responses', '/messages', '/models']);
 
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let api: Addresses;
 let tokens: Record<string, string | undefined>;
 
 beforeAll(async () => {
   cluster = await openCluster();
-  api = await cluster.serve();
+  ({ api } = cluster);
   const namespace = await cluster.namespace('http-401');
   const expired = await cluster.key(namespace, { expiresAt: '2020-01-01T00:00:00Z' });
   const revoked = await cluster.key(namespace);
   const key = cluster.stores.apiKeys.by('namespace', namespace).find(({ spec }) => revoked.startsWith(spec.prefix));
   const name = key?.metadata.name ?? '';
   await cluster.client.patch(API_KEYS, { namespace, name }, { spec: { revoked: true } }, { type: 'merge' });
-  await waitFor('the revocation', () => cluster.stores.apiKeys.get(`${namespace}/${name}`)?.spec.revoked);
+  for (const call of callsOf(api, revoked)) {
+    await waitFor('the revocation', async () => (await call('GET', '/offers')).status === 401);
+  }
   const good = await cluster.key(namespace);
   tokens = {
     missing: undefined,
@@ -55,16 +58,18 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await api.close();
   await cluster[Symbol.asyncDispose]();
 });
 
-/** Past fetch, which hides the raw headers. */
+let turn: 0 | 1 = 0;
+
+/** Past fetch, which hides the raw headers, and past the proxy: to each replica in turns. */
 function raw(method: string, path: string, authorization: string | undefined) {
+  turn = turn === 0 ? 1 : 0;
   return new Promise<{ status: number; headers: string[]; body: string }>((resolve, reject) => {
     const body = method === 'POST' || method === 'PATCH' ? 'this is {not JSON' : undefined;
     const call = request(
-      `${api.url}${path}`,
+      `${api.replicas[turn]}${path}`,
       {
         method,
         headers: {

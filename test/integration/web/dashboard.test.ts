@@ -1,22 +1,22 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { pino } from 'pino';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { type Cluster, connect } from '../../support/http/api.ts';
+import type { Cluster } from '../../support/http/api.ts';
+import { openCluster } from '../../support/http/open.ts';
+import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { describeWith } from '../../support/needs.ts';
 import { programOf } from '../../support/packages.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let api: Replicas;
 let namespace: string;
 let owner: string;
 let guest: string;
-const logged: string[] = [];
 
 /** A service account and a token of it; with a role, it may manage the API keys of the namespace. */
 async function account(name: string, mayManage: boolean): Promise<string> {
@@ -47,16 +47,15 @@ async function account(name: string, mayManage: boolean): Promise<string> {
 }
 
 beforeAll(async () => {
-  const log = pino({ level: 'trace' }, { write: (line: string) => void logged.push(line) });
-  cluster = await connect(inject('cluster').kubeconfig, log);
+  cluster = await openCluster();
   namespace = await cluster.namespace('web');
-  api = await cluster.serve({ namespace });
+  api = await startReplicas(inject('cluster').kubeconfig, { namespace, env: { BERTH_LOG_LEVEL: 'trace' } });
   owner = await account('owner', true);
   guest = await account('guest', false);
 });
 
 afterAll(async () => {
-  await api.close();
+  await api[Symbol.asyncDispose]();
   await cluster[Symbol.asyncDispose]();
 });
 
@@ -185,7 +184,9 @@ describeWith('chromium')('in a browser', () => {
       cluster.client.list(SECRETS, { namespace }),
     ]);
     expect(JSON.stringify(objects)).not.toContain(token);
-    for (const secret of [token, owner]) expect(logged.filter((line) => line.includes(secret))).toEqual([]);
+    const logs = api.processes.map((one) => one.log()).join('');
+    expect(logs).toContain('An API key was made');
+    for (const secret of [token, owner]) expect(logs).not.toContain(secret);
 
     await row.getByRole('button', { name: /Revoke/ }).click();
     await page.locator('#revoke').getByRole('button', { name: 'Revoke' }).click();

@@ -1,12 +1,6 @@
 import type { Logger } from 'pino';
-import { Registry } from 'prom-client';
-import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
-import type { Counters } from '../../../src/http/limits/shared-counter.ts';
-import { createModelGateway } from '../../../src/gateway/gateway.ts';
-import { getPrincipal } from '../../../src/http/auth/principal.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
 import { createKey } from '../../../src/http/keys-command.ts';
-import { startApi } from '../../../src/http/server.ts';
 import {
   API_KEY_INDEXERS,
   INSTANCE_INDEXERS,
@@ -21,13 +15,11 @@ import { createInformer } from '../../../src/kube/reflector.ts';
 import { createKubeClient } from '../../../src/kube/rest-client.ts';
 import type { IndexFunctions } from '../../../src/kube/store.ts';
 import {
-  ENDPOINT_SLICES,
   type KubeObject,
   NAMESPACES,
   NODES,
   PODS,
   type ResourceType,
-  SERVICES,
   STORAGE_CLASSES,
 } from '../../../src/kube/types.ts';
 import { API_KEYS, type ApiKeySpec } from '../../../src/resources/api-key.ts';
@@ -36,25 +28,29 @@ import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../../../src/resources/instance-template.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { waitFor } from '../wait-for.ts';
+import type { Addresses } from './replicas.ts';
 
 export interface Cluster extends AsyncDisposable {
   client: KubeClient;
   log: Logger;
   stores: ApiDeps['stores'];
   inventory: Inventory;
-  /** One more replica of the API on these caches. */
-  serve(options?: {
-    counters?: Counters;
-    namespace?: string;
-  }): Promise<{ url: string; registry: Registry; close(): Promise<void> }>;
+  /** The HTTP interface that all tests share. */
+  api: Addresses;
   /** A namespace of its own, removed at the end. */
   namespace(name: string): Promise<string>;
-  /** A key that works; its token. */
-  key(namespace: string, options?: Partial<ApiKeySpec>): Promise<string>;
+  /** A key that works at every replica, those of the shared API unless others are named; its token. */
+  key(namespace: string, options?: Partial<ApiKeySpec>, at?: Addresses): Promise<string>;
 }
 
-/** Watch caches and clients on a cluster, and the API on top of them, in this process. */
-export async function connect(kubeconfig: string, log: Logger): Promise<Cluster> {
+/** Asks for the models, whose calls are counted apart from those of the compute endpoints. */
+async function isKnown(url: string, token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  await waitFor('the key to be known', async () => (await fetch(`${url}/api/v1/models`, { headers })).status !== 401);
+}
+
+/** A client and watch caches of a cluster, beside the API that others serve on it. */
+export async function connect(kubeconfig: string, api: Addresses, log: Logger): Promise<Cluster> {
   const clock = systemClock();
   const connection = await loadKubeConfig({ kubeconfig });
   const client = createKubeClient(connection, { clock });
@@ -79,8 +75,6 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
   };
   const pods = cache(PODS);
   const pools = cache(GPU_POOLS);
-  const services = cache(SERVICES);
-  const slices = cache(ENDPOINT_SLICES);
   const storageClasses = cache(STORAGE_CLASSES);
   await Promise.all(ready);
   const inventory = new Inventory({ ...stores, pods, pools, storageClasses }, clock);
@@ -90,52 +84,17 @@ export async function connect(kubeconfig: string, log: Logger): Promise<Cluster>
     log,
     stores,
     inventory,
-    async serve(options = {}) {
-      const registry = new Registry();
-      const namespace = options.namespace ?? 'berth-system';
-      const gateway = createModelGateway({
-        services,
-        slices,
-        pods,
-        namespace,
-        getPrincipal,
-        counter: memoryCounter,
-        registry,
-        logger: log,
-      });
-      gateway.start();
-      const api = await startApi({
-        client,
-        stores,
-        offers: inventory,
-        models: gateway.router,
-        namespace,
-        requestCounter: options.counters?.counter('requests') ?? memoryCounter(),
-        defaultImage: 'debian:12',
-        trustProxy: false,
-        clock,
-        log,
-        registry,
-        address: { host: '127.0.0.1', port: 0 },
-      });
-      return {
-        url: `http://127.0.0.1:${api.address.port}`,
-        registry,
-        close: async () => {
-          await api.close();
-          await gateway.stop();
-        },
-      };
-    },
+    api,
     async namespace(name) {
       const unique = `${name}-${Math.random().toString(36).slice(2, 8)}`;
       await client.create(NAMESPACES, { metadata: { name: unique } });
       namespaces.push(unique);
       return unique;
     },
-    async key(namespace, options = {}) {
+    async key(namespace, options = {}, { replicas } = api) {
       const { token, name } = await createKey(client, { namespace, displayName: 'test', ...options });
       await waitFor('the key in the cache', () => stores.apiKeys.get(`${namespace}/${name}`));
+      if (options.expiresAt === undefined) await Promise.all(replicas.map((url) => isKnown(url, token)));
       return token;
     },
     async [Symbol.asyncDispose]() {
