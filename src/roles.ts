@@ -33,9 +33,13 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
     await stores.ended();
   });
   try {
-    const metrics = await startMetricsServer(config.metrics, proc.registry, { ready: () => stores.synced });
+    // Not before every role serves: until then there may be no store that could lag.
+    let started = false;
+    const health = { ready: () => started && stores.synced };
+    const metrics = await startMetricsServer(config.metrics, proc.registry, health);
     shutdown.defer('metrics', () => metrics.close());
     for (const role of roles) await role({ process: proc, stores, shutdown });
+    started = true;
     proc.log.info({ server: proc.connection.server }, 'Started');
   } catch (error) {
     await shutdown.stop('start failed');

@@ -57,7 +57,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       realNode: initPid === undefined ? undefined : REAL_NODE,
     });
     project.provide('absent', initPid === undefined ? [...absent, 'real node'] : absent);
-    void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n`));
+    const meant = 'A test that kills the API server may have meant to.';
+    void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n${meant}\n`));
     return async () => {
       await cluster.stop();
       removeRecord(state);

@@ -1,5 +1,6 @@
 import { mkdir, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CONTAINERD_SOCKET } from '../../src/local/cluster/config-files.ts';
 import { importImage, type ImageSpec, type NodeAccess } from '../../src/local/image.ts';
 import { cacheFolder } from '../../src/local/paths.ts';
 import { findProgram, run } from '../../src/local/shell.ts';
@@ -8,6 +9,8 @@ import { toolsImage } from '../../src/local/tools-image.ts';
 export const TOOLS = 'localhost/berth-tools:test';
 /** A full distribution. */
 export const DEBIAN = 'localhost/berth-debian:test';
+/** The same for a numbered user that no file knows. */
+export const NONROOT = 'localhost/berth-nonroot:test';
 /** Nothing but one program, as distroless images are: no shell, no libraries. */
 export const BARE = 'localhost/berth-bare:test';
 
@@ -24,11 +27,10 @@ async function debianRoot(cache: string): Promise<string> {
   return path;
 }
 
-async function bareImage(): Promise<ImageSpec> {
+async function bareImage(): Promise<Omit<ImageSpec, 'reference'>> {
   const busybox = await findProgram('busybox', ['/usr/bin', '/bin']);
   const passwd = 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n';
   return {
-    reference: BARE,
     env: ['PATH=/app', 'APP_MODE=bare'],
     layer: [
       { name: 'app/', type: 'directory' },
@@ -41,6 +43,13 @@ async function bareImage(): Promise<ImageSpec> {
   };
 }
 
+/** What the node's containerd has, so that a file of tests imports only what no other one did before. */
+async function presentImages({ initPid, programs }: NodeAccess): Promise<Set<string>> {
+  const inside = ['--target', String(initPid), '--mount', '--net', join(programs, 'ctr')];
+  const { stdout } = await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, '-n', 'k8s.io', 'images', 'ls', '-q']);
+  return new Set(stdout.split('\n'));
+}
+
 /** Puts the images that the SSH tests run on onto the real node. */
 export async function importSshImages(node: NodeAccess): Promise<void> {
   const cache = cacheFolder(process.env);
@@ -49,7 +58,15 @@ export async function importSshImages(node: NodeAccess): Promise<void> {
     'CUDA_VERSION=12.4',
     'NVIDIA_VISIBLE_DEVICES=all',
   ];
-  await importImage(node, await toolsImage(TOOLS, cache));
-  await importImage(node, await bareImage());
-  await importImage(node, { reference: DEBIAN, env, layer: { tar: await debianRoot(cache) } });
+  const debian = async () => ({ env, layer: { tar: await debianRoot(cache) } });
+  const specs: Record<string, () => Promise<Omit<ImageSpec, 'reference'>>> = {
+    [TOOLS]: () => toolsImage(TOOLS, cache),
+    [BARE]: bareImage,
+    [DEBIAN]: debian,
+    [NONROOT]: async () => ({ ...(await debian()), user: '1234:1234' }),
+  };
+  const present = await presentImages(node);
+  for (const [reference, spec] of Object.entries(specs)) {
+    if (!present.has(reference)) await importImage(node, { ...(await spec()), reference });
+  }
 }

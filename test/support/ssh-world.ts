@@ -45,7 +45,7 @@ export interface SshWorld {
   /** Starts a gateway of its own, with another endpoint if given; `configOf` it for clients. */
   startGateway(overrides?: Partial<SshServerDeps>): Promise<SshServer>;
   /** Writes an ssh_config for a gateway and returns its path: strict host key checking, one identity. */
-  configOf(server: SshServer, identity: string): string;
+  configOf(server: { address: { port: number } }, identity: string): string;
   end(): Promise<void>;
 }
 

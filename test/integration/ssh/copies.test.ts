@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { run } from '../../../src/local/shell.ts';
-import { BARE, DEBIAN } from '../../support/ssh-images.ts';
+import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await Promise.all([
     world.addInstance('debian', { image: DEBIAN }),
     world.addInstance('bare', { image: BARE }),
-    world.addInstance('nonroot', { image: DEBIAN, securityContext: { runAsUser: 1234, runAsNonRoot: true } }),
+    world.addInstance('nonroot', { image: NONROOT, securityContext: { runAsNonRoot: true } }),
   ]);
   tree = join(world.folder, 'tree');
   mkdirSync(join(tree, 'sub', 'empty'), { recursive: true });

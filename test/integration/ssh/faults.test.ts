@@ -1,7 +1,12 @@
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { stat, truncate, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
+import { startBerth } from '../../support/berth-process.ts';
+import { killApiServer } from '../../support/kill-api-server.ts';
 import { BARE } from '../../support/ssh-images.ts';
 import { finished, sshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
@@ -25,48 +30,15 @@ function handles(): number {
   return process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
 }
 
-/** Stands between the gateway and the API server and can fall down as one that restarts does. */
-async function apiServerProxy(
-  target: URL,
-): Promise<{ port: number; fall: () => void; rise: () => Promise<void>; close: () => void }> {
-  const sockets = new Set<Socket>();
-  const make = (): Server =>
-    createServer((socket) => {
-      const upstream = connect(Number(target.port), target.hostname);
-      for (const each of [socket, upstream]) {
-        sockets.add(each);
-        each.on('error', () => undefined);
-        each.on('close', () => {
-          socket.destroy();
-          upstream.destroy();
-          sockets.delete(each);
-        });
-      }
-      socket.pipe(upstream).pipe(socket);
-    });
-  let server = make().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const fall = (): void => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    port,
-    fall,
-    rise: async () => {
-      server = make().listen(port, '127.0.0.1');
-      await once(server, 'listening');
-    },
-    close: fall,
-  };
-}
-
 function collected(child: { stdout: NodeJS.ReadableStream }): () => string {
   let output = '';
   child.stdout.on('data', (part) => (output += String(part)));
   return () => output;
+}
+
+async function exitCode(child: ChildProcess): Promise<number | null> {
+  const [code] = (await once(child, 'close')) as [number | null];
+  return code;
 }
 
 onNode('what breaks under a session', () => {
@@ -81,36 +53,6 @@ onNode('what breaks under a session', () => {
     const after = await sshClient(world.configOf(world.server, key)).ssh('victim', 'true');
     expect(after.code).toBe(255);
     expect(after.stderr).toMatch(/instance victim /);
-  });
-
-  it('an API server that restarts ends sessions with 255 and a reason, and their processes once it is back', async () => {
-    const proxy = await apiServerProxy(new URL(world.connection.server));
-    const endpoint = {
-      server: `https://127.0.0.1:${proxy.port}`,
-      headers: world.connection.headers,
-      tls: { ...world.connection.tls, rejectUnauthorized: false },
-    };
-    const gateway = await world.startGateway({ endpoint });
-    const client = sshClient(world.configOf(gateway, key));
-    const child = client.start('steady', 'echo up; sleep 4721');
-    const output = collected(child);
-    const result = finished(child);
-    await waitFor('the session', () => output().includes('up'));
-    proxy.fall();
-    const { code, stderr } = await result;
-    expect(code).toBe(255);
-    expect(stderr).toContain('berth: the connection to the instance was lost.');
-    const refused = await client.ssh('steady', 'true');
-    expect(refused).toMatchObject({ code: 255 });
-    expect(refused.stderr).toContain('instance steady cannot be reached');
-    await proxy.rise();
-    expect((await client.ssh('steady', 'true')).code).toBe(0);
-    await waitFor(
-      'the end of the command',
-      async () => (await client.ssh('steady', 'grep -sl sleep.472[1] /proc/[0-9]*/cmdline')).code !== 0,
-      30_000,
-    );
-    proxy.close();
   });
 
   it('a gateway that drains takes nobody new, lets sessions finish, and cuts the rest with a word', async () => {
@@ -135,28 +77,53 @@ onNode('what breaks under a session', () => {
     expect(stderr).toContain('The gateway restarts');
   });
 
-  it('a key that is deleted in the middle of a copy stops it within a second', async () => {
-    const path = await world.addKey('brief');
-    const child = sshClient(world.configOf(world.server, path)).start('steady', 'cat >/dev/null');
-    const result = new Promise<number | null>((resolve) => child.once('close', resolve));
-    child.stdin.on('error', () => undefined);
-    let sent = 0;
-    const chunk = Buffer.alloc(MIB);
-    const feed = (): void => {
-      if (!child.stdin.writable) return;
-      child.stdin.write(chunk, (error) => {
-        if (error) return;
-        sent += chunk.length;
-        feed();
-      });
-    };
-    feed();
-    await waitFor('bytes on their way', () => sent > 8 * MIB);
-    const began = performance.now();
-    await world.removeKey('brief');
-    expect(await result).toBe(255);
-    expect(performance.now() - began).toBeLessThan(1000);
+  it('SIGTERM to the gateway lets a session finish, takes nobody new, and ends the process with 0', async () => {
+    const { kubeconfig } = inject('cluster');
+    await using gateway = await startBerth(kubeconfig, 'ssh', world.namespace);
+    const client = sshClient(world.configOf({ address: { port: gateway.sshPort } }, key));
+    const user = `steady.${world.namespace}`;
+    const child = client.start(user, 'echo up; read line; echo done; exit 3');
+    const output = collected(child);
+    const code = exitCode(child);
+    await waitFor('the session', () => output().includes('up'));
+    const exited = once(gateway.child, 'exit');
+    gateway.child.kill('SIGTERM');
+    await waitFor('the refusal of a new connection', async () =>
+      (await client.ssh(user, 'true')).stderr.includes('Connection refused'),
+    );
+    child.stdin.end('go\n');
+    expect(await code).toBe(3);
+    expect(output()).toContain('done');
+    expect(await exited).toEqual([0, null]);
   });
+
+  it.each(['upload', 'download'])(
+    'a key that is deleted in the middle of an %s stops it within a second',
+    async (way) => {
+      const client = sshClient(world.configOf(world.server, await world.addKey('brief')));
+      const big = join(world.folder, 'big');
+      await writeFile(big, '');
+      await truncate(big, 2048 * MIB);
+      const owner = sshClient(world.configOf(world.server, key));
+      await owner.ssh('steady', 'truncate -s 2G /tmp/big');
+      const [from, to] =
+        way === 'upload' ? [big, 'steady@127.0.0.1:/tmp/copy'] : ['steady@127.0.0.1:/tmp/big', `${big}.copy`];
+      const copy = client.run('scp', ['-q', from, to]);
+      const arrived = async (): Promise<number> =>
+        way === 'upload'
+          ? Number((await owner.ssh('steady', 'stat -c %s /tmp/copy')).stdout)
+          : ((await stat(to).catch(() => undefined))?.size ?? 0);
+      await waitFor('bytes on their way', async () => (await arrived()) > 8 * MIB);
+      const began = performance.now();
+      await world.removeKey('brief');
+      const { code, stderr } = await copy;
+      expect(performance.now() - began).toBeLessThan(1000);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain('no longer opens instance steady');
+      expect(await arrived()).toBeLessThan(2048 * MIB);
+      await owner.ssh('steady', 'rm -f /tmp/copy /tmp/big');
+    },
+  );
 
   it('a client that stops reading costs no memory', async () => {
     const client = sshClient(world.configOf(world.server, key));
@@ -194,5 +161,30 @@ onNode('what breaks under a session', () => {
     for (let batch = 0; batch < 20; batch += 1) await Promise.all(Array.from({ length: 10 }, round));
     await waitFor('the handles to go', () => handles() <= before);
     await waitFor('the connections to go', () => world.server.connections === 0);
+  });
+
+  it('an API server that is killed ends sessions with 255 and a reason, and their processes once it is back', async () => {
+    const { initPid = 0 } = inject('cluster');
+    const client = sshClient(world.configOf(world.server, key));
+    const child = client.start('steady', 'echo up; sleep 4721');
+    const output = collected(child);
+    const result = finished(child);
+    await waitFor('the session', () => output().includes('up'));
+    const apiServer = killApiServer(initPid);
+    const { code, stderr } = await result;
+    expect(code).toBe(255);
+    expect(stderr).toContain('berth: the connection to the instance was lost.');
+    const refused = await client.ssh('steady', 'true');
+    expect(refused).toMatchObject({ code: 255 });
+    expect(refused.stderr).toContain('instance steady cannot be reached');
+    await apiServer.restart(world.client);
+    await waitFor('a login', async () => (await client.ssh('steady', 'true')).code === 0);
+    await waitFor(
+      'the end of the command',
+      async () => (await client.ssh('steady', 'grep -sl sleep.472[1] /proc/[0-9]*/cmdline')).code !== 0,
+    );
+    // The gateway follows keys again.
+    const late = sshClient(world.configOf(world.server, await world.addKey('late')));
+    expect((await late.ssh('steady', 'true')).code).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { BARE, DEBIAN } from '../../support/ssh-images.ts';
+import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -13,6 +13,7 @@ const onNode = describeWith('real node', 'mmdebstrap');
 let world: SshWorld;
 let client: SshClient;
 
+const IMAGES = ['debian', 'bare', 'nonroot'];
 const HTTP = 7001;
 const SUM = 7002;
 const GREETER = 7003;
@@ -23,6 +24,7 @@ beforeAll(async () => {
   await Promise.all([
     world.addInstance('bare', { image: BARE }),
     world.addInstance('debian', { image: DEBIAN }),
+    world.addInstance('nonroot', { image: NONROOT, securityContext: { runAsNonRoot: true } }),
     world.addInstance('toolless', { image: DEBIAN, tools: false }),
   ]);
   const serve = [
@@ -33,7 +35,7 @@ beforeAll(async () => {
     // Speaks first and closes, without reading.
     `setsid nc -ll -p ${GREETER} -e /.berth/applets/echo greetings </dev/null >/dev/null 2>&1 &`,
   ];
-  expect(await client.ssh('bare', serve.join('\n'))).toMatchObject({ code: 0 });
+  for (const instance of IMAGES) expect(await client.ssh(instance, serve.join('\n'))).toMatchObject({ code: 0 });
 });
 afterAll(() => world.end());
 
@@ -49,6 +51,8 @@ async function freePort(): Promise<number> {
 async function dial(port: number): Promise<Socket> {
   return await waitFor('the forward', async () => {
     const socket = connect(port, '127.0.0.1');
+    // A client that is killed resets what it forwards.
+    socket.on('error', () => undefined);
     return await once(socket, 'connect').then(
       () => socket,
       () => undefined,
@@ -68,9 +72,9 @@ async function forward(
   return { port, stop: () => child.kill(), errors: () => errors };
 }
 
-onNode('-L', () => {
-  it('reaches a server on the loopback of the instance', async () => {
-    const { port, stop } = await forward('bare', `localhost:${HTTP}`);
+onNode.each(IMAGES)('to %s', (instance) => {
+  it('-N -L reaches a server on the loopback of the instance', async () => {
+    const { port, stop } = await forward(instance, `localhost:${HTTP}`);
     (await dial(port)).destroy();
     const bodies = await Promise.all(
       Array.from({ length: 6 }, async () => await (await fetch(`http://127.0.0.1:${port}/`)).text()),
@@ -79,14 +83,48 @@ onNode('-L', () => {
     stop();
   });
 
-  it('carries the end of one direction and leaves the other open', async () => {
-    const { port, stop } = await forward('bare', `127.0.0.1:${SUM}`);
+  it('-L carries the end of one direction and leaves the other open', async () => {
+    const { port, stop } = await forward(instance, `127.0.0.1:${SUM}`);
     const socket = await dial(port);
     socket.end('abc');
     expect(await text(socket)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);
     stop();
   });
 
+  it('-D reaches by name whatever the instance reaches, in the sequence of VS Code Remote', async () => {
+    const port = await freePort();
+    // VS Code: one connection with a SOCKS port, a script on the stdin of `sh` that puts a server in place and prints
+    // its port, then requests to it through SOCKS.
+    const child = client.start(instance, 'sh', ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
+    let output = '';
+    child.stdout.on('data', (part) => (output += String(part)));
+    child.stdin.write(`
+      set -e; DATA="$HOME/.vscode-server"; mkdir -p "$DATA/bin"; uname -rsv; uname -m
+      printf '#!/.berth/bin/sh\\nmkdir -p /tmp/code; echo code-server >/tmp/code/index.html; exec httpd -f -p 127.0.0.1:7010 -h /tmp/code\\n' >"$DATA/bin/server"
+      chmod +x "$DATA/bin/server"; $(command -v nohup) "$DATA/bin/server" >"$DATA/log" 2>&1 & echo "listeningOn==7010=="
+    `);
+    await waitFor('the port', () => output.includes('listeningOn==7010=='));
+    const answer = await waitFor('the server', async () => {
+      const socket = await dial(port);
+      const reply = async (): Promise<Buffer | undefined> => {
+        const [bytes] = (await Promise.race([once(socket, 'data'), once(socket, 'close')])) as [Buffer | boolean];
+        return typeof bytes === 'boolean' ? undefined : bytes;
+      };
+      // SOCKS5, no authentication, CONNECT to the name localhost.
+      socket.write(Buffer.from([5, 1, 0]));
+      if ((await reply()) === undefined) return undefined;
+      socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, 9]), Buffer.from('localhost'), Buffer.from([0x1b, 0x62])]));
+      if ((await reply())?.[1] !== 0) return undefined;
+      socket.write('GET /index.html HTTP/1.0\r\n\r\n');
+      return await text(socket);
+    });
+    expect(answer).toContain('code-server');
+    child.stdin.end();
+    child.kill();
+  });
+});
+
+onNode('-L', () => {
   it('passes on the end that the server makes', async () => {
     const { port, stop } = await forward('bare', `127.0.0.1:${GREETER}`);
     const socket = await dial(port);
@@ -98,7 +136,6 @@ onNode('-L', () => {
   it('closes at once when nobody listens there, and goes on', async () => {
     const { port, stop, errors } = await forward('bare', 'localhost:9');
     const socket = await dial(port);
-    socket.on('error', () => undefined);
     await once(socket, 'close');
     await waitFor('the refusal', () => errors().includes('open failed'));
     stop();
@@ -126,7 +163,6 @@ onNode('-L', () => {
     const { port, stop } = await forward('toolless', `localhost:${HTTP}`);
     const answer = await waitFor('an answer', async () => {
       const socket = await dial(port);
-      socket.on('error', () => undefined);
       socket.write('line\n');
       return (await text(socket).catch(() => '')) || undefined;
     });
@@ -136,39 +172,9 @@ onNode('-L', () => {
   });
 });
 
-onNode('-W and -D', () => {
+onNode('-W', () => {
   it('-W joins stdin and stdout to a port', async () => {
     const result = await finished(client.start('bare', '', ['-W', `localhost:${SUM}`]), 'abc');
     expect(String(result.stdout)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);
-  });
-
-  it('-D reaches by name whatever the instance reaches, and runs what VS Code Remote does', async () => {
-    const port = await freePort();
-    // VS Code: one connection with a SOCKS port, a script on the stdin of a shell that puts a server in place and prints
-    // its port, then requests to it through SOCKS.
-    const child = client.start('debian', 'bash', ['-T', '-D', String(port), '-o', 'ConnectTimeout=15']);
-    let output = '';
-    child.stdout.on('data', (part) => (output += String(part)));
-    child.stdin.write(`
-      set -e; DATA="$HOME/.vscode-server"; mkdir -p "$DATA/bin"; uname -rsv; uname -m
-      printf '#!/.berth/bin/sh\\nmkdir -p /tmp/code; echo code-server >/tmp/code/index.html; exec httpd -f -p 127.0.0.1:7010 -h /tmp/code\\n' >"$DATA/bin/server"
-      chmod +x "$DATA/bin/server"; nohup "$DATA/bin/server" >"$DATA/log" 2>&1 & echo "listeningOn==7010=="
-    `);
-    await waitFor('the port', () => output.includes('listeningOn==7010=='));
-    const answer = await waitFor('the server', async () => {
-      const socket = await dial(port);
-      socket.on('error', () => undefined);
-      // SOCKS5, no authentication, CONNECT to the name localhost.
-      socket.write(Buffer.from([5, 1, 0]));
-      await once(socket, 'data');
-      socket.write(Buffer.concat([Buffer.from([5, 1, 0, 3, 9]), Buffer.from('localhost'), Buffer.from([0x1b, 0x62])]));
-      const [reply] = (await once(socket, 'data')) as [Buffer];
-      if (reply[1] !== 0) return undefined;
-      socket.write('GET /index.html HTTP/1.0\r\n\r\n');
-      return await text(socket);
-    });
-    expect(answer).toContain('code-server');
-    child.stdin.end();
-    child.kill();
   });
 });

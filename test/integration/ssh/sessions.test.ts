@@ -1,7 +1,11 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { checkLogin } from '../../../src/ssh/check-login.ts';
-import { BARE, DEBIAN } from '../../support/ssh-images.ts';
-import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
+import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
+import { sshClient, type SshClient } from '../../support/ssh-client.ts';
+import { terminalSession } from '../../support/ssh-terminal.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -9,21 +13,25 @@ import { describeWith } from '../../support/needs.ts';
 const onNode = describeWith('real node', 'mmdebstrap');
 
 let world: SshWorld;
+let config: string;
 let client: SshClient;
 
 beforeAll(async () => {
   world = await sshWorld();
-  client = sshClient(world.configOf(world.server, await world.addKey('laptop')));
+  config = world.configOf(world.server, await world.addKey('laptop'));
+  client = sshClient(config);
   await Promise.all([
     world.addInstance('debian', { image: DEBIAN }),
     world.addInstance('bare', { image: BARE }),
-    world.addInstance('nonroot', { image: DEBIAN, securityContext: { runAsUser: 1234, runAsNonRoot: true } }),
+    world.addInstance('nonroot', { image: NONROOT, securityContext: { runAsNonRoot: true } }),
     world.addInstance('toolless', { image: DEBIAN, tools: false }),
   ]);
 });
 afterAll(() => world.end());
 
 const IMAGES = ['debian', 'bare', 'nonroot'];
+// busybox asks the terminal where its cursor is.
+const PROMPT = /[#$] (?:\x1b\[6n)?$/;
 
 onNode.each(IMAGES)('a session in %s', (instance) => {
   it('runs a command with its exit status, stdout and stderr', async () => {
@@ -54,6 +62,55 @@ onNode.each(IMAGES)('a session in %s', (instance) => {
     expect(String(result.stdout).trim()).toBe(process.env['TERM'] ?? 'xterm');
   });
 
+  it('has an interactive shell that follows its window, its keys and its exit status', async () => {
+    const terminal = terminalSession(['-F', config, `${instance}@127.0.0.1`]);
+    await terminal.type('', PROMPT);
+    await terminal.type('stty size; echo "$TERM" $((1+1))\r', /30 100\s+xterm-256color 2\s/);
+    await terminal.resize(120, 40);
+    await waitFor('the new size', async () => {
+      const [, size] = await terminal.type('echo size: $(stty size)\r', /size: (\d+ \d+)\s/);
+      return size === '40 120';
+    });
+    await terminal.type('sleep 1000; echo rest\r', /rest/);
+    await terminal.type('\x03', PROMPT);
+    expect(await terminal.end('exit 3\r')).toBe(3);
+  });
+
+  it('takes the variables that the client sends', async () => {
+    const flags = ['-o', 'SetEnv=LANG=de_DE.UTF-8 LC_TEST=é'];
+    const result = await client.ssh(instance, 'echo "$LANG|$LC_TEST"', { flags });
+    expect(String(result.stdout)).toBe('de_DE.UTF-8|é\n');
+  });
+
+  it('refuses to forward an agent, without a word, and goes on', async () => {
+    const socket = `${world.folder}/agent-${instance}`;
+    const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' });
+    await waitFor('the agent', () => existsSync(socket));
+    const flags = ['-A', '-o', `IdentityAgent=${socket}`, '-o', 'LogLevel=DEBUG1'];
+    const result = await client.ssh(instance, 'echo "[$SSH_AUTH_SOCK]"', { flags });
+    agent.kill();
+    await once(agent, 'close');
+    expect(result.code).toBe(0);
+    expect(result.stderr).toContain('Requesting authentication agent forwarding');
+    expect(String(result.stdout)).toBe('[]\n');
+  });
+
+  it('shares one connection with others', async () => {
+    const flags = ['-S', `${world.folder}/control-${instance}`];
+    const master = client.start(instance, '', ['-M', '-N', ...flags]);
+    const check = (): Promise<{ code: number | null }> =>
+      client.ssh(instance, '', { flags: [...flags, '-O', 'check'] });
+    await waitFor('the master', async () => (await check()).code === 0);
+    const logins = (): number => world.records.filter(({ event }) => event === 'login').length;
+    const before = logins();
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => client.ssh(instance, `echo ${n}; exit ${n}`, { flags })),
+    );
+    expect(results.map(({ code }) => code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(logins()).toBe(before);
+    master.kill();
+  });
+
   it('has a home that can be written, and a name', async () => {
     const result = await client.ssh(instance, 'cd && touch .probe && rm .probe && echo "$USER:$SHELL:$HOME"');
     expect(result.code).toBe(0);
@@ -68,13 +125,9 @@ onNode.each(IMAGES)('a session in %s', (instance) => {
 });
 
 onNode('a session', () => {
-  it('has the environment of the container and what the client sends', async () => {
-    const child = client.start('debian', 'echo "$CUDA_VERSION|$NVIDIA_VISIBLE_DEVICES|$LC_TEST|$PATH"', [
-      '-o',
-      'SetEnv=LC_TEST=é',
-    ]);
-    const result = await finished(child);
-    expect(String(result.stdout)).toMatch(/^12\.4\|all\|é\|\/usr\/local\/cuda\/bin:/);
+  it('has the environment of the container', async () => {
+    const result = await client.ssh('debian', 'echo "$CUDA_VERSION|$NVIDIA_VISIBLE_DEVICES|$PATH"');
+    expect(String(result.stdout)).toMatch(/^12\.4\|all\|\/usr\/local\/cuda\/bin:/);
   });
 
   it('works without the tools volume when the image has a shell', async () => {
@@ -103,27 +156,6 @@ onNode('a session', () => {
       expect(result).toMatchObject({ code: 6, stderr: '' });
       expect(String(result.stdout)).toBe('xxx');
     }
-  });
-
-  it('runs many at once over one connection', async () => {
-    const master = client.start('debian', '', ['-M', '-N', '-S', `${world.folder}/control`]);
-    const flags = ['-S', `${world.folder}/control`];
-    await waitFor(
-      'the master',
-      async () => (await client.ssh('debian', '', { flags: [...flags, '-O', 'check'] })).code === 0,
-    );
-    const before = world.records.filter(({ event }) => event === 'login').length;
-    const results = await Promise.all(
-      Array.from({ length: 8 }, (_, n) => client.ssh('debian', `echo ${n}; exit ${n}`, { flags })),
-    );
-    expect(results.map(({ code }) => code)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    expect(world.records.filter(({ event }) => event === 'login')).toHaveLength(before);
-    master.kill();
-  });
-
-  it('refuses agents and X11 quietly and goes on', async () => {
-    const result = await client.ssh('debian', 'echo "[$SSH_AUTH_SOCK$DISPLAY]"', { flags: ['-A', '-X'] });
-    expect(String(result.stdout)).toBe('[]\n');
   });
 
   it('ends the remote processes when the client goes, but not those that were told to stay', async () => {
