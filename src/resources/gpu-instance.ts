@@ -21,6 +21,9 @@ import {
   type Rule,
 } from './schema.ts';
 
+/** Annotation: when somebody last used the instance, RFC 3339. The gateways write it where there is an idleTimeout. */
+export const LAST_ACTIVITY = 'berth.dev/last-activity';
+
 export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
 export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];

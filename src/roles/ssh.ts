@@ -1,4 +1,5 @@
 import { createEventRecorder } from '../kube/events.ts';
+import { createActivity } from '../ssh/activity.ts';
 import { auditSink } from '../ssh/audit-sink.ts';
 import { storeDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/host-key.ts';
@@ -11,27 +12,30 @@ const DRAIN_MS = 20_000;
 export const sshRole: Role = async ({ process, stores, shutdown }) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
+  const instances = stores.get('instances');
   const directory = storeDirectory({
-    instances: stores.get('instances'),
+    instances,
     keys: stores.get('keys'),
     pods: stores.get('pods'),
   });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
+  const activity = createActivity({ client, instances, clock, log });
   const server = await startSshServer({
     endpoint: connection,
     directory,
     audit: auditSink(log, events),
+    activity,
     log,
     now: () => clock.now(),
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
   const ended = new AbortController();
-  const sent = events.run(ended.signal);
+  const written = [events.run(ended.signal), activity.run(ended.signal)];
   shutdown.defer('ssh', async () => {
     await server.close(DRAIN_MS);
     ended.abort();
-    await sent;
+    await Promise.all(written);
   });
   log.info({ address: server.address }, 'SSH gateway listens');
 };

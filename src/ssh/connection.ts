@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Connection, ServerChannel } from 'ssh2';
 import type { StreamEndpoint } from '../kube/websocket.ts';
+import type { Activity as InstanceActivity } from './activity.ts';
 import type { AuditSink, Login } from './audit.ts';
 import type { AuthorizedKey } from './authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
@@ -11,6 +12,7 @@ export interface Gateway {
   endpoint: StreamEndpoint;
   directory: InstanceDirectory;
   audit: AuditSink;
+  activity: Pick<InstanceActivity, 'began'>;
   log: Logger;
   /** Wall time, milliseconds. */
   now(): number;
@@ -18,8 +20,11 @@ export interface Gateway {
 
 /** Something on a connection that must end with it. */
 export interface Activity {
-  /** Tells the user why, ends the remote side, and gives the channel up. Must not throw. */
-  cut(message: string): void;
+  /**
+   * Tells the user why, ends the remote side, and gives the channel up. Must not throw. Resolves when the user was told,
+   * which a client that does not read prevents.
+   */
+  cut(message: string): Promise<void>;
 }
 
 /** A client that has logged in. */
@@ -34,13 +39,15 @@ export interface LiveConnection {
   gone: AbortSignal;
   activities: Set<Activity>;
   channels: Set<ServerChannel>;
+  /** Being ended: nothing more is to be said. */
+  isCut: boolean;
   /** Lines that the next session shows on stderr. */
   notices: string[];
 }
 
 // Beyond what an honest client can have sent into one channel's window (ssh2's lib/Channel.js: 2 MiB).
 const MAX_UNREAD = 4 * 1024 * 1024;
-const FAREWELL_MS = 250;
+const FAREWELL_MS = 200;
 
 /** The instance as it is now; undefined when it is gone or another of the same name. */
 export function instanceOf(connection: LiveConnection): InstanceView | undefined {
@@ -51,9 +58,12 @@ export function instanceOf(connection: LiveConnection): InstanceView | undefined
 
 /** Ends every activity with a line for the user, then the connection, whether the client reads or not. */
 export function cutConnection(connection: LiveConnection, message: string): void {
-  for (const activity of connection.activities) activity.cut(message);
-  connection.client.end();
-  setTimeout(() => connection.socket.destroy(), FAREWELL_MS).unref();
+  if (connection.isCut) return;
+  connection.isCut = true;
+  const told = [...connection.activities].map((activity) => activity.cut(message));
+  const limit = new Promise((resolve) => setTimeout(resolve, FAREWELL_MS).unref());
+  void Promise.race([Promise.all(told), limit]).then(() => connection.client.end());
+  setTimeout(() => connection.socket.destroy(), 2 * FAREWELL_MS).unref();
 }
 
 /** Ends the connection when its key or instance no longer allows it. */

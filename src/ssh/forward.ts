@@ -109,7 +109,12 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
   let bytesIn = 0;
   const end = (): void => ended.abort();
   connection.gone.addEventListener('abort', end, { signal: ended.signal });
-  const activity = { cut: end };
+  const activity = {
+    cut: (): Promise<void> => {
+      end();
+      return Promise.resolve();
+    },
+  };
   connection.activities.add(activity);
   connection.channels.add(channel);
   channel.once('close', end);

@@ -21,6 +21,8 @@ interface BlockedWrites {
 export interface Lane {
   stdout: Writable;
   stderr: Writable;
+  /** Writes a line to stderr, also when the two ways are closed; resolves when the channel took it. */
+  say(text: string): Promise<void>;
   /** Bytes handed to the channel so far. */
   readonly bytes: number;
   /** Resolves when that many bytes were handed over; never, when they never are. */
@@ -80,6 +82,11 @@ export function laneOf(channel: ServerChannel, socket: Socket): Lane {
   return {
     stdout: way(channel),
     stderr: way(channel.stderr),
+    say: (text) =>
+      new Promise((resolve) => {
+        waiting.push({ stream: channel.stderr, chunk: Buffer.from(text), done: () => resolve() });
+        if (!busy) next();
+      }),
     get bytes() {
       return bytes;
     },

@@ -77,6 +77,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
     gone: gone.signal,
     activities: new Set(),
     channels: new Set(),
+    isCut: false,
     notices: [],
   };
 }
@@ -85,6 +86,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
 export function serveClient(gateway: Gateway, client: Connection, socket: Socket, events: ClientEvents): void {
   let who: Authenticated | undefined;
   let live: LiveConnection | undefined;
+  let left = (): void => undefined;
   let reason = 'closed';
   const began = gateway.now();
   client.on('error', (error) => {
@@ -104,6 +106,8 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     guardWindow(live);
     serveChannels(live);
     events.opened(live);
+    const { namespace, instance: name } = live.login;
+    left = gateway.activity.began({ namespace, name });
     gateway.audit({ event: 'login', login: live.login, connection: live.id });
   });
   socket.once('close', () => {
@@ -112,6 +116,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       return;
     }
     events.closed(live);
+    left();
     const durationMs = gateway.now() - began;
     gateway.audit({ event: 'logout', login: live.login, connection: live.id, reason, durationMs });
   });

@@ -92,11 +92,12 @@ async function run(
   const lane = laneOf(channel, connection.socket);
   const began = connection.gateway.now();
   let bytesIn = 0;
+  let told: Promise<unknown> = Promise.resolve();
   const activity = {
-    cut: (message: string): void => {
-      lane.stderr.write(lineFor(preparation, message));
-      channel.exit(NO_STATUS);
+    cut: async (message: string): Promise<void> => {
+      told = lane.say(lineFor(preparation, message)).then(() => channel.exit(NO_STATUS));
       ended.abort();
+      await told;
     },
   };
   connection.activities.add(activity);
@@ -121,6 +122,7 @@ async function run(
     await Promise.race([flushed(lane, text), aborted(ended.signal)]);
     channel.exit(end.code);
   }
+  await Promise.race([told, aborted(connection.gone)]);
   channel.unpipe();
   channel.resume();
   channel.end();

@@ -27,6 +27,7 @@ export interface InstanceOptions {
   securityContext?: NonNullable<NonNullable<Pod['spec']>['securityContext']>;
   tools?: boolean;
   sshKeyIds?: number[];
+  idleTimeout?: string;
 }
 
 /** A namespace on the real node with instances, keys and a gateway: what the tests log in to. */
@@ -111,6 +112,7 @@ export async function sshWorld(): Promise<SshWorld> {
       listen: { host: '127.0.0.1', port: 0 },
       log,
       audit: (record) => records.push(record),
+      activity: { began: () => () => undefined },
       now: () => clock.now(),
       ...overrides,
     });
@@ -147,7 +149,7 @@ export async function sshWorld(): Promise<SshWorld> {
         apiVersion: 'berth.dev/v1alpha1',
         kind: 'GPUInstance',
         metadata: { name, namespace },
-        spec: { gpu: { count: 1 }, sshKeyIds: options.sshKeyIds ?? [] },
+        spec: { gpu: { count: 1 }, sshKeyIds: options.sshKeyIds ?? [], idleTimeout: options.idleTimeout },
       } as unknown as GpuInstance);
       const ref = { namespace, name };
       await client.patch(GPU_INSTANCES, ref, { status: { podName: name } }, { type: 'merge', subresource: 'status' });

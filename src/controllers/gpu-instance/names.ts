@@ -4,8 +4,6 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 export const FINALIZER = 'berth.dev/cleanup';
 export const INSTANCE_LABEL = 'berth.dev/instance';
 export const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'berth' } as const;
-/** Written by the SSH gateway: when a session was last open, RFC 3339. */
-export const LAST_ACTIVITY = 'berth.dev/last-activity';
 
 export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {
   return `${instance.metadata.name}-${incarnation}`;

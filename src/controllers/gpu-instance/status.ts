@@ -27,7 +27,7 @@ function timeOf(condition: { status: string; lastTransitionTime?: string } | und
 }
 
 /** Stage times of the current start; each is set once and kept. */
-function stagesOf({ instance, pod, login }: Observed): Stages {
+function stagesOf({ instance, pod, login, now }: Observed): Stages {
   const { claim, stages = {} } = instance.status ?? {};
   const accepted = stages.accepted ?? new Date(instance.metadata.creationTimestamp ?? 0).toISOString();
   if (claim === undefined || pod === undefined) return { ...stages, accepted };
@@ -36,8 +36,9 @@ function stagesOf({ instance, pod, login }: Observed): Stages {
   const scheduledAt = stages.scheduled ?? notBefore(timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
   const startedAt = stages.started ?? notBefore(started, scheduledAt, claim.grantedAt);
   const isUp = isPodReady(pod) && login !== 'pending';
-  const readyAt =
-    stages.ready ?? (isUp ? notBefore(timeOf(podCondition(pod, 'Ready')), startedAt, scheduledAt) : undefined);
+  // Where logins are tried, up is when one worked.
+  const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
+  const readyAt = stages.ready ?? (isUp ? notBefore(upAt, startedAt, scheduledAt) : undefined);
   return {
     accepted,
     claimed: stages.claimed ?? claim.grantedAt,

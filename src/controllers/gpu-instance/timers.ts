@@ -1,7 +1,7 @@
 import type { Ending } from './endings.ts';
 import { isNodeReady } from '../../inventory/node-state.ts';
+import { LAST_ACTIVITY } from '../../resources/gpu-instance.ts';
 import { parseDuration } from '../../resources/schema.ts';
-import { LAST_ACTIVITY } from './names.ts';
 import type { Observed } from './observed.ts';
 import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod-facts.ts';
 

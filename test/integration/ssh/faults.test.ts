@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
+import { GPU_INSTANCES, LAST_ACTIVITY } from '../../../src/resources/gpu-instance.ts';
 import { startBerth } from '../../support/berth-process.ts';
 import { killApiServer } from '../../support/kill-api-server.ts';
 import { BARE } from '../../support/ssh-images.ts';
@@ -22,7 +23,7 @@ let key: string;
 beforeAll(async () => {
   world = await sshWorld();
   key = await world.addKey('laptop');
-  await world.addInstance('steady', { image: BARE });
+  await world.addInstance('steady', { image: BARE, idleTimeout: '1h' });
 });
 afterAll(() => world.end());
 
@@ -95,6 +96,8 @@ onNode('what breaks under a session', () => {
     expect(await code).toBe(3);
     expect(output()).toContain('done');
     expect(await exited).toEqual([0, null]);
+    const { metadata } = await world.client.get(GPU_INSTANCES, { namespace: world.namespace, name: 'steady' });
+    expect(Date.now() - Date.parse(metadata.annotations?.[LAST_ACTIVITY] ?? '')).toBeLessThan(60_000);
   });
 
   it.each(['upload', 'download'])(

@@ -35,6 +35,7 @@ beforeAll(async () => {
     listen: { host: '127.0.0.1', port: 0 },
     log: pino({ level: 'silent' }),
     audit: () => undefined,
+    activity: { began: () => () => undefined },
     now: () => Date.now(),
     addressLimits: limits,
   });
