@@ -1,4 +1,5 @@
 import { Readable, Writable } from 'node:stream';
+import { channelWrites } from './channel-writes.ts';
 import { openChannelSocket, StreamRefusedError, type ChannelSocket, type StreamEndpoint } from './websocket.ts';
 
 // staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go
@@ -9,7 +10,6 @@ const STDERR = 2;
 const STATUS = 3;
 const RESIZE = 4;
 const CLOSE = 255;
-const CHUNK = 32 * 1024;
 const MAX_STATUS = 64 * 1024;
 // Bytes that wait in this process per output channel before the socket is paused.
 const HIGH_WATER = 256 * 1024;
@@ -128,21 +128,9 @@ function output(onChange: () => void): Output {
 function stdinOf(send: ChannelSocket['send']): Writable {
   return new Writable({
     highWaterMark: HIGH_WATER,
-    write: (chunk: Buffer, _encoding, done) => {
-      let offset = 0;
-      const next = (error?: Error): void => {
-        if (error !== undefined || offset >= chunk.length) {
-          done(error);
-          return;
-        }
-        const slice = chunk.subarray(offset, offset + CHUNK);
-        offset += slice.length;
-        send(STDIN, slice, next);
-      };
-      next();
-    },
+    ...channelWrites(STDIN, send),
     // v5's half-close: channel 255 names the channel that ends (KEP-4006).
-    final: (done) => send(CLOSE, Uint8Array.of(STDIN), () => done()),
+    final: (done) => send(CLOSE, [Uint8Array.of(STDIN)], () => done()),
   });
 }
 
@@ -164,7 +152,7 @@ export async function execInPod(
   };
   const stdout = output(steer);
   const stderr = output(steer);
-  const stdin = stdinOf((channel, bytes, done) => socket?.send(channel, bytes, done));
+  const stdin = stdinOf((channel, parts, done) => socket?.send(channel, parts, done));
   stdin.on('error', () => undefined);
   const finish = (result: ExecExit): void => {
     stdout.end();
@@ -209,7 +197,7 @@ export async function execInPod(
     exit: exit.promise,
     resize: (columns, rows) => {
       const size = Buffer.from(JSON.stringify({ Width: columns, Height: rows }));
-      if (options.tty) connected.send(RESIZE, size, () => undefined);
+      if (options.tty) connected.send(RESIZE, [size], () => undefined);
     },
     close,
   };

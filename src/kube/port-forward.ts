@@ -1,4 +1,5 @@
 import { Duplex } from 'node:stream';
+import { channelWrites } from './channel-writes.ts';
 import { openChannelSocket, type ChannelSocket, type StreamEndpoint } from './websocket.ts';
 
 // staging/src/k8s.io/cri-streaming/pkg/streaming/portforward/websocket.go: one port has a data and an error channel, and
@@ -7,7 +8,6 @@ const V4 = 'v4.channel.k8s.io';
 const DATA = 0;
 const ERROR = 1;
 const PORT_BYTES = 2;
-const CHUNK = 32 * 1024;
 const HIGH_WATER = 256 * 1024;
 const MAX_ERROR = 4 * 1024;
 
@@ -41,20 +41,10 @@ export async function forwardPort(
     readableHighWaterMark: HIGH_WATER,
     writableHighWaterMark: HIGH_WATER,
     read: () => socket?.resume(),
-    write: (chunk: Buffer, _encoding, done) => {
-      let offset = 0;
-      const next = (error?: Error): void => {
-        if (error !== undefined || offset >= chunk.length) {
-          done(error);
-          return;
-        }
-        const slice = chunk.subarray(offset, offset + CHUNK);
-        offset += slice.length;
-        if (socket === undefined) done(new ForwardError('The stream is not open.'));
-        else socket.send(DATA, slice, next);
-      };
-      next();
-    },
+    ...channelWrites(DATA, (channel, parts, done) => {
+      if (socket === undefined) done(new ForwardError('The stream is not open.'));
+      else socket.send(channel, parts, done);
+    }),
     destroy: (error, done) => {
       socket?.close();
       done(error);

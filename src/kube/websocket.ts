@@ -33,10 +33,10 @@ export interface ChannelSocketEvents {
 export interface ChannelSocket {
   readonly protocol: string;
   /**
-   * Sends one frame and calls back when the kernel took it, with an error when the socket died first. Callers keep one
+   * Sends one frame, made of the parts, and calls back when the kernel took it, with an error when the socket died first. Callers keep one
    * frame in flight per direction: that is the back-pressure.
    */
-  send(channel: number, bytes: Uint8Array, done: (error?: Error) => void): void;
+  send(channel: number, parts: readonly Uint8Array[], done: (error?: Error) => void): void;
   pause(): void;
   resume(): void;
   close(): void;
@@ -143,14 +143,18 @@ function channelSocket(socket: WebSocket, events: ChannelSocketEvents): ChannelS
   });
   return {
     protocol: socket.protocol,
-    send: (channel, bytes, done) => {
+    send: (channel, parts, done) => {
       if (socket.readyState !== WebSocket.OPEN) {
         done(new Error('The stream is closed.'));
         return;
       }
-      const frame = Buffer.allocUnsafe(bytes.length + 1);
+      const frame = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 1));
       frame[0] = channel;
-      frame.set(bytes, 1);
+      let offset = 1;
+      for (const part of parts) {
+        frame.set(part, offset);
+        offset += part.length;
+      }
       socket.send(frame, (error) => done(error ?? undefined));
     },
     pause: () => {

@@ -1,0 +1,50 @@
+import type { ChannelSocket } from './websocket.ts';
+
+// kubectl writes frames of 32 KiB. What queued up while a frame was under way goes out as one: fewer frames cost every
+// hop less, and 128 KiB still leaves room for others between them.
+const MAX_FRAME = 128 * 1024;
+
+type Done = (error?: Error | null) => void;
+
+/** The parts of the next frame: whole chunks as long as they fit, or a piece of one that is larger. */
+function take(queue: Buffer[]): Buffer[] {
+  const parts: Buffer[] = [];
+  let room = MAX_FRAME;
+  while (room > 0 && queue[0] !== undefined) {
+    const head = queue[0].subarray(0, room);
+    if (head.length < queue[0].length) queue[0] = queue[0].subarray(head.length);
+    else queue.shift();
+    room -= head.length;
+    parts.push(head);
+  }
+  return parts;
+}
+
+/**
+ * The writing half of a stream whose bytes go to one channel of a socket, one frame in flight at a time: that is the
+ * back-pressure.
+ */
+export function channelWrites(
+  channel: number,
+  send: ChannelSocket['send'],
+): {
+  write(chunk: Buffer, encoding: BufferEncoding, done: Done): void;
+  writev(chunks: { chunk: Buffer }[], done: Done): void;
+} {
+  const writeAll = (all: Buffer[], done: Done): void => {
+    const chunks = all.filter(({ length }) => length > 0);
+    const next = (error?: Error): void => {
+      if (error !== undefined || chunks.length === 0) done(error);
+      else send(channel, take(chunks), next);
+    };
+    next();
+  };
+  return {
+    write: (chunk, _encoding, done) => writeAll([chunk], done),
+    writev: (chunks, done) =>
+      writeAll(
+        chunks.map(({ chunk }) => chunk),
+        done,
+      ),
+  };
+}
