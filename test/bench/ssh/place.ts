@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { PODS } from '../../../src/kube/types.ts';
+import { bringUp } from '../../../src/local/bring-up.ts';
+import { importImage } from '../../../src/local/image.ts';
+import { readOptions } from '../../../src/local/options.ts';
+import { cacheFolder, stateFolder } from '../../../src/local/paths.ts';
+import { createProgress } from '../../../src/local/progress.ts';
+import { toolsImage } from '../../../src/local/tools-image.ts';
+import { TOOLS_BIN, toolsVolume } from '../../../src/resources/tools-volume.ts';
+import { parseAuthorizedKey } from '../../../src/ssh/authorized-key.ts';
+import type { InstanceDirectory } from '../../../src/ssh/directory.ts';
+import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
+import { startSshServer, type SshServer } from '../../../src/ssh/server.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const IMAGE = 'localhost/berth-tools:bench';
+const NO_LIMIT = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
+
+/** One pod on the real node, with a gateway in this process and kubectl before it. */
+export interface Place {
+  server: SshServer;
+  privateKey: string;
+  /** Command lines that a program of the pod is appended to. */
+  ssh: string;
+  kubectl: string;
+  stop(): Promise<void>;
+}
+
+/** Brings up a cluster of its own; needs root. */
+export async function makePlace(): Promise<Place> {
+  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const cluster = await bringUp({
+    ...readOptions([], process.env, join(stateFolder(), 'kubeconfig')),
+    state: join(stateFolder(), 'bench'),
+    cache: cacheFolder(process.env),
+    interactive: false,
+    tidy: false,
+    total: 3,
+    progress,
+    signal: new AbortController().signal,
+  });
+  const { initPid, programs, kubeconfig, client } = cluster;
+  if (initPid === undefined || programs === undefined) throw new Error('The bench needs the real node.');
+  await importImage({ initPid, programs }, await toolsImage(IMAGE, cacheFolder(process.env)));
+  const { volume, initContainer, mount } = toolsVolume(IMAGE);
+  const ref = { namespace: 'default', name: 'bench' };
+  const main = {
+    name: 'main',
+    image: IMAGE,
+    command: [`${TOOLS_BIN}/tini`, '--', `${TOOLS_BIN}/busybox`, 'sleep', '2147483647'],
+    volumeMounts: [mount],
+  };
+  const spec = { nodeName: 'real-0', initContainers: [initContainer], containers: [main], volumes: [volume] };
+  await waitFor('the service account', () =>
+    client.create(PODS, { metadata: ref, spec: { ...spec, terminationGracePeriodSeconds: 0 } }).catch(() => undefined),
+  );
+  const uid = await waitFor(
+    'the pod',
+    async () => {
+      const pod = await client.get(PODS, ref);
+      return pod.status?.containerStatuses?.[0]?.state?.running === undefined ? undefined : pod.metadata.uid;
+    },
+    60_000,
+  );
+  const pair = newEd25519Key('');
+  const key = parseAuthorizedKey(pair.public, 'default/bench', 1);
+  if (key === undefined) throw new Error('no key');
+  const target = { namespace: 'default', pod: 'bench', container: 'main', uid, tools: true };
+  const directory: InstanceDirectory = {
+    find: () => ({ namespace: 'default', name: 'bench', uid: 'u', condition: 'running', target }),
+    tenantKeys: () => [key],
+    opens: () => true,
+    onChange: () => () => undefined,
+  };
+  const server = await startSshServer({
+    endpoint: await loadKubeConfig({ kubeconfig }),
+    directory,
+    hostKey: newEd25519Key('').private,
+    listen: { host: '127.0.0.1', port: 0 },
+    log: pino({ level: 'silent' }),
+    audit: () => undefined,
+    activity: { began: () => () => undefined },
+    now: () => Date.now(),
+    addressLimits: NO_LIMIT,
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
+  const identity = join(folder, 'id');
+  writeFileSync(identity, pair.private, { mode: 0o600 });
+  const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
+  return {
+    server,
+    privateKey: pair.private,
+    ssh: `ssh ${flags} bench@127.0.0.1`,
+    kubectl: `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main -- ${TOOLS_BIN}/busybox`,
+    stop: async () => {
+      await server.close(0);
+      await cluster.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

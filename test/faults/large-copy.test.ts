@@ -1,0 +1,28 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { copyBothWays } from '../support/bulk-copy.ts';
+import { describeWith } from '../support/needs.ts';
+import { BARE } from '../support/ssh-images.ts';
+import { sshWorld, type SshWorld } from '../support/ssh-world.ts';
+
+const onNode = describeWith('real node', 'mmdebstrap');
+const MIB = 1024 * 1024;
+let world: SshWorld;
+
+beforeAll(async () => {
+  world = await sshWorld();
+  await world.addInstance('bare', { image: BARE });
+});
+afterAll(() => world.end());
+
+onNode('a large copy', () => {
+  it('of 1 GiB both ways arrives to the byte, and the gateway stays small', { timeout: 400_000 }, async () => {
+    const config = world.configOf(world.server, await world.addKey('laptop'));
+    let peak = 0;
+    const before = process.memoryUsage().rss;
+    const look = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 100);
+    await copyBothWays({ config, folder: world.folder }, 'bare', 1024);
+    clearInterval(look);
+    // The file is made and summed in this process too; what would grow with the copy is the GiB itself.
+    expect(peak - before).toBeLessThan(256 * MIB);
+  });
+});

@@ -1,0 +1,41 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { expect } from 'vitest';
+import { run } from '../../src/local/shell.ts';
+import { sshClient } from './ssh-client.ts';
+
+const MIB = 1024 * 1024;
+
+export async function sha256(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
+/** Copies a file of so many MiB to the instance and back, by scp and through a pipe; each copy has the file's checksum. */
+export async function copyBothWays(place: { config: string; folder: string }, instance: string, mib: number) {
+  const client = sshClient(place.config);
+  const big = join(place.folder, 'big');
+  const handle = await open(big, 'w');
+  const block = randomBytes(MIB);
+  for (let written = 0; written < mib; written += 1) {
+    block.writeUInt32LE(written);
+    await handle.write(block);
+  }
+  await handle.close();
+  const sum = await sha256(big);
+  const remote = `${instance}@127.0.0.1`;
+  expect(await client.run('scp', ['-q', big, `${remote}:/tmp/big`])).toMatchObject({ code: 0 });
+  const there = await client.ssh(instance, 'sha256sum </tmp/big');
+  expect(String(there.stdout).slice(0, 64)).toBe(sum);
+  expect(await client.run('scp', ['-q', `${remote}:/tmp/big`, `${big}-back`])).toMatchObject({ code: 0 });
+  expect(await sha256(`${big}-back`)).toBe(sum);
+  const ssh = `ssh -F ${place.config} ${remote}`;
+  const up = await run('sh', ['-c', `${ssh} 'sha256sum' <${big}`]);
+  expect(up.stdout.slice(0, 64)).toBe(sum);
+  const down = await run('sh', ['-c', `${ssh} 'cat /tmp/big' | sha256sum`]);
+  expect(down.stdout.slice(0, 64)).toBe(sum);
+}
