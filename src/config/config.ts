@@ -24,6 +24,13 @@ const address = z.string().transform((text, context): Address => {
 const port = z.coerce.number().int().min(1).max(65535);
 const image = z.string().min(1).max(512).regex(IMAGE_PATTERN, 'expected a container image reference');
 
+const origin = z.url({ protocol: /^https?$/ }).transform((text, context): URL => {
+  const url = new URL(text);
+  if (url.href === `${url.origin}/`) return url;
+  context.addIssue({ code: 'custom', message: 'expected scheme and host alone, for example https://apps.example.com' });
+  return z.NEVER;
+});
+
 const trustProxy = z.string().transform((text, context): boolean | number | string => {
   if (text === 'false') return false;
   if (/^\d+$/.test(text)) return Number(text);
@@ -47,6 +54,7 @@ const environment = z.object({
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
+  BERTH_PROXY_URL: origin.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
 });
 
@@ -65,6 +73,8 @@ export interface Config {
   toolsImage: string;
   logLevel: string;
   valkeyUrl: string | undefined;
+  /** Where browsers reach ports of instances: each on a host of its own below this one. */
+  proxyUrl: URL;
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
 }
@@ -95,6 +105,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     toolsImage: value.BERTH_TOOLS_IMAGE,
     logLevel: value.BERTH_LOG_LEVEL,
     valkeyUrl: value.BERTH_VALKEY_URL,
+    // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
+    proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),
     trustProxy: value.BERTH_TRUST_PROXY,
   };
 }

@@ -40,6 +40,7 @@ export interface ControllersDeps {
     namespace: string;
   };
   checkLogin?: InstanceDeps['checkLogin'];
+  checkJupyter?: InstanceDeps['checkJupyter'];
 }
 
 export interface RunningControllers {
@@ -100,6 +101,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       clock,
       config,
       checkLogin: deps.checkLogin,
+      checkJupyter: deps.checkJupyter,
     };
     const statusDeps: StatusDeps = { client, stores, inventory, clock };
     const shared = { clock, log, timeoutMs: TIMEOUT_MS };

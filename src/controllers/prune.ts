@@ -3,10 +3,11 @@ import type { Container, Node, PersistentVolumeClaim, Pod } from '../kube/types.
 // What the caches keep of objects that there may be tens of thousands of. Whoever reads a field that is not here must
 // add it.
 
-function pruneContainer({ name, image, resources, restartPolicy, volumeMounts }: Container): Container {
+function pruneContainer({ name, image, ports, resources, restartPolicy, volumeMounts }: Container): Container {
   return {
     name,
     ...(image !== undefined && { image }),
+    ...(ports !== undefined && { ports }),
     ...(resources !== undefined && { resources }),
     ...(restartPolicy !== undefined && { restartPolicy }),
     ...(volumeMounts !== undefined && { volumeMounts }),

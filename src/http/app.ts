@@ -1,6 +1,6 @@
 import express, { type Express } from 'express';
 import { dashboardRouter } from '../web/router.ts';
-import { loadSessionKey } from '../web/session-key.ts';
+import { sessionKeyReader } from '../web/session-key.ts';
 import type { ApiContext } from './context.ts';
 import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
@@ -11,18 +11,7 @@ import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
-
-/** Read at the first sign-in and then kept; a failure is not. */
-function sessionKeyOf({ client, namespace }: ApiContext): () => Promise<Buffer> {
-  let key: Promise<Buffer> | undefined;
-  return () => {
-    key ??= loadSessionKey(client, namespace).catch((error: unknown) => {
-      key = undefined;
-      throw error;
-    });
-    return key;
-  };
-}
+import { portHosts } from './routes/proxy.ts';
 
 /** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
 export function createApp(context: ApiContext, isStopping: () => boolean): Express {
@@ -31,10 +20,13 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
-  app.use(requestId, measureRequests(context.registry), requestLog(context.log));
+  app.use(requestId, measureRequests(context.registry), requestLog(context.log), portHosts(context));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(security, docsRouter());
-  app.use('/dashboard', dashboardRouter({ ...context, sessionKey: sessionKeyOf(context) }));
+  app.use(
+    '/dashboard',
+    dashboardRouter({ ...context, sessionKey: sessionKeyReader(context.client, context.namespace) }),
+  );
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');

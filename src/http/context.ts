@@ -6,6 +6,7 @@ import type { Clock } from '../kube/clock.ts';
 import type { ReadStore } from '../kube/store.ts';
 import type { Node } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
+import type { InstanceProxy } from '../proxy/proxy.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../resources/instance-template.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
@@ -37,6 +38,8 @@ export interface ApiDeps {
   offers: OfferSource;
   /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
   models: Router;
+  /** Brings calls and browsers to the ports of instances. */
+  proxy: InstanceProxy;
   /** Counts calls per key; shared by replicas when it lies in Valkey. */
   requestCounter: MinuteCounter;
   /** Berth's own namespace. */

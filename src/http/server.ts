@@ -6,6 +6,7 @@ import type { ApiDeps } from './context.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { ERRORS } from './errors/catalogue.ts';
 import { runReaper } from './instances/reaper.ts';
+import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
 /** Limits on clients that are slow on purpose or by accident. Model calls send up to 32 MiB, so a body may take a minute. */
 const SERVER_LIMITS = {
@@ -13,6 +14,7 @@ const SERVER_LIMITS = {
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 65_000,
+  shouldUpgradeCallback: isWebSocket,
   maxHeaderSize: 16 * 1024,
 } as const;
 const MAX_HEADERS = 100;
@@ -62,6 +64,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const context = createContext(deps);
   const app = createApp(context, () => stopping.signal.aborted);
   const server = createServer(SERVER_LIMITS, app);
+  serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = MAX_CONNECTIONS;
   server.on('clientError', answerBrokenRequest);
@@ -75,6 +78,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
     address: { host, port },
     async close() {
       stopping.abort();
+      context.proxy.close();
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });

@@ -3,11 +3,15 @@ import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../http/auth/principal.ts';
 import { localCounters, sharedCounters } from '../http/limits/shared-counter.ts';
 import { startApi } from '../http/server.ts';
+import { createAuthenticator } from '../http/auth/authenticator.ts';
 import { Inventory } from '../inventory/inventory.ts';
+import { createInstanceProxy } from '../proxy/proxy.ts';
+import { createActivity } from '../ssh/activity.ts';
+import { sessionKeyReader } from '../web/session-key.ts';
 import type { Role } from './role.ts';
 
 export const apiRole: Role = async ({ process, stores, shutdown }) => {
-  const { client, clock, config, log, registry } = process;
+  const { client, clock, config, connection, log, registry } = process;
   const instances = stores.get('instances');
   const nodes = stores.get('nodes');
   const pods = stores.get('pods');
@@ -31,6 +35,30 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     registry,
     logger: log,
   });
+  const apiKeys = stores.get('apiKeys');
+  const authenticator = createAuthenticator({ apiKeys, clock });
+  const tickets = counters.counter('tickets');
+  const activity = createActivity({ client, instances, clock, log });
+  const ended = new AbortController();
+  const written = activity.run(ended.signal);
+  shutdown.defer('activity', () => {
+    ended.abort();
+    return written;
+  });
+  const proxy = createInstanceProxy({
+    endpoint: connection,
+    instances,
+    pods,
+    base: config.proxyUrl,
+    sessionKey: sessionKeyReader(client, config.namespace),
+    shown: async (id) => (await tickets.add(id, 1)).total,
+    mayGoOn: (user) => authenticator.isValid(user),
+    activity,
+    clock,
+    log,
+  });
+  const unfollow = apiKeys.onChange(() => proxy.recheck());
+  shutdown.defer('proxy', unfollow);
   const server = await startApi({
     client,
     stores: {
@@ -38,10 +66,11 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
       nodes,
       sshKeys: stores.get('keys'),
       templates: stores.get('templates'),
-      apiKeys: stores.get('apiKeys'),
+      apiKeys,
     },
     offers,
     models: models.router,
+    proxy,
     namespace: config.namespace,
     requestCounter: counters.counter('requests'),
     defaultImage: config.defaultImage,

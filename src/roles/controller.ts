@@ -1,11 +1,18 @@
 import { startControllers } from '../controllers/index.ts';
 import { loadKubeConfig } from '../kube/config.ts';
+import type { Pod } from '../kube/types.ts';
 import { createKubeClient } from '../kube/rest-client.ts';
 import { hasTools, MAIN_CONTAINER } from '../resources/tools-volume.ts';
-import { checkLogin } from '../ssh/check-login.ts';
+import { checkJupyter, checkLogin } from '../ssh/check-login.ts';
+import type { PodTarget } from '../ssh/directory.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/host-key.ts';
 import type { Role } from './role.ts';
 import { controllerCaches } from './stores.ts';
+
+function targetOf(pod: Pod): PodTarget {
+  const { name, namespace = '', uid = '' } = pod.metadata;
+  return { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod) };
+}
 
 export const controllerRole: Role = async ({ process, stores, shutdown }) => {
   const { client, clock, config, connection, log, registry } = process;
@@ -28,11 +35,8 @@ export const controllerRole: Role = async ({ process, stores, shutdown }) => {
       toolsImage: config.toolsImage,
       ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
     },
-    checkLogin: async (_instance, pod) => {
-      const { name, namespace = '', uid = '' } = pod.metadata;
-      const target = { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod) };
-      return (await checkLogin(connection, target)).ok;
-    },
+    checkLogin: async (_instance, pod) => (await checkLogin(connection, targetOf(pod))).ok,
+    checkJupyter: (pod) => checkJupyter(connection, targetOf(pod)),
   });
   shutdown.defer('controllers', () => controllers.stop());
   void controllers.ended.then((how) => (how === 'lost' ? shutdown.stop('another replica leads') : undefined));

@@ -37,3 +37,15 @@ export async function loadSessionKey(client: KubeClient, namespace: string): Pro
     return keyOf(await client.get(SECRETS, ref));
   }
 }
+
+/** Reads the key at its first use and keeps it; a failure is not kept. */
+export function sessionKeyReader(client: KubeClient, namespace: string): () => Promise<Buffer> {
+  let key: Promise<Buffer> | undefined;
+  return () => {
+    key ??= loadSessionKey(client, namespace).catch((error: unknown) => {
+      key = undefined;
+      throw error;
+    });
+    return key;
+  };
+}

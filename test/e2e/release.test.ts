@@ -220,10 +220,19 @@ describe('a release on a real node', () => {
       metadata: { namespace: TENANT, name: 'server' },
       spec: { displayName: 'server', image: INSTANCE_IMAGE, runtype: 'args', command: ['httpd', '-f', '-p', '8080'] },
     });
-    const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, command: ['httpd', '-f', '-p', '8080'] };
+    const ports = [{ containerPort: 8080, protocol: 'TCP' as const }];
+    const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, ports, command: ['httpd', '-f', '-p', '8080'] };
     const server = {
       metadata: { namespace: TENANT, name: 'server' },
-      spec: { ...wanted, gpu: { count: 1 }, diskGb: 1, diskPolicy: 'Retain', maxDuration: '20s', onExpiry: 'Delete' },
+      spec: {
+        ...wanted,
+        gpu: { count: 1 },
+        diskGb: 1,
+        diskPolicy: 'Retain',
+        maxDuration: '20s',
+        idleTimeout: '1h',
+        onExpiry: 'Delete',
+      },
     };
     await client.apply(GPU_INSTANCES, server, { fieldManager: 'e2e' });
     const found = await waitFor(
@@ -238,6 +247,11 @@ describe('a release on a real node', () => {
     const session = await login({ ...(await service('berth-ssh')), user: name, hostKey }, identity);
     expect(await askPort(session, 8080, 'GET /x HTTP/1.0\r\n\r\n')).toContain('404 Not Found');
     session.end();
+    const { host, port } = await service('berth-api');
+    const page = await fetch(`http://${host}:${port}/api/v1/instances/server/proxy/8080/x`, {
+      headers: { authorization: `Bearer ${user.token}` },
+    });
+    expect(await page.text()).toContain('404 Not Found');
     await waitFor(
       'the server has expired',
       async () =>

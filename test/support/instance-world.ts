@@ -63,6 +63,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     keys: { missing: [], usable: 1 },
     exporter: undefined,
     login: undefined,
+    jupyter: undefined,
     now: NOW,
     ...over,
     instance,

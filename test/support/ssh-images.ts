@@ -11,17 +11,25 @@ export const TOOLS = 'localhost/berth-tools:test';
 export const DEBIAN = 'localhost/berth-debian:test';
 /** The same for a numbered user that no file knows. */
 export const NONROOT = 'localhost/berth-nonroot:test';
+/** Debian with its Jupyter server and a Python kernel. */
+export const JUPYTER = 'localhost/berth-jupyter:test';
 /** Nothing but one program, as distroless images are: no shell, no libraries. */
 export const BARE = 'localhost/berth-bare:test';
 
 /** A Debian root file system from the distribution's packages, made once per machine. */
-async function debianRoot(cache: string): Promise<string> {
-  const path = join(cache, 'images', 'debian-bookworm.tar');
+async function debianRoot(cache: string, extra?: { name: string; packages: string }): Promise<string> {
+  const path = join(cache, 'images', `debian-bookworm${extra === undefined ? '' : `-${extra.name}`}.tar`);
   const present = await stat(path).catch(() => undefined);
   if (present !== undefined) return path;
   await mkdir(join(cache, 'images'), { recursive: true });
   const partial = `${path}.${process.pid}`;
-  const { code, stderr } = await run('mmdebstrap', ['--variant=essential', '--format=tar', 'bookworm', partial]);
+  const { code, stderr } = await run('mmdebstrap', [
+    '--variant=essential',
+    ...(extra === undefined ? [] : [`--include=${extra.packages}`]),
+    '--format=tar',
+    'bookworm',
+    partial,
+  ]);
   if (code !== 0) throw new Error(`A Debian image needs mmdebstrap and a package mirror: ${stderr.slice(-500)}`);
   await rename(partial, path);
   return path;
@@ -69,4 +77,12 @@ export async function importSshImages(node: NodeAccess): Promise<void> {
   for (const [reference, spec] of Object.entries(specs)) {
     if (!present.has(reference)) await importImage(node, { ...(await spec()), reference });
   }
+}
+
+/** The same for the image with Jupyter, which is large. */
+export async function importJupyterImage(node: NodeAccess): Promise<void> {
+  if ((await presentImages(node)).has(JUPYTER)) return;
+  const packages = 'jupyter-server,python3-ipykernel';
+  const tar = await debianRoot(cacheFolder(process.env), { name: 'jupyter', packages });
+  await importImage(node, { reference: JUPYTER, layer: { tar } });
 }

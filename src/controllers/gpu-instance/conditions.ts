@@ -1,6 +1,7 @@
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import type { Condition } from '../../kube/types.ts';
 import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
+import { JUPYTER_PORT } from '../../resources/jupyter.ts';
 import { endingOf } from './endings.ts';
 import type { Observed } from './observed.ts';
 import { isPullError, mainStatus, podCondition, waitingState, words } from './pod-facts.ts';
@@ -115,6 +116,30 @@ function monitoring({ instance, pod, exporter }: Observed): Finding {
   return { type, status: 'True', reason: 'ExporterFound', message };
 }
 
+const JUPYTER = {
+  answers: { status: 'True', reason: 'Answers', message: `Jupyter answers on port ${JUPYTER_PORT}.` },
+  silent: {
+    status: 'False',
+    reason: 'DoesNotAnswer',
+    message: `Jupyter is installed and does not answer on port ${JUPYTER_PORT} yet. The log of the pod says why.`,
+  },
+  missing: {
+    status: 'False',
+    reason: 'NotInImage',
+    message: 'The image has no jupyter. Choose an image that has it, or install jupyterlab in onStart.',
+  },
+} as const;
+
+function jupyter({ instance, pod, jupyter: seen }: Observed): Finding {
+  const type = 'Jupyter';
+  if (instance.status?.runtype !== 'jupyter') {
+    return { type, status: 'False', reason: 'NotRequested', message: 'The runtype is not jupyter.' };
+  }
+  if (pod === undefined) return { type, status: 'Unknown', reason: 'NoPod', message: NOT_YET };
+  if (seen === undefined) return { type, status: 'Unknown', reason: 'NotSeen', message: 'Nobody has looked yet.' };
+  return { type, ...JUPYTER[seen] };
+}
+
 /** Every condition, on the first visit already, in a fixed order with the summary first. */
 export function conditionsOf(
   observed: Observed,
@@ -130,6 +155,7 @@ export function conditionsOf(
     diskReady(observed),
     sshKeys(observed),
     monitoring(observed),
+    jupyter(observed),
   ];
   let conditions: Condition[] = instance.status?.conditions ?? [];
   for (const finding of findings) conditions = setCondition(conditions, finding, context);

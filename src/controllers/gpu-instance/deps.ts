@@ -29,7 +29,12 @@ export interface InstanceDeps {
   config: InstanceConfig;
   /** Tries a login through the path that users take; left out, a Ready pod is enough. */
   checkLogin?: ((instance: GpuInstance, pod: Pod, signal: AbortSignal) => Promise<boolean>) | undefined;
+  /** Looks for Jupyter in an instance of that runtype; undefined when it cannot be told now. */
+  checkJupyter?: ((pod: Pod) => Promise<JupyterState | undefined>) | undefined;
 }
+
+/** Whether Jupyter answers in an instance, does not yet, or is not installed. */
+export type JupyterState = 'answers' | 'silent' | 'missing';
 
 /** One reconcile of one instance. */
 export interface Run {

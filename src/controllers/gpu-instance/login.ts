@@ -15,3 +15,15 @@ export async function checkLogin(run: Run, observed: Observed): Promise<Observed
   if (status?.stages?.ready !== undefined) return 'works';
   return (await deps.checkLogin(instance, pod, context.signal)) ? 'works' : 'pending';
 }
+
+/** Looks for Jupyter until it has answered once in this start. */
+export async function checkJupyter({ deps }: Run, observed: Observed): Promise<Observed['jupyter']> {
+  const { instance, pod } = observed;
+  const { status } = instance;
+  if (deps.checkJupyter === undefined || pod === undefined || !isPodReady(pod)) return undefined;
+  if (status?.runtype !== 'jupyter' || status.claim?.simulated === true || status.ending !== undefined)
+    return undefined;
+  const known = status.conditions?.find(({ type }) => type === 'Jupyter');
+  if (known?.status === 'True' && status.stages?.ready !== undefined) return 'answers';
+  return await deps.checkJupyter(pod);
+}

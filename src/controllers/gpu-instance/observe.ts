@@ -53,6 +53,7 @@ export function observe(
     keys: keysFor(deps, instance),
     exporter: exporters.find(({ metadata }) => metadata.deletionTimestamp === undefined),
     login: extra.login,
+    jupyter: undefined,
     now: clock.now(),
   };
 }

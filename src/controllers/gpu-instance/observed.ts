@@ -1,5 +1,6 @@
 import type { Node, Pod } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { JupyterState } from './deps.ts';
 import type { Settings } from './settings.ts';
 
 /** Everything that a decision about one instance looks at. */
@@ -19,6 +20,8 @@ export interface Observed {
   exporter: Pod | undefined;
   /** Whether a login was tried and worked; undefined when logins are not checked. */
   login: 'works' | 'pending' | undefined;
+  /** What the last look for Jupyter found; undefined when none was due. */
+  jupyter: JupyterState | undefined;
   /** Milliseconds since the epoch. */
   now: number;
 }

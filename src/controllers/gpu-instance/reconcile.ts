@@ -7,7 +7,7 @@ import { claimPlace } from './claim.ts';
 import { cleanUp } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './deps.ts';
-import { checkLogin } from './login.ts';
+import { checkJupyter, checkLogin } from './login.ts';
 import type { Ending } from './endings.ts';
 import { FINALIZER } from './names.ts';
 import { observe } from './observe.ts';
@@ -122,7 +122,7 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
     let observed = observe(deps, instance, { ...(pods && { pods }), login: undefined });
     pods = await repair(run, instance, observed.pods);
     observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance.status?.podName) };
-    observed = { ...observed, login: await checkLogin(run, observed) };
+    observed = { ...observed, login: await checkLogin(run, observed), jupyter: await checkJupyter(run, observed) };
     const step = planNext(observed);
     if (step.do !== 'claim') {
       deps.line.remove(key);

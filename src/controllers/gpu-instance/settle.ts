@@ -10,6 +10,8 @@ import { isReadyReason, writeStatus } from './writes.ts';
 /** Stages that pass within this time are not written one by one: most starts need one write, not four. */
 const QUICK_MS = 3_000;
 const LOGIN_RETRY_MS = 1_000;
+/** It may still be installed, or start: large images take their time. */
+const JUPYTER_RETRY_MS = 5_000;
 
 function isPassing(status: GpuInstanceStatus): boolean {
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
@@ -42,6 +44,7 @@ export function nextLook(observed: Observed, { step, told }: { step: Step; told:
   if (told !== undefined) times.push(now + told);
   if (step.do === 'wait') times.push(step.until);
   if (observed.login === 'pending') times.push(now + LOGIN_RETRY_MS);
+  if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_RETRY_MS);
   if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
     const due = deadlines(observed)[0];
     if (due !== undefined) times.push(due.at);

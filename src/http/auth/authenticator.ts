@@ -15,7 +15,7 @@ export interface Authenticator {
   /** The caller that the token stands for, or undefined for every reason why there is none. */
   authenticate(token: string | undefined): Principal | undefined;
   /** Whether a principal found before may still act. */
-  isValid(principal: Principal): boolean;
+  isValid(principal: Pick<Principal, 'keyId'>): boolean;
 }
 
 const NO_HASH = '0'.repeat(64);

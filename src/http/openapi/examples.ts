@@ -29,6 +29,10 @@ export const EXAMPLES = {
     clear: { summary: 'No label', value: { label: null } },
     stop: { summary: 'Stop, keep the disk', value: { state: 'stopped' } },
   },
+  createLink: {
+    jupyter: { summary: 'Jupyter of an instance with runtype jupyter', value: {} },
+    port: { summary: 'A port that the instance declares', value: { port: 7860 } },
+  },
   createSshKey: {
     ed25519: {
       summary: 'The content of ~/.ssh/id_ed25519.pub',

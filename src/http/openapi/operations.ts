@@ -134,6 +134,20 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     ...compute,
+    method: 'post',
+    path: '/instances/{instanceId}/links',
+    id: 'createLink',
+    tag: 'Instances',
+    scope: 'compute:write',
+    summary: 'Open a port of an instance in a browser',
+    description:
+      'The link works once, within a minute. Programs call /instances/{instanceId}/proxy/{port}/... with their key instead.',
+    request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
+    success: { status: 201, schema: 'Link', description: 'The link.' },
+    errors: [...BODY_ERRORS, 'instance_not_found', 'instance_not_running', 'port_not_declared'],
+  },
+  {
+    ...compute,
     method: 'get',
     path: '/ssh-keys',
     id: 'listSSHKeys',

@@ -13,6 +13,7 @@ import {
   instanceSchema,
   updateInstanceSchema,
 } from '../schemas/instance.ts';
+import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
 import { offerListSchema, offerSchema } from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
@@ -26,6 +27,8 @@ const NAMED = {
   Instance: instanceSchema,
   InstanceList: instanceListSchema,
   DeletedInstance: deletedInstanceSchema,
+  CreateLink: createLinkSchema,
+  Link: linkSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,

@@ -8,6 +8,7 @@ import { compress } from '../middleware/compress.ts';
 import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
 import { offersRouter } from './offers.ts';
+import { proxyRouter } from './proxy.ts';
 import { sshKeysRouter } from './ssh-keys.ts';
 
 /** Everything under the API base, all of it behind a key but CORS preflights. */
@@ -18,7 +19,7 @@ export function apiRouter(context: ApiContext): Router {
   const zip = compress();
   router.use(apiSecurity);
   router.use('/offers', limit, zip, offersRouter(context));
-  router.use('/instances', limit, instancesRouter(context));
+  router.use('/instances', limit, instancesRouter(context), proxyRouter(context));
   router.use('/ssh-keys', limit, zip, sshKeysRouter(context));
   router.use(context.models);
   router.use(limit, () => {

@@ -110,6 +110,8 @@ const NO_CLUSTER = new Proxy({} as KubeClient, {
   get: () => () => Promise.reject(new Error('There is no cluster in this benchmark.')),
 });
 
+const NO_PROXY = { hostOf: () => undefined, close: () => undefined } as unknown as ApiDeps['proxy'];
+
 /** The API over watch caches of the size of the target, filled without a cluster. */
 export function benchDeps(): ApiDeps {
   const clock = systemClock();
@@ -132,6 +134,7 @@ export function benchDeps(): ApiDeps {
     stores,
     offers: inventory,
     models: Router(),
+    proxy: NO_PROXY,
     requestCounter: memoryCounter(),
     namespace: 'berth-system',
     defaultImage: 'debian:12',

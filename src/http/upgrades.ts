@@ -1,0 +1,37 @@
+import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
+
+interface Upgrade {
+  socket: Duplex;
+  head: Buffer;
+}
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+/** The socket of a request that asks to switch protocols, for whoever grants it. */
+export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
+  return upgrades.get(request);
+}
+
+/** Other switches are not offered: such a request is answered as if it had not asked (RFC 9110 section 7.8). */
+export function isWebSocket({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
+}
+
+/**
+ * Lets requests that ask for a WebSocket go the way of all others, through authentication, limits and the log. Whoever
+ * does not grant the switch answers as usual, and the connection ends.
+ */
+export function serveUpgrades(server: Server, app: RequestListener): void {
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => undefined);
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    // A connection of ours is always a socket; the type allows for other transports.
+    response.assignSocket(socket as Socket);
+    response.once('finish', () => socket.end());
+    upgrades.set(request, { socket, head });
+    app(request, response);
+  });
+}

@@ -1,0 +1,20 @@
+/** Why a port cannot be used, with the HTTP status that says so. */
+export const STATUS_OF = {
+  port_not_declared: 404,
+  instance_not_running: 409,
+  port_unreachable: 502,
+  too_many_streams: 429,
+} as const;
+
+export type ProxyProblem = keyof typeof STATUS_OF;
+
+/** The message is for the caller: what happened, why, what to do. */
+export class ProxyError extends Error {
+  override name = 'ProxyError';
+  readonly problem: ProxyProblem;
+
+  constructor(problem: ProxyProblem, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.problem = problem;
+  }
+}
