@@ -3,8 +3,8 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { numericId } from '../../resources/ids.ts';
 import { INDEX } from '../stores.ts';
 import type { InstanceDeps } from './deps.ts';
+import { isPodOf } from './live-view.ts';
 import type { Observed } from './observed.ts';
-import { controllerUidOf } from './owner.ts';
 import { findTemplate, settingsOf } from './settings.ts';
 
 /** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
@@ -16,8 +16,7 @@ function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Po
   if (status?.podName === undefined) return pods;
   const named = stores.pods.get(keyOf({ namespace: metadata.namespace, name: status.podName }));
   if (named === undefined || pods.includes(named)) return pods;
-  const isOurs = named.metadata.uid === status.podUid && controllerUidOf(named) === undefined;
-  return isOurs ? [...pods, named] : pods;
+  return isPodOf({ metadata, status }, named) ? [...pods, named] : pods;
 }
 
 function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Observed['keys'] {

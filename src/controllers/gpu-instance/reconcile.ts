@@ -1,6 +1,5 @@
 import { NotFoundError } from '../../kube/errors.ts';
-import type { Pod } from '../../kube/types.ts';
-import { refOf } from '../../kube/types.ts';
+import { keyOf, type Pod, refOf } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 import type { Result } from '../../runtime/controller.ts';
 import { claimPlace } from './claim.ts';
@@ -9,6 +8,7 @@ import { createPod } from './create-pod.ts';
 import type { Run } from './deps.ts';
 import { checkJupyter, checkLogin } from './login.ts';
 import type { Ending } from './endings.ts';
+import { mustBeCertain, readLiveView } from './live-view.ts';
 import { FINALIZER } from './names.ts';
 import { observe } from './observe.ts';
 import type { Observed } from './observed.ts';
@@ -57,8 +57,8 @@ async function take(run: Run, step: Step, observed: Observed): Promise<Moved | {
     case 'switchOff':
       return { instance: await switchOff(run, instance) };
     case 'deleteInstance': {
-      const { namespace, name, uid } = instance.metadata;
-      const options = { signal: run.context.signal, ...(uid !== undefined && { uid }) };
+      const { namespace, name, uid = '', resourceVersion = '' } = instance.metadata;
+      const options = { signal: run.context.signal, uid, resourceVersion };
       await deps.client.delete(GPU_INSTANCES, { namespace, name }, options);
       return undefined;
     }
@@ -118,29 +118,44 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
   const { deps, key } = run;
   let instance = first;
   let pods: readonly Pod[] | undefined;
+  let isCertain = false;
   for (let count = 0; count < MAX_STEPS; count += 1) {
     let observed = observe(deps, instance, { ...(pods && { pods }), login: undefined });
     pods = await repair(run, instance, observed.pods);
     observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance.status?.podName) };
-    observed = { ...observed, login: await checkLogin(run, observed), jupyter: await checkJupyter(run, observed) };
     const step = planNext(observed);
     if (step.do !== 'claim') {
       deps.line.remove(key);
       await holding;
     }
+    if (mustBeCertain(step) && !isCertain) {
+      const live = await readLiveView(run, instance, pods);
+      if (live === undefined) return undefined;
+      ({ instance, pods } = live);
+      isCertain = true;
+      continue;
+    }
     if (step.do === 'cleanUp') {
       await cleanUp(run, instance);
       return undefined;
     }
+    observed = { ...observed, login: await checkLogin(run, observed), jupyter: await checkJupyter(run, observed) };
     const moved = await take(run, step, observed);
     if (moved !== undefined && 'instance' in moved) {
       instance = moved.instance;
       pods = moved.pods ?? pods;
+      // What was just granted has no pod yet.
+      isCertain ||= step.do === 'claim';
       continue;
     }
     const waiting = moved?.waiting;
     const told = await settleStatus(run, observed, statusOf(observed, deps.config.ssh, waiting));
-    return nextLook(observed, { step, told });
+    return nextLook(observed, { step, told, isHidden: isHidden(run, pods) });
   }
   throw new Error('The instance went round in a circle; this is a bug.');
+}
+
+/** Whether the cache does not show a pod that is there: when it goes before the cache hears of it, nobody would say so. */
+function isHidden({ deps }: Run, pods: readonly Pod[]): boolean {
+  return pods.some((pod) => deps.stores.pods.get(keyOf(pod)) === undefined);
 }

@@ -12,6 +12,8 @@ const QUICK_MS = 3_000;
 const LOGIN_RETRY_MS = 1_000;
 /** It may still be installed, or start: large images take their time. */
 const JUPYTER_RETRY_MS = 5_000;
+/** How often to look after a pod that is there and that the cache does not show. */
+const HIDDEN_RETRY_MS = 5_000;
 
 function isPassing(status: GpuInstanceStatus): boolean {
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
@@ -38,10 +40,14 @@ export async function settleStatus(
 }
 
 /** When to look again although nothing changes. */
-export function nextLook(observed: Observed, { step, told }: { step: Step; told: number | undefined }): Result {
+export function nextLook(
+  observed: Observed,
+  { step, told, isHidden }: { step: Step; told: number | undefined; isHidden: boolean },
+): Result {
   const { now, pod, instance } = observed;
   const times: number[] = [];
   if (told !== undefined) times.push(now + told);
+  if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);
   if (observed.login === 'pending') times.push(now + LOGIN_RETRY_MS);
   if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_RETRY_MS);
