@@ -14,11 +14,13 @@ export interface Source {
 
 /**
  * The changes of a watch cache. `keysOf` gives the keys to look at for one change: the object's own, its owner's, or
- * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it.
+ * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it. `order`
+ * is that of the objects that are there at the start.
  */
 export function storeSource<T extends KubeObject>(
   store: ReadStore<T>,
   keysOf: (object: T) => Iterable<string>,
+  order?: (a: T, b: T) => number,
 ): Source {
   function addAll({ before, after }: Omit<StoreChange<T>, 'key'>, add: AddKey, priority?: Priority): void {
     const keys = new Set(after ? keysOf(after) : []);
@@ -29,7 +31,8 @@ export function storeSource<T extends KubeObject>(
     synced: store.synced,
     start(add) {
       // What is there at the start yields to what happens now (controller-runtime's designs/priorityqueue.md).
-      for (const object of store.values()) addAll({ before: undefined, after: object }, add, 'low');
+      const there = order === undefined ? store.values() : [...store.values()].toSorted(order);
+      for (const object of there) addAll({ before: undefined, after: object }, add, 'low');
       return store.onChange((change) => addAll(change, add));
     },
   };

@@ -7,10 +7,12 @@ import { cameOrWent, changeSource } from '../change-source.ts';
 import { type ControllerStores, INDEX } from '../stores.ts';
 import { INSTANCE_LABEL } from './names.ts';
 import { EXPORTER_LABEL } from './observe.ts';
-import type { WaitingLine } from './waiting-line.ts';
+import { compareRanks, type WaitingLine } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts; one look at the line serves them all. */
 const BURST_MS = 5;
+/** Who could be asked to give way costs more to find out, and nobody is in such a hurry. */
+const PREEMPTION_MS = 200;
 
 /** Key of the instance that a pod or a disk names, by label or owner. */
 function instanceKeys({ metadata }: KubeObject): string[] {
@@ -20,12 +22,13 @@ function instanceKeys({ metadata }: KubeObject): string[] {
   return [...names].map((name) => keyOf({ namespace: metadata.namespace, name }));
 }
 
-/** Wakes those in line when a place that would serve them comes free. */
+/** Wakes those in line when a place that would serve them comes free, or could be made free. */
 function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
       let cancel: (() => void) | undefined;
+      let cancelPreemption: (() => void) | undefined;
       let cancelStale: (() => void) | undefined;
       const look = (): void => {
         cancel = undefined;
@@ -35,12 +38,19 @@ function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Sour
         const wait = inventory.staleAt - clock.now();
         cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(BURST_MS, wait)) : undefined;
       };
+      const preempt = (): void => {
+        cancelPreemption = undefined;
+        for (const key of line.preempting()) add(key);
+      };
       const stop = inventory.onChange(() => {
-        if (line.size > 0) cancel ??= clock.setTimeout(look, BURST_MS);
+        if (line.size === 0) return;
+        cancel ??= clock.setTimeout(look, BURST_MS);
+        cancelPreemption ??= clock.setTimeout(preempt, PREEMPTION_MS);
       });
       return () => {
         stop();
         cancel?.();
+        cancelPreemption?.();
         cancelStale?.();
       };
     },
@@ -57,7 +67,8 @@ export function instanceSources(
   const inNamespace = (namespace = ''): string[] => instances.by(INDEX.namespace, namespace).map(keyOf);
   const withReason = (reason: string): string[] => instances.by(INDEX.reason, reason).map(keyOf);
   return [
-    storeSource(instances, (instance) => [keyOf(instance)]),
+    // A new leader finds nobody in line: the first in line is the first it looks at.
+    storeSource(instances, (instance) => [keyOf(instance)], compareRanks),
     storeSource(stores.pods, instanceKeys),
     storeSource(stores.disks, instanceKeys),
     changeSource(stores.nodes, ({ key, before, after }) => {

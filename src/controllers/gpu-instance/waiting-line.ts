@@ -17,6 +17,11 @@ function rankOf({ metadata, spec }: GpuInstance): string {
   return `${spec.type === 'OnDemand' ? 0 : 1}/${creationTimestamp}/${namespace}/${name}`;
 }
 
+/** Who is served first of two. */
+export function compareRanks(a: GpuInstance, b: GpuInstance): number {
+  return rankOf(a) < rankOf(b) ? -1 : 1;
+}
+
 function signatureOf(request: PlaceRequest): string {
   return JSON.stringify({ ...request, avoid: [...request.avoid], only: request.only && [...request.only] });
 }
@@ -26,10 +31,10 @@ function signatureOf(request: PlaceRequest): string {
  * is free does not hold up those that need less.
  */
 export class WaitingLine {
-  readonly #inventory: Pick<Inventory, 'grant'>;
+  readonly #inventory: Pick<Inventory, 'grant' | 'preempt'>;
   readonly #waiters = new Map<string, Waiter>();
 
-  constructor(inventory: Pick<Inventory, 'grant'>) {
+  constructor(inventory: Pick<Inventory, 'grant' | 'preempt'>) {
     this.#inventory = inventory;
   }
 
@@ -50,12 +55,24 @@ export class WaitingLine {
   before(key: string, instance: GpuInstance): string | undefined {
     if (this.#waiters.size === 0) return undefined;
     const rank = rankOf(instance);
-    return this.#served((waiter) => waiter.key !== key && waiter.rank < rank)[0];
+    return this.#inOrder(
+      (request) => this.#isFree(request),
+      (waiter) => waiter.key !== key && waiter.rank < rank,
+    )[0];
   }
 
-  /** Those in line whom something free would serve, in their order. Requests that are alike are tried once. */
+  /** Those in line whom something free would serve, in their order. */
   ready(): string[] {
-    return this.#served(() => true);
+    return this.#inOrder((request) => this.#isFree(request));
+  }
+
+  /** Those in line, on demand, for whom interruptible instances could make room that have not been asked yet. */
+  preempting(): string[] {
+    return this.#inOrder((request) => {
+      if (request.type !== 'OnDemand') return false;
+      const found = this.#inventory.preempt(request);
+      return found !== undefined && 'victims' in found;
+    });
   }
 
   /** Those who would rather fail than wait: they are told as soon as nothing is about to come free. */
@@ -63,17 +80,19 @@ export class WaitingLine {
     return [...this.#waiters.values()].filter(({ mayFail }) => mayFail).map(({ key }) => key);
   }
 
-  #served(matches: (waiter: Waiter) => boolean): string[] {
+  #isFree(request: PlaceRequest): boolean {
+    return 'place' in this.#inventory.grant(request);
+  }
+
+  /** Requests that are alike are tried once. */
+  #inOrder(fits: (request: PlaceRequest) => boolean, matches: (waiter: Waiter) => boolean = () => true): string[] {
     const tried = new Map<string, boolean>();
     const found: Waiter[] = [];
     for (const waiter of this.#waiters.values()) {
       if (!matches(waiter)) continue;
-      let fits = tried.get(waiter.signature);
-      if (fits === undefined) {
-        fits = 'place' in this.#inventory.grant(waiter.request);
-        tried.set(waiter.signature, fits);
-      }
-      if (fits) found.push(waiter);
+      const known = tried.get(waiter.signature) ?? fits(waiter.request);
+      tried.set(waiter.signature, known);
+      if (known) found.push(waiter);
     }
     return found.toSorted((a, b) => (a.rank < b.rank ? -1 : 1)).map(({ key }) => key);
   }

@@ -292,3 +292,16 @@ describe('the end', () => {
     expect(await metric('controller_runtime_active_workers')).toBe('0');
   });
 });
+
+test('what is there at the start comes in the order asked for, what happens then as it happens', () => {
+  const cache = createCache<Pod>({ onListenerError: () => undefined });
+  cache.replace([pod('b', 1), pod('c', 2), pod('a', 3)], '3');
+  const byName = (left: Pod, right: Pod): number => left.metadata.name.localeCompare(right.metadata.name);
+  const added: string[] = [];
+  const end = storeSource(cache.store, (object) => [object.metadata.name], byName).start((key, priority) => {
+    added.push(`${key} ${priority}`);
+  });
+  cache.upsert(pod('0', 4));
+  end();
+  expect(added).toEqual(['a low', 'b low', 'c low', '0 undefined']);
+});
