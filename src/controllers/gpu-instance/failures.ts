@@ -1,5 +1,5 @@
 import { FAILURE_WINDOW_MS } from '../../inventory/quarantine.ts';
-import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../resources/gpu-instance.ts';
 
 type Failures = GpuInstanceStatus['failures'];
 
@@ -23,6 +23,13 @@ export function nextStartAt(failures: Failures): number {
   return failures === undefined || failures.count === 0
     ? 0
     : Date.parse(failures.lastTime) + pauseAfter(failures.count);
+}
+
+/** The same for an instance: an edit by its owner since the last failure is a reason to try at once. */
+export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
+  const decidedFor = status?.ending?.generation;
+  const isEdited = decidedFor !== undefined && decidedFor !== metadata.generation;
+  return isEdited ? 0 : nextStartAt(status?.failures);
 }
 
 /** The failures with one more. `upMs` is how long the failed start had been up. */

@@ -1,6 +1,6 @@
 import type { Pod } from '../../kube/types.ts';
 import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
-import { nextStartAt } from './failures.ts';
+import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { endingOfDeletion, endingOfPod, hasEnded } from './pod-facts.ts';
 import { deadlines, nodeLostSince } from './timers.ts';
@@ -40,7 +40,7 @@ function planWithoutClaim({ instance, pods, settings, now }: Observed): Step {
   if (deleting && pods.length === 0) return { do: 'cleanUp' };
   if (pods.length > 0 || instance.spec.powerState === 'Stopped') return { do: 'observe' };
   if (mustSwitchOff(instance)) return { do: 'switchOff' };
-  const next = nextStartAt(instance.status?.failures);
+  const next = nextStartOf(instance);
   if (next > now) return { do: 'wait', until: next };
   return settings === undefined ? { do: 'observe' } : { do: 'claim' };
 }

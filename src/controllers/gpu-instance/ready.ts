@@ -2,7 +2,7 @@ import type { Finding } from '../../kube/conditions.ts';
 import type { ReadyReason } from '../../resources/instance-state.ts';
 import { hasImage } from '../../inventory/offers.ts';
 import { endingOf, mustSwitchOff } from './endings.ts';
-import { nextStartAt } from './failures.ts';
+import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { isNotCreated, isPodReady, isPullError, mainStatus, podCondition, waitingState, words } from './pod-facts.ts';
 import { nodeLostSince, NODE_GRACE_MS } from './timers.ts';
@@ -69,7 +69,7 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
     return { reason, message: `${said} Set spec.powerState to Running to start it again.` };
   }
-  const next = nextStartAt(instance.status?.failures);
+  const next = nextStartOf(instance);
   if (next > now) {
     const reason = ending?.rule.next === 'backOff' ? ending.rule.after : 'BackingOff';
     const why = ending?.message ?? 'The last start failed.';

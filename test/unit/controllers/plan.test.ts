@@ -51,6 +51,12 @@ describe('without a claim', () => {
     expect(step).toEqual({ do: 'wait', until: Date.UTC(2026, 0, 1, 0, 35) });
   });
 
+  test('after a failure and an edit by the owner it does not wait', () => {
+    const failures = { count: 6, lastTime: '2026-01-01T00:25:00Z' };
+    const status = { failures, ending: ending('PodRejected', 0) };
+    expect(planNext(observed({ instance: gpuInstance('one', {}, status) }))).toEqual({ do: 'claim' });
+  });
+
   test('without its template it waits', () => {
     expect(planNext({ ...observed({ instance: gpuInstance('one') }), settings: undefined })).toEqual({ do: 'observe' });
   });
