@@ -18,7 +18,10 @@ export interface Happening {
 export interface EventRecorder {
   /** Notes it without waiting. Repeats of the same words count up one Event; a flood about one object is dropped. */
   record<T extends KubeObject>(type: ResourceType<T>, object: T, happening: Happening): void;
-  /** Sends until the signal aborts and what was noted before is sent. Never rejects. Call it once. */
+  /**
+   * Sends until the signal aborts and what was noted before is sent, or cannot be within two seconds. Never rejects.
+   * Call it once.
+   */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -47,6 +50,8 @@ const MAX_KNOWN = 4_096;
 // client-go's EventSourceObjectSpamFilter: 25 at once about one object, then one in five minutes.
 const BURST = 25;
 const REFILL_MS = 300_000;
+/** An Event is not worth holding up the end of a process whose API server does not answer. */
+const LAST_MS = 2_000;
 
 function eventFor<T extends KubeObject>(type: ResourceType<T>, object: T, happening: Happening): Event {
   const { name, namespace, uid, resourceVersion } = object.metadata;
@@ -68,6 +73,8 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
   const waiting: Pending[] = [];
   let wake = Promise.withResolvers<void>();
   let serial = clock.now();
+  const lastMoment = new AbortController();
+  const { signal } = lastMoment;
 
   /** False when this object has had its share. */
   function takeToken(objectKey: string): boolean {
@@ -84,7 +91,7 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
     const { name: object, namespace = 'default' } = event.metadata;
     // Names are at most 253 characters; client-go puts a time in hexadecimal behind the object's name.
     const name = `${object.slice(0, 230)}.${serial.toString(16)}`;
-    await client.create(EVENTS, {
+    const made = {
       ...event,
       metadata: { name, namespace },
       firstTimestamp: now,
@@ -92,7 +99,8 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
       count: 1,
       source: { component },
       reportingComponent: component,
-    });
+    };
+    await client.create(EVENTS, made, { signal });
     known.set(key, { namespace, name, count: 1 });
   }
 
@@ -101,7 +109,8 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
     if (!sent) return create(pending);
     try {
       const next = { ...sent, count: sent.count + 1 };
-      await client.patch(EVENTS, sent, { count: next.count, lastTimestamp: rfc3339(clock.now()) }, { type: 'merge' });
+      const body = { count: next.count, lastTimestamp: rfc3339(clock.now()) };
+      await client.patch(EVENTS, sent, body, { type: 'merge', signal });
       known.set(pending.key, next);
     } catch (error) {
       // Events live for an hour by default.
@@ -111,7 +120,7 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
   }
 
   async function sendAll(): Promise<void> {
-    for (let pending = waiting.shift(); pending; pending = waiting.shift()) {
+    for (let pending = waiting.shift(); pending && !signal.aborted; pending = waiting.shift()) {
       const { involvedObject, reason } = pending.event;
       await send(pending).catch((error: unknown) =>
         log.warn({ err: error, object: involvedObject.name, reason }, 'An Event could not be written'),
@@ -131,14 +140,21 @@ export function createEventRecorder(options: RecorderOptions): EventRecorder {
       waiting.push({ event, key });
       wake.resolve();
     },
-    async run(signal) {
-      signal.addEventListener('abort', () => wake.resolve(), { once: true });
-      while (!signal.aborted) {
+    async run(stop) {
+      let cancel: (() => void) | undefined;
+      const onStop = (): void => {
+        cancel = clock.setTimeout(() => lastMoment.abort(new Error('The time for the last Events is over.')), LAST_MS);
+        wake.resolve();
+      };
+      if (stop.aborted) onStop();
+      stop.addEventListener('abort', onStop, { once: true });
+      while (!stop.aborted) {
         await wake.promise;
         wake = Promise.withResolvers<void>();
         await sendAll();
       }
       await sendAll();
+      cancel?.();
     },
   };
 }

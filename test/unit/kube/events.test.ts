@@ -24,7 +24,7 @@ function start(answers: unknown[] = []) {
     stop.abort();
     await done;
   });
-  return { clock, calls, recorder, stop, done };
+  return { clock, client, calls, recorder, stop, done };
 }
 
 test('an Event names its object, its source and the time', async () => {
@@ -51,6 +51,7 @@ test('an Event names its object, its source and the time', async () => {
           firstTimestamp: '2026-01-01T00:00:00Z',
           source: { component: 'berth' },
         },
+        {},
       ],
     },
   ]);
@@ -74,7 +75,7 @@ test('the same words count up one Event; other words make another', async () => 
   recorder.record(PODS, POD, { ...STARTED, message: 'Other.' });
   await settle();
   expect(calls.map(({ verb }) => verb)).toEqual(['create', 'patch', 'create']);
-  expect(calls[1]?.arguments.slice(2)).toEqual([
+  expect(calls[1]?.arguments.slice(2)).toMatchObject([
     { count: 2, lastTimestamp: '2026-01-01T00:00:05Z' },
     { type: 'merge' },
   ]);
@@ -127,4 +128,22 @@ test('what was noted before the end is sent', async () => {
   recorder.record(PODS, POD, STARTED);
   await done;
   expect(calls).toHaveLength(1);
+});
+
+test('an API server that does not answer holds the end up for two seconds', async () => {
+  const { clock, recorder, stop, done, calls, client } = start();
+  client.create = (...args) => {
+    calls.push({ verb: 'create', arguments: args });
+    const { promise, reject } = Promise.withResolvers<never>();
+    args[2]?.signal?.addEventListener('abort', () => reject(new Error('aborted')));
+    return promise;
+  };
+  recorder.record(PODS, POD, STARTED);
+  recorder.record(PODS, POD, { ...STARTED, message: 'Another.' });
+  await settle();
+  stop.abort();
+  await clock.advance(2_000);
+  await done;
+  expect(calls).toHaveLength(1);
+  expect(clock.pending).toBe(0);
 });
