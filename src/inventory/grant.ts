@@ -1,6 +1,6 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareMoney } from '../resources/money.ts';
-import { freeOf, type NodeView, placesOn, requestsOf, timesThatFit } from './node-view.ts';
+import { freeOf, hasLocalRoom, type NodeView, placesOn } from './node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
 /** What an instance asks for. */
@@ -87,7 +87,7 @@ function scoreMember(
   if (placesOn(view, share) === 0) return 'full';
   const disk = diskOn(view.facts, share, market.hasStorage);
   if (request.diskGb > disk.maxGb) return 'small';
-  if (timesThatFit(view, requestsOf(view.facts, share, disk.persistent ? 0 : request.diskGb)) === 0) return 'full';
+  if (!disk.persistent && !hasLocalRoom(view, request.diskGb)) return 'full';
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,
@@ -110,12 +110,22 @@ function bestPlace(market: Market, klass: OfferClass, request: PlaceRequest): Pl
   return { klass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
 }
 
-function largestDisk(market: Market, klass: OfferClass): number {
-  const sizes = klass.members.map(({ node, resource }) => {
+function disksOf(market: Market, klass: OfferClass): number[] {
+  return klass.members.map(({ node, resource }) => {
     const view = market.viewOf(node);
     return view === undefined ? 0 : diskOn(view.facts, { resource, count: klass.gpuCount }, market.hasStorage).maxGb;
   });
-  return Math.max(0, ...sizes);
+}
+
+/** Whether some node has a disk of this size. Stops at the first: that is nearly always the first at all. */
+function hasDisk(market: Market, klasses: readonly OfferClass[], gb: number): boolean {
+  return klasses.some((klass) =>
+    klass.members.some(({ node, resource }) => {
+      const view = market.viewOf(node);
+      const share = { resource, count: klass.gpuCount };
+      return view !== undefined && diskOn(view.facts, share, market.hasStorage).maxGb >= gb;
+    }),
+  );
 }
 
 function describe(request: PlaceRequest): string {
@@ -138,14 +148,14 @@ function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferCl
       message: `No node has ${describe(request)}. Ask for what the offers show, or add such a node.`,
     };
   }
-  const disk = Math.max(...klasses.map((klass) => largestDisk(market, klass)));
+  if (hasDisk(market, klasses, Math.max(request.diskGb, request.offerDiskSpace ?? 0))) return undefined;
+  const disk = Math.max(0, ...klasses.flatMap((klass) => disksOf(market, klass)));
   if (request.offerDiskSpace !== undefined && disk < request.offerDiskSpace) {
     return {
       refusal: 'OfferChanged',
       message: `The offer has ${disk} GB of disk now, not ${request.offerDiskSpace}. Look at the offers again.`,
     };
   }
-  if (request.diskGb <= disk) return undefined;
   return {
     refusal: 'DiskTooLarge',
     message: `The disk may have at most ${disk} GB here, not ${request.diskGb}. Lower diskGb or choose another offer.`,

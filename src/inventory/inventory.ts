@@ -49,6 +49,7 @@ export class Inventory {
   readonly #stops: (() => void)[];
   readonly #market: Market;
   #pools: readonly Pool[] = [];
+  #hasStorage = new WeakMap<Pool, boolean>();
   #classes: ReadonlyMap<number, OfferClass> | undefined;
   #offers: readonly Offer[] | undefined;
   /** When the first quarantine ends, and with it what was computed. */
@@ -63,7 +64,7 @@ export class Inventory {
         return classesNow();
       },
       viewOf: (node) => this.viewOf(node),
-      hasStorage: (pool) => storageClassOf(pool.spec, stores.storageClasses.values()) !== undefined,
+      hasStorage: (pool) => this.#poolHasStorage(pool),
     };
     this.#refreshPools();
     this.#stops = [
@@ -71,7 +72,10 @@ export class Inventory {
       follow(stores.pods, (key, _before, after) => this.#podChanged(key, after)),
       follow(stores.instances, (key, _before, after) => this.#instanceChanged(key, after)),
       stores.pools.onChange(() => this.#refreshPools()),
-      stores.storageClasses.onChange(() => this.#changed()),
+      stores.storageClasses.onChange(() => {
+        this.#hasStorage = new WeakMap();
+        this.#changed();
+      }),
     ];
   }
 
@@ -168,6 +172,14 @@ export class Inventory {
   close(): void {
     for (const stop of this.#stops) stop();
     this.#listeners.clear();
+  }
+
+  #poolHasStorage(pool: Pool): boolean {
+    const known = this.#hasStorage.get(pool);
+    if (known !== undefined) return known;
+    const has = storageClassOf(pool.spec, this.#stores.storageClasses.values()) !== undefined;
+    this.#hasStorage.set(pool, has);
+    return has;
   }
 
   #currentClasses(): ReadonlyMap<number, OfferClass> {

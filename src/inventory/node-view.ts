@@ -59,8 +59,36 @@ function portion(facts: NodeFacts, { resource, count }: Share): number {
   return whole === 0 ? 0 : (count * resource.weight) / whole;
 }
 
-/** CPU (thousandths of a core), memory and local disk (bytes) in proportion to the GPUs; what the offer shows. */
-export function shareOf(facts: NodeFacts, share: Share): { cpu: number; memory: number; disk: number } {
+interface Part {
+  /** Thousandths of a core. */
+  cpu: number;
+  /** Bytes. */
+  memory: number;
+  /** Bytes of local disk. */
+  disk: number;
+}
+
+// A grant looks at every node. Facts and views never change once made, so what follows from them is worked out once.
+const parts: Known<NodeFacts, Part> = new WeakMap();
+const places: Known<NodeView, number> = new WeakMap();
+
+/** Values of an owner by resource and count. */
+type Known<K extends object, T> = WeakMap<K, Map<GpuResource, T[]>>;
+
+function once<K extends object, T>(known: Known<K, T>, owner: K, { resource, count }: Share, work: () => T): T {
+  let byResource = known.get(owner);
+  if (byResource === undefined) known.set(owner, (byResource = new Map()));
+  let byCount = byResource.get(resource);
+  if (byCount === undefined) byResource.set(resource, (byCount = []));
+  return (byCount[count] ??= work());
+}
+
+/** CPU, memory and local disk in proportion to the GPUs; what the offer shows. */
+export function shareOf(facts: NodeFacts, share: Share): Part {
+  return once(parts, facts, share, () => partOf(facts, share));
+}
+
+function partOf(facts: NodeFacts, share: Share): Part {
   const part = portion(facts, share);
   const { cpu = 0, memory = 0, 'ephemeral-storage': disk = 0 } = facts.allocatable;
   return { cpu: Math.floor(cpu * part), memory: Math.floor(memory * part), disk: Math.floor(disk * part) };
@@ -94,7 +122,7 @@ export function freeOf(view: NodeView, resourceName: string): number {
 }
 
 /** How many instances with these requests fit beside what is there, nodes closed to them aside. */
-export function timesThatFit(view: NodeView, requests: Amounts): number {
+function timesThatFit(view: NodeView, requests: Amounts): number {
   let times = Number.POSITIVE_INFINITY;
   for (const [name, amount] of Object.entries(requests)) {
     const have = view.facts.allocatable[name];
@@ -110,7 +138,13 @@ export function timesThatFit(view: NodeView, requests: Amounts): number {
 export function placesOn(view: NodeView, share: Share): number {
   const { facts } = view;
   if (facts.pool === undefined || facts.closed !== undefined || view.quarantined) return 0;
-  return timesThatFit(view, requestsOf(facts, share, 0));
+  return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
+}
+
+/** Whether a disk of this many GB has room on the node itself. */
+export function hasLocalRoom({ facts, used }: NodeView, gb: number): boolean {
+  const have = facts.allocatable['ephemeral-storage'];
+  return have === undefined || have - (used['ephemeral-storage'] ?? 0) >= gb * GIB;
 }
 
 /** The node as it will be when what is leaving has left. */
