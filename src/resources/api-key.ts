@@ -1,21 +1,31 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, timeSchema, VERSION, withRules, type CustomResource } from './schema.ts';
+import {
+  AGE_COLUMN,
+  conditionsSchema,
+  GROUP,
+  patterned,
+  timeSchema,
+  VERSION,
+  withRules,
+  type CustomResource,
+} from './schema.ts';
 
 export const SCOPES = ['compute:read', 'compute:write', 'models'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export const apiKeySpecSchema = withRules(
   z.object({
-    hash: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/)
-      .describe('SHA-256 of the token in lower-case hex. The token itself is stored nowhere.'),
+    hash: patterned(
+      z.string().max(64),
+      /^[0-9a-f]{64}$/,
+      'write the SHA-256 of the token as 64 lower-case hex digits',
+    ).describe('SHA-256 of the token in lower-case hex. The token itself is stored nowhere.'),
     prefix: z.string().max(16).default('').describe('First characters of the token, to recognise it by.'),
     displayName: z.string().max(128).default('').describe('What the key is for, in the words of its owner.'),
     scopes: z
-      .array(z.enum(SCOPES))
+      .array(z.enum(SCOPES).describe('One thing the key may do.'))
       .min(1)
       .max(3)
       .default([...SCOPES])

@@ -1,9 +1,13 @@
 import { z } from 'zod';
-import { GROUP, VERSION, type CustomResource } from './schema.ts';
+import { GROUP, VERSION, type CustomResource, type Rule } from './schema.ts';
 
 type Schema = Record<string, unknown>;
 
 const INT64 = 2 ** 31;
+
+function rulesOf(schema: Schema): readonly Rule[] {
+  return (schema['x-kubernetes-validations'] as readonly Rule[] | undefined) ?? [];
+}
 
 /**
  * JSON Schema as zod writes it -> the structural subset that the API server takes: no `$schema`, no
@@ -12,6 +16,8 @@ const INT64 = 2 ** 31;
 function structural(schema: Schema): Schema {
   const { $schema: _schema, propertyNames, additionalProperties, const: constant, ...rest } = schema;
   const out: Schema = { ...rest };
+  // A rule says it with words; beside it the pattern would be all that a user sees.
+  if (rulesOf(out).some(({ rule }) => rule.startsWith('self.matches('))) delete out['pattern'];
   if (constant !== undefined) out['enum'] = [constant];
   if (out['minimum'] === Number.MIN_SAFE_INTEGER) delete out['minimum'];
   if (out['maximum'] === Number.MAX_SAFE_INTEGER) delete out['maximum'];
@@ -46,7 +52,7 @@ export function customResourceDefinition(resource: CustomResource): Record<strin
     apiVersion: { type: 'string', description: 'Version of this schema.' },
     kind: { type: 'string', description: 'Kind of the object.' },
     metadata: { type: 'object' },
-    spec: toStructural(resource.spec),
+    spec: { description: 'What the owner wants.', ...toStructural(resource.spec) },
   };
   if (resource.status) properties['status'] = { ...toStructural(resource.status), description: 'What was observed.' };
   return {

@@ -13,6 +13,7 @@ import {
   AGE_COLUMN,
   conditionsSchema,
   durationSchema,
+  patterned,
   GROUP,
   timeSchema,
   VERSION,
@@ -52,10 +53,11 @@ export const gpuInstanceSpecSchema = withRules(
       .object({
         product: z.string().max(128).optional().describe('Product as node label nvidia.com/gpu.product names it.'),
         count: z.int().min(1).max(64).default(1).describe('Number of GPUs, or of MIG slices.'),
-        migProfile: z
-          .string()
-          .max(32)
-          .regex(/^[0-9]+g\.[0-9]+gb(\.me)?$/)
+        migProfile: patterned(
+          z.string().max(32),
+          /^[0-9]+g\.[0-9]+gb(\.me)?$/,
+          'write the profile as NVIDIA names it, for example 1g.10gb',
+        )
           .optional()
           .describe('MIG profile, for example 1g.10gb.'),
         isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced. Absent: any.'),
@@ -83,7 +85,7 @@ export const gpuInstanceSpecSchema = withRules(
       .describe('Disk in GB that the client saw in the offer; a claim is refused when the offer now has less.'),
     installMonitoring: z.boolean().default(false).describe('Runs a GPU metrics exporter beside the instance.'),
     sshKeyIds: z
-      .array(z.int().min(1))
+      .array(z.int().min(1).describe('Id of an SSHKey (its status.id).'))
       .max(64)
       .optional()
       .meta({ 'x-kubernetes-list-type': 'set' })
@@ -167,7 +169,7 @@ export const gpuInstanceStatusSchema = z.object({
     .optional()
     .describe('How to log in.'),
   stages: z
-    .partialRecord(z.enum(STAGES), timeSchema)
+    .partialRecord(z.enum(STAGES), timeSchema.describe('When the stage was reached.'))
     .optional()
     .describe('When each stage of the current start was reached.'),
   firstReady: timeSchema.optional().describe('When the instance was up for the first time.'),
@@ -199,7 +201,11 @@ export const gpuInstanceStatusSchema = z.object({
     .object({
       count: z.int().describe('Failed starts in a row.'),
       lastTime: timeSchema.describe('When the last start failed.'),
-      nodes: z.array(z.string()).max(16).optional().describe('Nodes avoided for a while because a start failed there.'),
+      nodes: z
+        .array(z.string().describe('Name of a node.'))
+        .max(16)
+        .optional()
+        .describe('Nodes avoided for a while because a start failed there.'),
     })
     .optional()
     .describe('Failed starts since the last good one; they set the waiting time before the next.'),

@@ -1,39 +1,40 @@
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, VERSION, type CustomResource } from './schema.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, patterned, VERSION, type CustomResource } from './schema.ts';
 
-const priceSchema = z
-  .string()
-  .regex(/^[0-9]{1,7}(\.[0-9]{1,6})?$/)
-  .describe('Decimal amount, for example "2.49".');
+const priceSchema = patterned(
+  z.string().max(14),
+  /^[0-9]{1,7}(\.[0-9]{1,6})?$/,
+  'write an amount with a point and at most six decimals, for example 2.49',
+).describe('Decimal amount, for example "2.49".');
 
 export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
-    .record(z.string().max(317), z.string().max(63))
+    .record(z.string().max(317), z.string().max(63).describe('Value of the label.'))
     .default({})
     .describe('Labels a node must have to be for rent in this pool. Empty selects every node with GPUs.'),
   sizes: z
-    .array(z.int().min(1).max(64))
+    .array(z.int().min(1).max(64).describe('Number of GPUs.'))
     .min(1)
     .max(16)
     .default([1, 2, 4, 8])
     .meta({ 'x-kubernetes-list-type': 'set' })
     .describe('How many whole GPUs one instance may have.'),
-  currency: z
-    .string()
-    .regex(/^[A-Z]{3}$/)
+  currency: patterned(z.string().max(3), /^[A-Z]{3}$/, 'write three capital letters, for example USD')
     .default('USD')
     .describe('ISO 4217 code of every price in this pool.'),
   prices: z
     .array(
-      z.object({
-        product: z
-          .string()
-          .max(128)
-          .describe('Product as the node label nvidia.com/gpu.product names it, or * for all that are not listed.'),
-        onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour on demand.'),
-        interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour when it may be taken away.'),
-      }),
+      z
+        .object({
+          product: z
+            .string()
+            .max(128)
+            .describe('Product as the node label nvidia.com/gpu.product names it, or * for all that are not listed.'),
+          onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour on demand.'),
+          interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour when it may be taken away.'),
+        })
+        .describe('The prices of one product.'),
     )
     .max(128)
     .default([])

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, listMap, VERSION, type CustomResource } from './schema.ts';
+import { AGE_COLUMN, conditionsSchema, GROUP, listMap, patterned, VERSION, type CustomResource } from './schema.ts';
 
 export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
 
-export const imageSchema = z
-  .string()
-  .max(MAX_IMAGE_LENGTH)
-  .regex(IMAGE_PATTERN)
-  .describe('Container image. Empty or absent: the image of the template, else the default image.');
+export const imageSchema = patterned(
+  z.string().max(MAX_IMAGE_LENGTH),
+  IMAGE_PATTERN,
+  'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case',
+).describe('Container image. Empty or absent: the image of the template, else the default image.');
 
 export const runtypeSchema = z
   .enum(RUNTYPES)
@@ -22,15 +22,16 @@ export const runtypeSchema = z
 export const envSchema = listMap(
   z
     .array(
-      z.object({
-        name: z
-          .string()
-          .min(1)
-          .max(256)
-          .regex(/^[-._a-zA-Z][-._a-zA-Z0-9]*$/)
-          .describe('Name of the variable.'),
-        value: z.string().max(32768).default('').describe('Value of the variable.'),
-      }),
+      z
+        .object({
+          name: patterned(
+            z.string().min(1).max(256),
+            /^[-._a-zA-Z][-._a-zA-Z0-9]*$/,
+            'write letters, digits, - _ and . only, and no digit first',
+          ).describe('Name of the variable.'),
+          value: z.string().max(32768).default('').describe('Value of the variable.'),
+        })
+        .describe('One environment variable.'),
     )
     .max(128)
     .describe('Environment variables. Those of the instance win over those of the template, name by name.'),
@@ -40,16 +41,19 @@ export const envSchema = listMap(
 export const portsSchema = listMap(
   z
     .array(
-      z.object({
-        containerPort: z.int().min(1).max(65535).describe('Port the program listens on.'),
-        protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
-        name: z
-          .string()
-          .max(15)
-          .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
-          .optional()
-          .describe('Name of the port.'),
-      }),
+      z
+        .object({
+          containerPort: z.int().min(1).max(65535).describe('Port the program listens on.'),
+          protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
+          name: patterned(
+            z.string().max(15),
+            /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/,
+            'write lower-case letters, digits and - only, for example http',
+          )
+            .optional()
+            .describe('Name of the port.'),
+        })
+        .describe('One port.'),
     )
     .max(64)
     .describe('Ports the programs of the instance listen on.'),
@@ -57,7 +61,7 @@ export const portsSchema = listMap(
   'protocol',
 );
 
-export const commandSchema = z.array(z.string().max(4096)).max(64);
+export const commandSchema = z.array(z.string().max(4096).describe('One word of the command line.')).max(64);
 export const onStartSchema = z
   .string()
   .max(65536)

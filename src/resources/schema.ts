@@ -18,6 +18,14 @@ export function withRules<T extends z.ZodType>(schema: T, ...rules: Rule[]): T {
   return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': rules });
 }
 
+/** A text with a pattern. Refused, it says what to write instead of showing the pattern. */
+export function patterned(schema: z.ZodString, pattern: RegExp, hint: string): z.ZodString {
+  return withRules(schema.regex(pattern, hint), {
+    rule: `self.matches(${JSON.stringify(pattern.source)})`,
+    message: hint,
+  });
+}
+
 /** A list that server-side apply merges by `keys`. */
 export function listMap<T extends z.ZodType>(schema: T, ...keys: string[]): T {
   return schema.meta({
@@ -48,11 +56,8 @@ export const timeSchema = z.string().meta({ format: 'date-time' });
 
 /** A duration as Go writes it, for example 90m or 1h30m. */
 export function durationSchema(description: string): z.ZodString {
-  return z
-    .string()
-    .max(32)
-    .regex(/^([0-9]+(\.[0-9]+)?(s|m|h))+$/)
-    .describe(description);
+  const pattern = /^([0-9]+(\.[0-9]+)?(s|m|h))+$/;
+  return patterned(z.string().max(32), pattern, 'write a duration such as 90m, 12h or 1h30m').describe(description);
 }
 
 /** Milliseconds of a Go-style duration of hours, minutes and seconds. Throws RangeError on any other text. */

@@ -1,0 +1,70 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, test } from 'vitest';
+import { createWorld, type World } from '../../faults/support/world.ts';
+import { run } from '../../../src/local/shell.ts';
+
+function kubectl({ kubeconfig, namespace }: World, ...args: string[]): ReturnType<typeof run> {
+  const { programs } = inject('cluster');
+  const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
+  return run(program, ['--kubeconfig', kubeconfig, '-n', namespace, ...args]);
+}
+
+function manifest({ fleet }: World, spec: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'berth-')), 'one.yaml');
+  const head = `apiVersion: berth.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: one\nspec:\n`;
+  writeFileSync(file, `${head}  gpu: {product: ${fleet.product}}\n${spec}`);
+  return file;
+}
+
+test('an instance is made, waited for, read, switched off and on, and deleted with kubectl alone', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  const file = manifest(world, '  displayName: mine\n');
+  expect((await kubectl(world, 'apply', '-f', file)).stdout).toContain('created');
+  const ready = await kubectl(world, 'wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s');
+  expect(ready.stdout).toContain('condition met');
+  const listed = await kubectl(world, 'get', 'berth', '-o', 'wide');
+  expect(listed.stdout).toMatch(/STATE\s+GPU\s+COUNT\s+NODE\s+TYPE\s+PRICE\s+IMAGE\s+POD\s+MESSAGE\s+AGE/);
+  expect(listed.stdout).toContain('Running');
+  const described = await kubectl(world, 'describe', 'gpui', 'one');
+  for (const words of ['Granted', world.fleet.nodes[0] ?? '', 'per hour', 'Price Per Hour']) {
+    expect(described.stdout).toContain(words);
+  }
+  const power = (state: string) =>
+    kubectl(world, 'patch', 'gpui/one', '--type=merge', '-p', JSON.stringify({ spec: { powerState: state } }));
+  await power('Stopped');
+  const stopped = await kubectl(world, 'wait', 'gpui/one', `--for=jsonpath=${REASON}=Stopped`, '--timeout=60s');
+  expect(stopped.stdout).toContain('condition met');
+  await power('Running');
+  expect((await kubectl(world, 'wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s')).code).toBe(0);
+  const deleted = await kubectl(world, 'delete', 'gpui', 'one', '--timeout=60s');
+  expect(deleted.stdout).toContain('deleted');
+});
+
+const REASON = '{.status.conditions[?(@.type=="Ready")].reason}';
+
+test.each([
+  ['  maxDuration: a while\n', 'write a duration such as 90m, 12h or 1h30m'],
+  ['  image: "No Image"\n', 'write an image such as ubuntu:24.04'],
+  ['  runtype: ssh\n  args: [x]\n', 'with ssh and jupyter write onStart instead'],
+  ['  env: [{name: 1A}]\n', 'write letters, digits, - _ and . only'],
+])('a refusal of %j says what to write', async (spec, words) => {
+  await using world = await createWorld();
+  const { code, stderr } = await kubectl(world, 'apply', '-f', manifest(world, spec));
+  expect(code).not.toBe(0);
+  expect(stderr).toContain(words);
+});
+
+test('kubectl explain has words for what a user wonders about', async () => {
+  await using world = await createWorld();
+  for (const [field, words] of [
+    ['spec', 'What the owner wants'],
+    ['spec.maxDuration', 'Longest time'],
+    ['spec.onNoCapacity', 'wait in line'],
+    ['status.claim', 'The place that was granted'],
+  ]) {
+    expect((await kubectl(world, 'explain', `gpuinstances.${field}`)).stdout).toContain(words);
+  }
+});
