@@ -4,7 +4,7 @@ import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startReplicaSet } from './support/processes.ts';
 import { LEASE_NAMESPACE } from './support/replica.ts';
-import { createWorld, offeredBy, readyReason, type World } from './support/world.ts';
+import { createWorld, readyReason, type World, violationsAtRest } from './support/world.ts';
 
 async function allRunning(world: World, names: readonly string[]): Promise<void> {
   await waitFor(
@@ -63,5 +63,5 @@ test('a leader that sleeps past its lease writes nothing when it wakes', async (
   expect(now.map((one) => one?.metadata.resourceVersion)).toEqual(settled.map((one) => one?.metadata.resourceVersion));
   expect(world.observer.violations).toEqual([]);
   await using reader = await world.replica();
-  expect(await world.observer.atRest(offeredBy(reader, world.fleet))).toEqual([]);
+  expect(await violationsAtRest(world, reader)).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { type Write, recordWrites } from './support/counting-client.ts';
-import { createWorld, offeredBy } from './support/world.ts';
+import { createWorld, violationsAtRest } from './support/world.ts';
 
 /** Long enough for every timer of the controllers that is not about a failure. */
 const REST_MS = 6_000;
@@ -34,7 +34,7 @@ test('at rest nothing is written', async () => {
   await delay(REST_MS);
   expect(writes).toEqual([]);
   expect(await versions()).toEqual(before);
-  expect(await world.observer.atRest(offeredBy(replica, world.fleet))).toEqual([]);
+  expect(await violationsAtRest(world, replica)).toEqual([]);
 });
 
 test('an instance takes at most five writes from create to ready', async () => {

@@ -1,25 +1,51 @@
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
-import { ConflictError, InvalidError, NotFoundError } from '../../src/kube/errors.ts';
+import { AlreadyExistsError, ConflictError, InvalidError, NotFoundError } from '../../src/kube/errors.ts';
 import { NODES, PODS } from '../../src/kube/types.ts';
-import { READY_REASONS } from '../../src/resources/instance-state.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { noFaults, refuseNext } from '../support/fault-proxy/faults.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { createWorld, offeredBy, readyReason, type World } from './support/world.ts';
+import { type BrokenWay, brokenWay, CACHES } from './support/behind-proxy.ts';
+import { isSettled } from './support/settled.ts';
+import { createWorld, offeredBy, type World, violationsAtRest } from './support/world.ts';
 
 const NAMES = ['a', 'b', 'c', 'd'] as const;
 const name = fc.constantFrom(...NAMES);
 const count = fc.constantFrom(1, 2, 4, 8, 64);
 
-type Step = (world: World) => Promise<unknown>;
+type Step = (world: World, way: BrokenWay) => unknown;
 
 /** Misoperation is part of the walk: what the API server refuses, or what is not there, is no failure of ours. */
-async function forgiving(action: Promise<unknown>): Promise<void> {
-  await action.catch((error: unknown) => {
+async function forgiving(action: () => unknown): Promise<void> {
+  try {
+    await action();
+  } catch (error) {
     const isExpected =
       error instanceof NotFoundError || error instanceof ConflictError || error instanceof InvalidError;
-    if (!isExpected && !(error instanceof Error && error.message.includes('AlreadyExists'))) throw error;
-  });
+    if (!isExpected && !(error instanceof AlreadyExistsError)) throw error;
+  }
+}
+
+/** What happens to the way between the controllers and the API server. */
+const NETWORK: Record<string, (way: BrokenWay) => unknown> = {
+  'watches are reset': ({ proxy }) => proxy.cutWatches('reset'),
+  'watches end': ({ proxy }) => proxy.cutWatches('end'),
+  'watches expire': ({ proxy }) => proxy.expireWatches(),
+  'the API server is away': ({ proxy }) => proxy.setDown(true),
+  'the API server is back': ({ proxy }) => proxy.setDown(false),
+  'three refusals': ({ proxy }) => {
+    proxy.faults.refuse = refuseNext(3, { status: 429, reason: 'TooManyRequests', retryAfter: 1 }, () => true);
+  },
+  'events come twice': ({ proxy }) => (proxy.faults.twice = true),
+  'events come in pieces': ({ proxy }) => (proxy.faults.pieceBytes = 300),
+  'events of pods are lost': ({ proxy }) => (proxy.faults.silent = (path) => path === '/api/v1/pods'),
+  'answers are slow': ({ proxy }) => (proxy.faults.delayMs = 50),
+};
+
+function heal({ proxy }: BrokenWay): void {
+  proxy.cutWatches('reset');
+  proxy.setDown(false);
+  Object.assign(proxy.faults, noFaults());
 }
 
 async function podOf(world: World, instance: string) {
@@ -80,6 +106,10 @@ const step: fc.Arbitrary<{ told: string; run: Step }> = fc.oneof(
       if (pod !== undefined) await world.client.patch(PODS, pod.metadata, body, { type: 'merge' });
     },
   })),
+  fc.constantFrom(...Object.entries(NETWORK)).map(([told, run]) => ({
+    told,
+    run: (_world: World, way: BrokenWay) => run(way),
+  })),
   fc.tuple(fc.nat(1), fc.boolean()).map(([index, unschedulable]) => ({
     told: `node ${index} ${unschedulable ? 'cordoned' : 'opened'}`,
     run: (world: World) =>
@@ -91,17 +121,6 @@ const step: fc.Arbitrary<{ told: string; run: Step }> = fc.oneof(
       ),
   })),
 );
-
-/** Reasons that stay as they are until somebody does something. */
-function isSettled(instance: GpuInstance): boolean {
-  const reason = readyReason(instance);
-  if (instance.metadata.deletionTimestamp !== undefined || reason === undefined) return false;
-  if (instance.status?.observedGeneration !== instance.metadata.generation) return false;
-  const { state } = READY_REASONS[reason as keyof typeof READY_REASONS];
-  const waits = reason === 'WaitingForCapacity' || reason === 'Preempted';
-  // A pause after failures may be minutes long; it is a state at rest for this test.
-  return waits || reason === 'BackingOff' || ['running', 'stopped', 'failed'].includes(state);
-}
 
 async function settled(world: World): Promise<void> {
   let last = '';
@@ -122,26 +141,33 @@ async function settled(world: World): Promise<void> {
 }
 
 // Acto: mutations and misoperations, and after each walk the same state as if it had never been.
-test('whatever is done to instances, the world settles and nothing leaks', { timeout: 600_000 }, async () => {
-  const seed = inject('seed');
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
-      await using world = await createWorld({ nodes: 2 });
-      const replica = await world.replica();
-      for (const { run } of steps) await forgiving(run(world));
-      for (const node of world.fleet.nodes) {
-        await world.client.patch(NODES, { name: node }, { spec: { unschedulable: false } }, { type: 'merge' });
-      }
-      await settled(world);
-      expect(await world.observer.atRest(offeredBy(replica, world.fleet))).toEqual([]);
-      for (const one of NAMES) await world.remove(one);
-      for (const one of NAMES) await world.gone(one, 30_000);
-      expect(await world.observer.atRest(offeredBy(replica, world.fleet))).toEqual([]);
-      expect(offeredBy(replica, world.fleet)).toBe(16);
-    }),
-    { numRuns: 12, seed, endOnFailure: true, reporter: report },
-  );
-});
+test(
+  'whatever is done to instances and to the network, the world settles and nothing leaks',
+  { timeout: 600_000 },
+  async () => {
+    const seed = inject('seed');
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
+        await using world = await createWorld({ nodes: 2 });
+        await using way = await brokenWay(world);
+        const replica = await way.replica();
+        for (const { run } of steps) await forgiving(() => run(world, way));
+        heal(way);
+        await waitFor('every cache to watch again', () => way.proxy.openWatches >= CACHES, 60_000);
+        for (const node of world.fleet.nodes) {
+          await world.client.patch(NODES, { name: node }, { spec: { unschedulable: false } }, { type: 'merge' });
+        }
+        await settled(world);
+        expect(await violationsAtRest(world, replica)).toEqual([]);
+        for (const one of NAMES) await world.remove(one);
+        for (const one of NAMES) await world.gone(one, 30_000);
+        expect(await violationsAtRest(world, replica)).toEqual([]);
+        expect(offeredBy(replica, world.fleet)).toBe(16);
+      }),
+      { numRuns: 12, seed, endOnFailure: true, reporter: report },
+    );
+  },
+);
 
 function report(run: fc.RunDetails<[{ told: string; run: Step }[]]>): void {
   if (!run.failed) return;

@@ -51,12 +51,13 @@ class CrashedError extends Error {
 
 export interface CrashPoint {
   at: number;
-  when: 'before' | 'after';
+  /** `late`: the write is on its way when the process dies, and arrives when `deliver` is called. */
+  when: 'after' | 'late';
   /** Only writes about objects whose names start so are counted. */
   prefix: string;
 }
 
-/** A process that dies at its `at`-th write (from 1), before the write is sent or after it was answered. */
+/** A process that dies at its `at`-th write (from 1). */
 export interface Crash {
   /** What the controllers use. */
   readonly wrap: (client: KubeClient) => KubeClient;
@@ -64,14 +65,24 @@ export interface Crash {
   readonly wrapLease: (client: KubeClient) => KubeClient;
   /** The write it died at. */
   readonly crashed: Promise<Write>;
+  /** Sends the late write; resolves with whether the API server took it. */
+  deliver(): Promise<boolean>;
 }
 
 export function crashAt({ at, when, prefix }: CrashPoint): Crash {
   const crashed = Promise.withResolvers<Write>();
   let count = 0;
   let isDead = false;
+  let late: (() => Promise<unknown>) | undefined;
   return {
     crashed: crashed.promise,
+    deliver: () =>
+      late === undefined
+        ? Promise.resolve(false)
+        : late().then(
+            () => true,
+            () => false,
+          ),
     wrapLease: (client) =>
       withWrites(client, (_write, send) =>
         isDead ? Promise.reject(new CrashedError('The process is dead.')) : send(),
@@ -83,6 +94,7 @@ export function crashAt({ at, when, prefix }: CrashPoint): Crash {
         count += 1;
         if (count !== at) return send();
         if (when === 'after') await send();
+        if (when === 'late') late = send;
         isDead = true;
         crashed.resolve(write);
         throw new CrashedError('The process was killed here.');

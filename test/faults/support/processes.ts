@@ -13,32 +13,42 @@ const SCRIPT = fileURLToPath(new URL('controller-process.ts', import.meta.url));
 export interface ReplicaSet extends AsyncDisposable {
   /** The process that holds the lease. */
   leader(): Promise<ChildProcess>;
+  /** How processes ended by themselves or were ended: exit codes and signals. */
+  readonly exits: readonly (number | string | null)[];
 }
+
+/** Exit code of a process that lost the lease. */
+export const LOST = 75;
 
 /** Starts replicas and waits until one leads. */
 export async function startReplicaSet(client: KubeClient, kubeconfig: string, count: number): Promise<ReplicaSet> {
   const children = new Set<ChildProcess>();
+  const exits: (number | string | null)[] = [];
   let stopping = false;
 
   async function start(): Promise<void> {
     // The process id makes the identity in the lease tell which process leads.
     const child = spawn(process.execPath, [SCRIPT, kubeconfig], { stdio: ['ignore', 'pipe', 'inherit'] });
     children.add(child);
-    child.on('exit', () => {
+    child.on('exit', (code, signal) => {
       children.delete(child);
-      if (!stopping) void start();
+      if (stopping) return;
+      exits.push(code ?? signal);
+      void start();
     });
     await once(child.stdout, 'data');
   }
 
   await Promise.all(Array.from({ length: count }, start));
   return {
+    exits,
     leader: () =>
       waitFor(
         'a leader among the processes',
         async () => {
-          const { spec } = await client.get(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
-          return [...children].find(({ pid }) => spec?.holderIdentity?.startsWith(`${hostname()}_${pid}_`));
+          const { items } = await client.list(LEASES, { namespace: LEASE_NAMESPACE });
+          const holder = items.find(({ metadata }) => metadata.name === 'berth-controller')?.spec?.holderIdentity;
+          return [...children].find(({ pid }) => holder?.startsWith(`${hostname()}_${pid}_`) === true);
         },
         60_000,
       ),

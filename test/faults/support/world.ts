@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
@@ -12,6 +13,9 @@ import { waitFor } from '../../support/wait-for.ts';
 import { addFleet, type Fleet } from './fleet.ts';
 import { type Observer, startObserver } from './observer.ts';
 import { type ReplicaOptions, startReplica } from './replica.ts';
+
+/** Longer than the caches of a busy machine are behind. */
+const REST_MS = 10_000;
 
 /** A namespace and a fleet of a test's own, with an observer that watches both. */
 export interface World extends AsyncDisposable {
@@ -42,8 +46,25 @@ export function offeredBy({ inventory }: RunningControllers, { product }: Fleet)
   return ones.reduce((sum, { available }) => sum + available, 0);
 }
 
-export async function createWorld(options: { nodes?: number; gpusPerNode?: number } = {}): Promise<World> {
-  const { kubeconfig } = inject('cluster');
+/** What is wrong when nothing moves any more; the caches of a replica may be a moment behind what it wrote. */
+export async function violationsAtRest(world: World, replica: RunningControllers): Promise<string[]> {
+  const end = performance.now() + REST_MS;
+  for (;;) {
+    const found = await world.observer.atRest(offeredBy(replica, world.fleet));
+    if (found.length === 0 || performance.now() > end) return found;
+    await delay(50);
+  }
+}
+
+export interface WorldOptions {
+  nodes?: number;
+  gpusPerNode?: number;
+  /** Another cluster than the one all tests share. */
+  kubeconfig?: string;
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const kubeconfig = options.kubeconfig ?? inject('cluster').kubeconfig;
   const connection = await loadKubeConfig({ kubeconfig });
   const client = createKubeClient(connection, { clock: systemClock() });
   const namespace = `fault-${randomBytes(4).toString('hex')}`;

@@ -31,7 +31,7 @@ function breakIt(fault: string, proxy: FaultProxy): void {
   if (fault === 'reset' || fault === 'end') proxy.cutWatches(fault);
   else if (fault === 'expire') proxy.expireWatches();
   else if (fault === 'down' || fault === 'up') proxy.setDown(fault === 'down');
-  else if (fault === 'silent') proxy.faults.silent = true;
+  else if (fault === 'silent') proxy.faults.silent = () => true;
   else if (fault === 'pieces') proxy.faults.pieceBytes = 5;
   else proxy.faults.refuse = refuseNext(3, { status: 429, reason: 'TooManyRequests', retryAfter: 1 }, () => true);
 }
@@ -39,7 +39,7 @@ function breakIt(fault: string, proxy: FaultProxy): void {
 function heal(proxy: FaultProxy): void {
   proxy.setDown(false);
   proxy.catchUp();
-  Object.assign(proxy.faults, { refuse: undefined, silent: false, pieceBytes: 0 });
+  Object.assign(proxy.faults, { refuse: undefined, silent: undefined, pieceBytes: 0 });
   proxy.cutWatches('reset');
 }
 

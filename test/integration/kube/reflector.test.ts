@@ -119,10 +119,10 @@ describe('a watch cache in front of a real API server', () => {
     await world.write('a', '1');
     await world.write('b', '1');
     await world.converge();
-    world.proxy.faults.silent = true;
+    world.proxy.faults.silent = () => true;
     await world.remove('a');
     await world.write('c', '1');
-    world.proxy.faults.silent = false;
+    world.proxy.faults.silent = undefined;
     world.proxy.expireWatches();
     await world.converge();
     expect(world.seen.slice(2).toSorted()).toEqual(['add c', 'delete a']);
@@ -157,11 +157,11 @@ describe('a watch cache in front of a real API server', () => {
 
   test('notices a connection whose other end is gone, and catches up', async () => {
     await using world = await setup();
-    world.proxy.faults.silent = true;
+    world.proxy.faults.silent = () => true;
     await world.write('a', '1');
     // 150 s of silence on its own clock.
     await waitFor('the watch to be given up', () => world.proxy.requests.length >= 3);
-    world.proxy.faults.silent = false;
+    world.proxy.faults.silent = undefined;
     world.proxy.cutWatches('reset');
     await world.converge();
   });

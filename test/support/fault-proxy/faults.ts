@@ -17,10 +17,12 @@ export interface Faults {
   refuse: ((request: IncomingMessage) => Refusal | undefined) | undefined;
   /** Passes watches on in pieces of this many bytes; 0 passes them as they come. */
   pieceBytes: number;
-  /** Watches stay open and bring nothing, as when the other side is gone: what comes is lost. */
-  silent: boolean;
+  /** Watches of these paths stay open and bring nothing, as when the other side is gone: what comes is lost. */
+  silent: ((path: string) => boolean) | undefined;
   /** Swallows a watch event, so that what happened between two events is never seen. */
   swallow: ((event: PassingEvent) => boolean) | undefined;
+  /** Brings every watch event twice. */
+  twice: boolean;
 }
 
 export interface Refusal {
@@ -31,7 +33,15 @@ export interface Refusal {
 }
 
 export function noFaults(): Faults {
-  return { down: false, delayMs: 0, refuse: undefined, pieceBytes: 0, silent: false, swallow: undefined };
+  return {
+    down: false,
+    delayMs: 0,
+    refuse: undefined,
+    pieceBytes: 0,
+    silent: undefined,
+    swallow: undefined,
+    twice: false,
+  };
 }
 
 /** Refuses the next `times` requests that match. */

@@ -55,22 +55,23 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
 
   const stale = createStaleView(async (path) => (await send({ method: 'GET', url: path })).body.json());
 
-  async function write(response: ServerResponse, text: string): Promise<void> {
+  async function write(response: ServerResponse, path: string, text: string): Promise<void> {
     const bytes = Buffer.from(text);
     const piece = faults.pieceBytes || bytes.length;
     for (let at = 0; at < bytes.length; at += piece) {
-      if (faults.silent || response.writableEnded) return;
+      if (faults.silent?.(path) === true || response.writableEnded) return;
       response.write(bytes.subarray(at, at + piece));
       // Its own turn of the loop, so that the pieces leave as packets of their own.
       if (faults.pieceBytes > 0) await delay(0);
     }
   }
 
-  async function passWatch(body: AsyncIterable<Buffer>, response: ServerResponse): Promise<void> {
+  async function passWatch(body: AsyncIterable<Buffer>, response: ServerResponse, path: string): Promise<void> {
     for await (const batch of jsonLines(body)) {
       for (const event of batch as PassingEvent[]) {
         if (faults.swallow?.(event) === true) continue;
-        await write(response, `${JSON.stringify(event)}\n`);
+        const line = `${JSON.stringify(event)}\n`;
+        await write(response, path, faults.twice ? line + line : line);
       }
     }
   }
@@ -97,7 +98,7 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
         watches.delete(response);
         answer.body.destroy();
       });
-      await passWatch(answer.body as AsyncIterable<Buffer>, response);
+      await passWatch(answer.body as AsyncIterable<Buffer>, response, url.split('?', 1)[0] ?? '');
     }
     response.end();
   }

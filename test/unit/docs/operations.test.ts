@@ -16,3 +16,17 @@ test('every link leads to a file', () => {
   expect(links.length).toBeGreaterThan(10);
   for (const link of links) expect(existsSync(new URL(link, DOCS)), link).toBe(true);
 });
+
+test('every promise names tests, and every test that is named is there', () => {
+  const promises = text.match(/^\| .*\.test\.ts\).*\|$/gm) ?? [];
+  expect(promises.length).toBeGreaterThanOrEqual(12);
+  for (const promise of promises) {
+    const named = [...promise.matchAll(/\]\(([^)]+\.test\.ts)\):((?: "[^"]+",?)+)/g)];
+    expect(named.length, promise).toBeGreaterThan(0);
+    expect(named.length, promise).toBe([...promise.matchAll(/\.test\.ts\)/g)].length);
+    for (const [, file = '', names = ''] of named) {
+      const source = readFileSync(new URL(file, DOCS), 'utf8');
+      for (const [, name = ''] of names.matchAll(/"([^"]+)"/g)) expect(source).toContain(`'${name}'`);
+    }
+  }
+});

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { type ControlPlane, startControlPlane } from './support/control-plane.ts';
+import { LOST, startReplicaSet } from './support/processes.ts';
+import { createWorld, readyReason, violationsAtRest, type World } from './support/world.ts';
+
+let plane: ControlPlane;
+beforeAll(async () => {
+  plane = await startControlPlane();
+}, 180_000);
+afterAll(async () => {
+  await plane[Symbol.asyncDispose]();
+});
+
+/** Pods of all instances by name; undefined until every one runs. */
+async function runningPods(world: World, count: number): Promise<Map<string, string | undefined> | undefined> {
+  const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
+  const running = items.filter((one) => readyReason(one) === 'Running');
+  if (running.length !== count) return undefined;
+  return new Map(running.map(({ metadata, status }) => [metadata.name, status?.podUid]));
+}
+
+test('an API server that is killed and started again, at work and at rest, costs nobody an instance', async () => {
+  await using world = await createWorld({ kubeconfig: plane.kubeconfig, nodes: 3 });
+  await using replicas = await startReplicaSet(world.client, plane.kubeconfig, 2);
+  await replicas.leader();
+  await world.create('steady', { gpu: { count: 4 } });
+  await world.reached('steady', 'Running');
+  const names = Array.from({ length: 12 }, (_, index) => `burst-${index}`);
+  await Promise.all(names.map((name) => world.create(name)));
+  await waitFor('the leader to be at work', async () => (await world.pods()).length > 2);
+  await plane.apiServer.kill();
+  plane.apiServer.start();
+  await plane.ready();
+  const pods = await waitFor('all to run', () => runningPods(world, 13), 90_000);
+
+  await plane.apiServer.kill();
+  plane.apiServer.start();
+  await plane.ready();
+  await replicas.leader();
+  // Something new shows that the controllers are back.
+  await world.create('after');
+  await world.reached('after', 'Running', 90_000);
+  expect(new Map([...((await runningPods(world, 14)) ?? [])].filter(([name]) => name !== 'after'))).toEqual(pods);
+  expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+  await using reader = await world.replica();
+  expect(await violationsAtRest(world, reader)).toEqual([]);
+});
+
+test('an etcd that sleeps past the lease costs nobody an instance', async () => {
+  await using world = await createWorld({ kubeconfig: plane.kubeconfig });
+  await using replicas = await startReplicaSet(world.client, plane.kubeconfig, 2);
+  const leader = await replicas.leader();
+  await world.create('steady', { gpu: { count: 4 } });
+  const before = await world.reached('steady', 'Running');
+  plane.etcd.suspend();
+  const pending = ['a', 'b', 'c', 'd'].map((name) => world.create(name));
+  await waitFor('the leader to give up', () => leader.exitCode !== null, 60_000);
+  plane.etcd.resume();
+  await Promise.all(pending);
+  const pods = await waitFor('all to run', () => runningPods(world, 5), 90_000);
+  expect(pods.get('steady')).toBe(before.status?.podUid);
+  expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+  await using reader = await world.replica();
+  expect(await violationsAtRest(world, reader)).toEqual([]);
+});

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, copyFileSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { applyDefinitions } from '../../../src/local/apply.ts';
+import { ensurePrograms } from '../../../src/local/build/build.ts';
+import * as components from '../../../src/local/cluster/components.ts';
+import { launch } from '../../../src/local/cluster/launch.ts';
+import { cacheFolder, stateFolder } from '../../../src/local/paths.ts';
+import { createProgress } from '../../../src/local/progress.ts';
+import { createTether, type Tether } from '../../../src/local/tether.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** A server of a control plane that a test may kill and suspend. */
+export interface Server {
+  /** SIGKILL; resolves when it is dead. */
+  kill(): Promise<void>;
+  start(): void;
+  suspend(): void;
+  resume(): void;
+}
+
+/** A control plane of a test's own, simulated nodes only. */
+export interface ControlPlane extends AsyncDisposable {
+  readonly kubeconfig: string;
+  readonly apiServer: Server;
+  readonly etcd: Server;
+  /** Resolves when the API server answers and has its data. */
+  ready(): Promise<void>;
+}
+
+function createServer({ command, args, name }: components.Component, logs: string, tether: Tether): Server {
+  let child: ChildProcess | undefined;
+  return {
+    start() {
+      const log = openSync(join(logs, `${name}.log`), 'a');
+      child = spawn(command, args, { detached: true, stdio: ['ignore', log, log] });
+      closeSync(log);
+      if (child.pid !== undefined) tether.hold(child.pid);
+    },
+    async kill() {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+    suspend: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
+  };
+}
+
+export async function startControlPlane(): Promise<ControlPlane> {
+  const state = join(stateFolder(), 'faults');
+  const logs = join(state, 'logs');
+  rmSync(state, { recursive: true, force: true });
+  mkdirSync(logs, { recursive: true });
+  const { signal } = new AbortController();
+  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const cache = cacheFolder(process.env);
+  const programs = await ensurePrograms({ cache, realNode: false, tidy: false, progress, signal });
+  const { launcher, layout } = await launch({ state, programs, signal }, logs);
+  const kubeconfig = join(state, 'kubeconfig');
+  copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
+  const tether = createTether();
+  const etcd = createServer(components.etcd(layout), logs, tether);
+  const apiServer = createServer(components.apiServer(layout), logs, tether);
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+
+  async function ready(): Promise<void> {
+    await waitFor(
+      'the API server to be ready',
+      () =>
+        client.stream('/readyz', {}, {}).then(
+          (body) => body.resume() !== undefined,
+          () => false,
+        ),
+      120_000,
+    );
+  }
+
+  async function stop(): Promise<void> {
+    await client.close();
+    await launcher.stop();
+    await apiServer.kill();
+    await etcd.kill();
+    tether.release();
+    rmSync(join(state, 'cluster'), { recursive: true, force: true });
+  }
+
+  etcd.start();
+  apiServer.start();
+  try {
+    await ready();
+    for (const component of [components.controllerManager, components.scheduler, components.kwok]) {
+      launcher.start(component(layout));
+    }
+    await applyDefinitions(client, signal);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { kubeconfig, apiServer, etcd, ready, [Symbol.asyncDispose]: stop };
+}

@@ -1,0 +1,15 @@
+import { READY_REASONS } from '../../../src/resources/instance-state.ts';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { readyReason } from './world.ts';
+
+const WAITS = new Set(['WaitingForCapacity', 'Preempted', 'OfferNotFound', 'TemplateNotFound', 'PodRejected']);
+
+/** Whether the controllers have seen an instance as it is and nothing moves until somebody or some time moves it. */
+export function isSettled(instance: GpuInstance): boolean {
+  const reason = readyReason(instance);
+  if (instance.metadata.deletionTimestamp !== undefined || reason === undefined) return false;
+  if (instance.status?.observedGeneration !== instance.metadata.generation) return false;
+  const { state } = READY_REASONS[reason as keyof typeof READY_REASONS];
+  // A pause after failures may be minutes long; it is a state at rest for a test.
+  return WAITS.has(reason) || reason === 'BackingOff' || ['running', 'stopped', 'failed'].includes(state);
+}
