@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createApp } from './app.ts';
 import { createContext } from './create-context.ts';
 import type { ApiDeps } from './context.ts';
+import { drain } from './drain.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { ERRORS } from './errors/catalogue.ts';
 import { runReaper } from './instances/reaper.ts';
@@ -19,13 +20,14 @@ const SERVER_LIMITS = {
 } as const;
 const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 10_000;
-/** How long calls under way may take when the process ends; streams are ended at once. */
-const DRAIN_MS = 10_000;
 
 export interface ApiServer {
   address: { host: string; port: number };
-  /** Stops taking requests, lets those under way finish within bounds, and stops the work in the background. */
-  close(): Promise<void>;
+  /**
+   * Stops taking requests, lets those under way finish within bounds, and stops the work in the background. Before that
+   * it goes on to answer for `lastAnswersMs`, so that clients move to another replica; 0 when there is none.
+   */
+  close(lastAnswersMs?: number): Promise<void>;
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
@@ -76,15 +78,10 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   ];
   return {
     address: { host, port },
-    async close() {
+    async close(lastAnswersMs = 0) {
       stopping.abort();
       context.proxy.close();
-      const closed = new Promise<void>((resolve) => {
-        server.close(() => resolve());
-      });
-      const cancel = deps.clock.setTimeout(() => server.closeAllConnections(), DRAIN_MS);
-      await closed;
-      cancel();
+      await drain(server, deps.clock, lastAnswersMs);
       for (const part of [context.waiter, context.instanceEvents, context.offerEvents]) part.close();
       await Promise.all(work);
     },

@@ -10,6 +10,9 @@ import { createActivity } from '../ssh/activity.ts';
 import { sessionKeyReader } from '../web/session-key.ts';
 import type { Role } from './role.ts';
 
+/** Milliseconds: longer than most clients pause between calls; the endpoints have changed before it begins. */
+const LAST_ANSWERS_MS = 1_000;
+
 export const apiRole: Role = async ({ process, stores, shutdown }) => {
   const { client, clock, config, connection, log, registry } = process;
   const instances = stores.get('instances');
@@ -82,6 +85,6 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
   });
   models.start();
   shutdown.defer('models', () => models.stop());
-  shutdown.defer('api', () => server.close());
+  shutdown.defer('api', () => server.close(LAST_ANSWERS_MS));
   log.info({ address: server.address }, 'HTTP interface listens');
 };

@@ -1,0 +1,70 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { Agent, fetch } from 'undici';
+import { expect, test } from 'vitest';
+import { drain } from '../../../src/http/drain.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+
+async function replica(): Promise<{ server: Server; port: number }> {
+  const server = createServer({ keepAliveTimeout: 65_000 }, (_, response) => {
+    setImmediate(() => response.end('{}'));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+/** A client with one kept connection that calls again and again. */
+function startClient(portOf: () => number) {
+  const dispatcher = new Agent({
+    connections: 1,
+    connect: (_, callback) => {
+      const socket = connect(portOf(), '127.0.0.1');
+      socket.once('connect', () => callback(null, socket));
+      socket.once('error', (error) => callback(error, null));
+    },
+  });
+  const counts = { calls: 0, failures: 0, over: false };
+  let waiting: { calls: number; reached: () => void } | undefined;
+  async function run(): Promise<void> {
+    while (!counts.over) {
+      await fetch('http://api/', { dispatcher })
+        .then((response) => response.text())
+        .catch(() => (counts.failures += 1));
+      counts.calls += 1;
+      if (waiting !== undefined && counts.calls >= waiting.calls) waiting.reached();
+    }
+    await dispatcher.close();
+  }
+  const ended = run();
+  return {
+    counts,
+    /** Resolves after two more calls. */
+    twoMore: () => new Promise<void>((reached) => (waiting = { calls: counts.calls + 2, reached })),
+    async stop() {
+      counts.over = true;
+      await ended;
+    },
+  };
+}
+
+test('no call fails while one replica ends and another one takes over', async () => {
+  const [first, second] = [await replica(), await replica()];
+  let { port } = first;
+  const clients = Array.from({ length: 40 }, () => startClient(() => port));
+  const allCall = () => Promise.all(clients.map((client) => client.twoMore()));
+  await allCall();
+  // The endpoints change before a pod is told to end.
+  port = second.port;
+  const asked: number[] = [];
+  const clock = systemClock();
+  const sleep = async (ms: number): Promise<void> => {
+    asked.push(ms);
+    await allCall();
+  };
+  await drain(first.server, { ...clock, sleep }, 1000);
+  await allCall();
+  await Promise.all(clients.map((client) => client.stop()));
+  await drain(second.server, clock, 0);
+  expect(clients.map(({ counts }) => counts.failures).reduce((sum, count) => sum + count)).toBe(0);
+  expect(asked).toEqual([1000]);
+});
