@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { LocalFailure } from '../../local/failure.ts';
-import { findProgram, lastLines, run } from '../../local/shell.ts';
+import { findProgram } from '../../local/shell.ts';
 import type { TarEntry } from '../../local/tar.ts';
+import { debFiles, unpackDeb } from './debian.ts';
 import type { DebianPackage } from './sbom.ts';
 
 /** Packages of Debian whose libraries Node's binary is linked to (`readelf -d`). */
@@ -33,22 +34,6 @@ const ETC: TarEntry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
   directory('tmp/', 0o1777),
 ];
-
-async function sh(command: string, args: readonly string[], cwd: string): Promise<string> {
-  const { code, stdout, stderr } = await run(command, args, { cwd });
-  if (code === 0) return stdout;
-  throw new LocalFailure(
-    `${command} ${args[0] ?? ''} failed.`,
-    'Run `apt-get update`; without apt, build with `docker build -f deploy/Dockerfile .`.',
-    lastLines(stderr, 8),
-  );
-}
-
-async function describe(deb: string, cwd: string): Promise<DebianPackage> {
-  const fields = await sh('dpkg-deb', ['--show', '--showformat=${Package} ${Version} ${Architecture}', deb], cwd);
-  const [name = '', version = '', architecture = ''] = fields.split(' ');
-  return { name, version, architecture };
-}
 
 /** The libraries under an unpacked package, by their sonames: directory entries that match, links followed. */
 async function libraries(root: string): Promise<TarEntry[]> {
@@ -98,31 +83,26 @@ async function licenceOwner(root: string, name: string): Promise<string> {
   return basename(link);
 }
 
-/** Downloads packages and unpacks them into `root` under the folder. */
-async function unpack(names: readonly string[], folder: string): Promise<DebianPackage[]> {
-  if (names.length === 0) return [];
-  const debs = join(folder, names.join('-'));
-  await mkdir(debs);
-  await sh('apt-get', ['download', '-o', 'APT::Sandbox::User=root', ...names], debs);
-  const files = (await readdir(debs)).toSorted();
-  for (const deb of files) await sh('dpkg-deb', ['--extract', deb, join(folder, 'root')], debs);
-  return Promise.all(files.map((deb) => describe(deb, debs)));
+async function unpack(names: readonly string[], root: string, cache: string): Promise<DebianPackage[]> {
+  const packages: DebianPackage[] = [];
+  for (const deb of names.length === 0 ? [] : await debFiles(names, cache)) packages.push(await unpackDeb(deb, root));
+  return packages;
 }
 
 /** What Node needs around it, from Debian's packages: loader, C and C++ libraries, their licences, /etc. */
-export async function baseEntries(): Promise<{ entries: TarEntry[]; packages: DebianPackage[] }> {
+export async function baseEntries(cache: string): Promise<{ entries: TarEntry[]; packages: DebianPackage[] }> {
   if ((await findProgram('apt-get')) === undefined) {
     throw new LocalFailure('There is no apt-get here.', 'Build with `docker build -f deploy/Dockerfile .` instead.');
   }
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'berth-image-')));
   try {
     const root = join(folder, 'root');
-    const packages = await unpack(PACKAGES, folder);
+    const packages = await unpack(PACKAGES, root, cache);
     // Packages of one source share a copyright file: their folder of documents is a link to the one that has it.
     const owners = await Promise.all(packages.map(({ name }) => licenceOwner(root, name)));
     const names = new Set(owners);
     const others = [...names].filter((owner) => !packages.some(({ name }) => name === owner));
-    packages.push(...(await unpack(others, folder)));
+    packages.push(...(await unpack(others, root, cache)));
     const found = await libraries(root);
     const licences = await Promise.all(
       [...names].map(async (name) => file(licencePath(name), await readFile(join(root, licencePath(name))))),

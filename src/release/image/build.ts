@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   const compiled = join(DIST, 'app');
   await rm(compiled, { recursive: true, force: true });
   await must(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
-  const base = await baseEntries();
+  const base = await baseEntries(cacheFolder(process.env));
   const node = { name: 'usr/bin/node', type: 'file' as const, content: await readFile(process.execPath), mode: 0o755 };
   const debian = [...base.packages, ...(await installedPackages(TOOL_PACKAGES))];
   const sbom = cycloneDx({ lock, npm: packages, node: process.versions.node, debian, go: await goModules() });
