@@ -2,16 +2,18 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { goEnvironment } from '../local/build/build.ts';
 import { LocalFailure, explainFailure } from '../local/failure.ts';
 import { cacheFolder, ROOT } from '../local/paths.ts';
 import { createProgress } from '../local/progress.ts';
 import { lastLines, run } from '../local/shell.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
 import { helmEnvironment, renderChart } from './helm.ts';
+import { isKept, keepChart } from './kept-charts.ts';
 import { checkManifests, writeManifests } from './manifests.ts';
+import { readOpenApi } from './open-api.ts';
 import { builtInSchemas, customSchemas } from './schemas.ts';
 
+const MANIFESTS = 'Run `npm run manifests` and commit the result.';
 const CHART = join(ROOT, 'charts/berth');
 
 /** Kinds of others; their schemas are not ours to keep. */
@@ -43,18 +45,8 @@ function allOptions(): string {
   return join(CHART, 'ci/all-values.yaml');
 }
 
-/** The OpenAPI of the API server's own version, from the module that the local cluster's is built from. */
-async function readSwagger(cache: string): Promise<{ definitions: Record<string, Record<string, unknown>> }> {
-  const { code, stdout, stderr } = await run('go', ['list', '-m', '-f', '{{.Dir}}', 'k8s.io/kubernetes'], {
-    cwd: join(ROOT, 'deploy/local/kubernetes'),
-    env: goEnvironment(cache),
-  });
-  if (code !== 0) throw new LocalFailure('The Kubernetes module cannot be found.', 'Run `npm start` once.', [stderr]);
-  return JSON.parse(readFileSync(join(stdout.trim(), 'api/openapi-spec/swagger.json'), 'utf8'));
-}
-
 async function writeSchemas(folder: string, cache: string): Promise<void> {
-  const files = builtInSchemas(await readSwagger(cache));
+  const files = builtInSchemas(await readOpenApi(cache));
   for (const name of readdirSync(join(ROOT, 'crds'))) {
     const custom = customSchemas(parse(readFileSync(join(ROOT, 'crds', name), 'utf8')));
     for (const [file, schema] of custom) files.set(file, schema);
@@ -96,6 +88,7 @@ async function main(): Promise<void> {
   if (process.argv.includes('--write')) {
     await writeManifests(helm);
     await run(join(tools, 'helm-unittest'), ['--update-snapshot', CHART]);
+    await keepChart(helm);
     return;
   }
   const folder = mkdtempSync(join(tmpdir(), 'berth-schemas-'));
@@ -110,8 +103,10 @@ async function main(): Promise<void> {
       console.log(`${title}: ok`);
     }
     const stale = await checkManifests(helm);
-    if (stale.length > 0) throw new LocalFailure('deploy/ differs from the chart.', 'Run `npm run manifests`.', stale);
+    if (stale.length > 0) throw new LocalFailure('deploy/ differs from the chart.', MANIFESTS, stale);
     console.log('deploy/: ok');
+    if (!(await isKept(helm))) throw new LocalFailure("The chart's package is not of this chart.", MANIFESTS);
+    console.log('package for upgrade tests: ok');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
