@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { goEnvironment } from '../local/build/build.ts';
@@ -39,6 +39,13 @@ export function chartTools(): GoProgram[] {
   ];
 }
 
+/** What makes the node of the end-to-end test enforce network policies. */
+export const NETWORK_POLICIES: GoProgram = {
+  name: 'network-policies',
+  module: 'deploy/tools-go/network-policies',
+  package: '.',
+};
+
 export interface GoToolOptions {
   cache: string;
   /** First part of the folder's name in the cache. */
@@ -52,7 +59,8 @@ export interface GoToolOptions {
 function folderOf({ cache, label, programs }: GoToolOptions): string {
   const hash = createHash('sha256').update(`${platform()}/${arch()}`).update(JSON.stringify(programs));
   for (const module of new Set(programs.map((program) => program.module))) {
-    for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(ROOT, module, file)));
+    const files = readdirSync(join(ROOT, module)).filter((name) => /\.(go|mod|sum)$/.test(name));
+    for (const file of files.toSorted()) hash.update(readFileSync(join(ROOT, module, file)));
   }
   return join(cache, 'bin', `${label}-${hash.digest('hex').slice(0, 12)}`);
 }

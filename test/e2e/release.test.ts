@@ -1,80 +1,80 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { systemClock } from '../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../src/kube/config.ts';
-import { createKubeClient } from '../../src/kube/rest-client.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
+  type KubeObject,
   NAMESPACES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
-  type Pod,
-  SERVICES,
 } from '../../src/kube/types.ts';
+import { ROOT } from '../../src/local/paths.ts';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
+import { previousChart } from '../../src/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { attacks, tryAll } from './support/attacks.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
-import { INSTANCE_IMAGE, MODEL_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
-import { NAMESPACE, Release, ROLES, TENANT } from './support/release.ts';
-import { findSecrets, reportUse } from './support/review.ts';
-import { askPort, login, newIdentity, runOver, type SshPlace } from './support/ssh.ts';
+import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
+import { privateKey } from './support/leaks.ts';
+import { deployModel } from './support/model.ts';
+import { reachOf } from './support/network.ts';
+import { commandsOf, lastBlock, paste } from './support/paste.ts';
+import { NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
+import { Rented } from './support/rented.ts';
+import { reportUse } from './support/review.ts';
+import { ownSecrets, scan, type Scan } from './support/scan.ts';
+import { askPort, login, newIdentity, runOver } from './support/ssh.ts';
+import { World } from './support/world.ts';
+
+/** Kinds of the whole cluster that the chart has objects of. */
+const KINDS_OF_CHART =
+  'clusterroles,clusterrolebindings,priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings';
 
 const MINUTES = 60_000;
 const identity = newIdentity();
 
 describe('a release on a real node', () => {
+  let world: World;
   let client: KubeClient;
   let release: Release;
   let user: Tenant;
-  let instance: string;
+  let rented: Rented;
+  let dashboardToken: string;
 
-  /** The cluster address of one of the release's Services. */
-  async function service(name: string): Promise<{ host: string; port: number }> {
-    const { spec } = await client.get(SERVICES, { namespace: NAMESPACE, name });
-    return { host: spec?.clusterIP ?? '', port: spec?.ports?.[0]?.port ?? 0 };
+  async function rent(wanted: object): Promise<Rented> {
+    const { status, body } = await user.call('POST', '/api/v1/instances', wanted);
+    expect(status, JSON.stringify(body)).toBe(201);
+    const instance = new Rented(world, user, String(body['id']));
+    await instance.running();
+    return instance;
   }
 
-  async function podsOf(namespace: string, labelSelector: string): Promise<Pod[]> {
-    return (await client.list(PODS, { namespace, labelSelector })).items;
+  /** Gives the condition of an object of ours that is True when it is ready. */
+  async function isReady(namespace: string, name: string): Promise<boolean> {
+    const { status } = await client.get(GPU_INSTANCES, { namespace, name });
+    return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
   }
 
-  async function record(): Promise<Record<string, unknown>> {
-    const { status, body } = await user.call('GET', `/api/v1/instances/${instance}`);
-    expect(status).toBe(200);
-    return body;
+  async function noInstancesIn(namespace: string): Promise<boolean> {
+    return (await client.list(GPU_INSTANCES, { namespace })).items.length === 0;
   }
 
-  async function running(): Promise<Record<string, unknown>> {
-    return waitFor(
-      'the instance runs',
-      async () => {
-        const found = await record();
-        if (found['state'] === 'failed') throw new Error(`the instance failed: ${String(found['message'])}`);
-        return found['state'] === 'running' ? found : undefined;
-      },
-      4 * MINUTES,
-    );
-  }
-
-  async function place(): Promise<SshPlace> {
-    const { known_hosts: hostKey, user: name } = (await record())['ssh'] as { known_hosts: string; user: string };
-    return { ...(await service('berth-ssh')), user: name, hostKey };
-  }
-
-  /** What must not change while the release does. */
-  async function instancePod(): Promise<{ uid: string | undefined; restarts: number | undefined; startedAt: unknown }> {
-    const [pod] = await podsOf(TENANT, `berth.dev/instance=${instance}`);
-    const main = pod?.status?.containerStatuses?.find(({ name }) => name === 'main');
-    return { uid: pod?.metadata.uid, restarts: main?.restartCount, startedAt: main?.state?.running?.startedAt };
+  /** A scan of the cluster for every secret of the test's people and of Berth's own. */
+  async function lookForSecrets(): Promise<Scan> {
+    const people = [
+      { name: 'the API key', piece: user.token },
+      { name: "the dashboard's API key", piece: dashboardToken },
+      privateKey("the user's key", identity.privateKey),
+    ];
+    return scan(client, { secrets: [...people, ...(await ownSecrets(client))], auditLog: inject('e2e').auditLog });
   }
 
   beforeAll(async () => {
-    const { kubeconfig, helm } = inject('e2e');
-    client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
-    release = new Release(helm, kubeconfig);
-    await release.upgrade();
+    world = await World.open(inject('e2e'));
+    ({ client, release } = world);
+    await release.upgrade({}, previousChart());
   });
   afterAll(async () => {
     await client.close();
@@ -82,7 +82,7 @@ describe('a release on a real node', () => {
 
   it('runs every role with its own account', async () => {
     for (const role of ROLES) {
-      const pods = await podsOf(NAMESPACE, `app.kubernetes.io/component=${role}`);
+      const pods = await world.pods(NAMESPACE, `app.kubernetes.io/component=${role}`);
       expect(pods).toHaveLength(2);
       expect(pods.map(({ spec }) => spec?.serviceAccountName)).toEqual([`berth-${role}`, `berth-${role}`]);
     }
@@ -92,8 +92,30 @@ describe('a release on a real node', () => {
     expect(await release.helm(['test', 'berth', '--timeout', '3m'])).toContain('Succeeded');
   });
 
+  it('takes whoever pastes its notes through the tour', async () => {
+    const commands = commandsOf(await release.helm(['get', 'notes', 'berth']));
+    const printed = await paste(commands, { ...inject('e2e'), identity: newIdentity() });
+    expect(printed).toContain('gpuinstance.berth.dev/first condition met');
+    expect(printed).toContain('NVIDIA-L4');
+    expect(printed).toContain('gpuinstance.berth.dev "first" deleted');
+  });
+
+  it('comes as plain manifests too, with samples that the cluster takes', async () => {
+    const apply = ['apply', '--server-side', '--field-manager=e2e'];
+    const trial = [...apply, '--dry-run=server', '--force-conflicts'];
+    const folder = (name: string): string => join(ROOT, 'deploy', name);
+    for (const args of [
+      [...trial, '-k', folder('base')],
+      [...apply, '-k', folder('tenant')],
+      [...trial, '-n', TENANT, '-f', folder('samples')],
+    ]) {
+      const { code, stderr } = await world.kubectl(args);
+      expect(code, stderr).toBe(0);
+    }
+  });
+
   it('offers the GPUs of the node over the Service', async () => {
-    const { host, port } = await service('berth-api');
+    const { host, port } = await world.service('berth-api');
     user = await tenant(client, TENANT, `http://${host}:${port}`);
     const offers = await waitFor('the key works', async () => {
       const { status, body } = await user.call('GET', '/api/v1/offers');
@@ -105,11 +127,8 @@ describe('a release on a real node', () => {
   it('rents an instance and lets its key in over the ssh Service', async () => {
     const key = { name: 'e2e', public_key: identity.publicKey };
     expect((await user.call('POST', '/api/v1/ssh-keys', key)).status).toBe(201);
-    const created = await user.call('POST', '/api/v1/instances', { name: 'e2e', disk_gb: 1 });
-    expect(created.status, JSON.stringify(created.body)).toBe(201);
-    instance = String(created.body['id']);
-    await running();
-    const session = await login(await place(), identity);
+    rented = await rent({ name: 'e2e', disk_gb: 1 });
+    const session = await login(await rented.place(), identity);
     expect(await runOver(session, 'echo $((6 * 7)) && touch /workspace/kept')).toBe('42\n');
     await runOver(session, 'mkdir -p /tmp/www && echo forwarded > /tmp/www/x && httpd -p 127.0.0.1:8099 -h /tmp/www');
     expect(await askPort(session, 8099, 'GET /x HTTP/1.0\r\n\r\n')).toContain('forwarded');
@@ -117,28 +136,7 @@ describe('a release on a real node', () => {
   });
 
   it('calls a model in the cluster', async () => {
-    const labels = { app: 'model' };
-    const restricted = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
-    await client.create(PODS, {
-      metadata: { namespace: TENANT, name: 'model', labels },
-      spec: {
-        automountServiceAccountToken: false,
-        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-        containers: [
-          {
-            name: 'server',
-            image: MODEL_IMAGE,
-            imagePullPolicy: 'Never',
-            securityContext: restricted,
-            ports: [{ containerPort: 8000 }],
-          },
-        ],
-      },
-    });
-    await client.create(SERVICES, {
-      metadata: { namespace: TENANT, name: 'model', labels: { 'berth.dev/model-server': 'true' } },
-      spec: { selector: labels, ports: [{ port: 80, targetPort: 8000 }] },
-    });
+    await deployModel(client, TENANT);
     const question = { model: 'tiny-random', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 8 };
     const answer = await waitFor(
       'the model answers',
@@ -153,64 +151,81 @@ describe('a release on a real node', () => {
     expect(body['data']).toEqual([expect.objectContaining({ id: 'tiny-random' })]);
   });
 
-  it('keeps a running instance through an upgrade and a rollback', async () => {
-    const before = await instancePod();
-    const old = new Set((await podsOf(NAMESPACE, 'berth.dev/metrics=true')).map(({ metadata }) => metadata.uid));
+  it('keeps tenants apart from each other and from the cluster', async () => {
+    const spec = { image: INSTANCE_IMAGE, gpu: { count: 1 }, diskGb: 1 };
+    const bob = { metadata: { namespace: OTHER, name: 'bob' }, spec } as KubeObject;
+    await client.apply(GPU_INSTANCES, bob, { fieldManager: 'e2e' });
+    await waitFor("the other tenant's instance runs", () => isReady(OTHER, 'bob'), 2 * MINUTES);
+    const mine = await world.pod(TENANT, `berth.dev/instance=${rented.id}`);
+    const theirs = await world.pod(OTHER, 'berth.dev/instance=bob');
+    // The gateway reaches the model: the test before this one called it.
+    expect(await reachOf(world, mine)).toEqual({ model: true, metrics: false, cluster: false });
+    expect(await reachOf(world, theirs)).toEqual({ model: false, metrics: false, cluster: false });
+    for (const method of ['GET', 'DELETE']) {
+      expect((await user.call(method, '/api/v1/instances/bob')).status).toBe(404);
+    }
+    // Without a policy of its own it may leave, and still not enter the other tenant's namespace.
+    const policies = `/apis/networking.k8s.io/v1/namespaces/${OTHER}/networkpolicies`;
+    await client.raw('DELETE', `${policies}/berth-instances`);
+    const opened = await waitFor('the network is open', async () => {
+      const reach = await reachOf(world, theirs);
+      return reach.cluster && reach;
+    });
+    expect(opened).toEqual({ model: false, metrics: true, cluster: true });
+    await client.delete(GPU_INSTANCES, bob.metadata);
+    await waitFor('it is gone', () => noInstancesIn(OTHER), 2 * MINUTES);
+  });
+
+  it('keeps a running instance through an upgrade from the version before, and a rollback', async () => {
+    const before = await rented.identity();
+    const old = new Set((await world.pods(NAMESPACE, 'berth.dev/metrics=true')).map(({ metadata }) => metadata.uid));
     await release.upgrade({ config: { logLevel: 'debug', defaultImage: NON_ROOT_IMAGE } });
     await waitFor(
       'every replica is a new one',
       async () => {
-        const pods = await podsOf(NAMESPACE, 'berth.dev/metrics=true');
+        const pods = await world.pods(NAMESPACE, 'berth.dev/metrics=true');
         return !pods.some(({ metadata }) => old.has(metadata.uid));
       },
       2 * MINUTES,
     );
-    await running();
-    expect(await instancePod()).toEqual(before);
+    await rented.running();
+    expect(await rented.identity()).toEqual(before);
     await release.helm(['rollback', 'berth', '1', '--wait', '--timeout', '10m']);
-    await running();
-    expect(await instancePod()).toEqual(before);
-    const session = await login(await place(), identity);
+    await rented.running();
+    expect(await rented.identity()).toEqual(before);
+    const session = await login(await rented.place(), identity);
     expect(await runOver(session, 'ls /workspace')).toContain('kept');
     session.end();
+    await release.upgrade();
   });
 
-  it('lets only the controller write status, and gives the controller back what others take', async () => {
-    const claim = { status: { claim: { node: 'elsewhere' } } };
-    const write = client.patch(GPU_INSTANCES, { namespace: TENANT, name: instance }, claim, {
-      type: 'merge',
-      subresource: 'status',
-    });
-    await expect(write).rejects.toThrow("only Berth's controller writes gpuinstances/status");
-    const [pod] = await podsOf(TENANT, `berth.dev/instance=${instance}`);
+  it('gives back what others take from an instance', async () => {
+    const [pod] = await world.pods(TENANT, `berth.dev/instance=${rented.id}`);
     const ref = { namespace: TENANT, name: pod?.metadata.name ?? '' };
     await client.patch(PODS, ref, { metadata: { labels: { 'berth.dev/instance': null } } }, { type: 'merge' });
     await waitFor(
       'the label is back',
-      async () => (await podsOf(TENANT, `berth.dev/instance=${instance}`)).length === 1,
+      async () => (await world.pods(TENANT, `berth.dev/instance=${rented.id}`)).length === 1,
     );
   });
 
   it('gives the GPUs back when the instance is deleted', async () => {
-    expect((await user.call('DELETE', `/api/v1/instances/${instance}`)).status).toBe(200);
+    expect((await user.call('DELETE', `/api/v1/instances/${rented.id}`)).status).toBe(200);
     await waitFor(
       'the instance is gone',
       async () => {
-        return (await user.call('GET', `/api/v1/instances/${instance}`)).status === 404;
+        return (await user.call('GET', `/api/v1/instances/${rented.id}`)).status === 404;
       },
       2 * MINUTES,
     );
-    expect(await podsOf(TENANT, `berth.dev/instance=${instance}`)).toEqual([]);
+    expect(await world.pods(TENANT, `berth.dev/instance=${rented.id}`)).toEqual([]);
   });
 
   it('runs a non-root image where Pod Security restricted is enforced', async () => {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await client.patch(NAMESPACES, { name: TENANT }, { metadata: { labels } }, { type: 'merge' });
-    const created = await user.call('POST', '/api/v1/instances', { template_image: NON_ROOT_IMAGE, disk_gb: 1 });
-    expect(created.status, JSON.stringify(created.body)).toBe(201);
-    instance = String(created.body['id']);
-    await running();
-    const session = await login(await place(), identity);
+    rented = await rent({ template_image: NON_ROOT_IMAGE, disk_gb: 1 });
+    const session = await login(await rented.place(), identity);
     expect(await runOver(session, 'id -u')).not.toBe('0\n');
     session.end();
   });
@@ -221,7 +236,9 @@ describe('a release on a real node', () => {
       spec: { displayName: 'server', image: INSTANCE_IMAGE, runtype: 'args', command: ['httpd', '-f', '-p', '8080'] },
     });
     const ports = [{ containerPort: 8080, protocol: 'TCP' as const }];
-    const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, ports, command: ['httpd', '-f', '-p', '8080'] };
+    // The first process of a container must ask for the signal that ends it.
+    const serve = 'trap "exit 0" TERM; httpd -f -p 8080 & wait';
+    const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, ports, command: ['sh', '-c', serve] };
     const server = {
       metadata: { namespace: TENANT, name: 'server' },
       spec: {
@@ -237,17 +254,14 @@ describe('a release on a real node', () => {
     await client.apply(GPU_INSTANCES, server, { fieldManager: 'e2e' });
     const found = await waitFor(
       'the server runs',
-      async () => {
-        const one = await client.get(GPU_INSTANCES, { namespace: TENANT, name: 'server' });
-        return one.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True' ? one : undefined;
-      },
+      async () => (await isReady(TENANT, 'server')) && client.get(GPU_INSTANCES, { namespace: TENANT, name: 'server' }),
       2 * MINUTES,
     );
     const { user: name = '', knownHosts: hostKey = '' } = found.status?.ssh ?? {};
-    const session = await login({ ...(await service('berth-ssh')), user: name, hostKey }, identity);
+    const session = await login({ ...(await world.service('berth-ssh')), user: name, hostKey }, identity);
     expect(await askPort(session, 8080, 'GET /x HTTP/1.0\r\n\r\n')).toContain('404 Not Found');
     session.end();
-    const { host, port } = await service('berth-api');
+    const { host, port } = await world.service('berth-api');
     const page = await fetch(`http://${host}:${port}/api/v1/instances/server/proxy/8080/x`, {
       headers: { authorization: `Bearer ${user.token}` },
     });
@@ -268,16 +282,17 @@ describe('a release on a real node', () => {
     const { body } = await user.call('GET', '/api/v1/ssh-keys');
     const [key] = body['data'] as { id: number }[];
     expect((await user.call('DELETE', `/api/v1/ssh-keys/${key?.id}`)).status).toBe(200);
-    await expect(login(await place(), identity)).rejects.toThrow(/authentication/i);
+    await expect(login(await rented.place(), identity)).rejects.toThrow(/authentication/i);
   });
 
   it('shows the dashboard and lets an admin of the namespace make and revoke keys there', async () => {
-    const { host, port } = await service('berth-api');
+    const { host, port } = await world.service('berth-api');
     const admin = await signIn(client, TENANT, `http://${host}:${port}`);
     const made = await admin('POST', '/keys', { namespace: TENANT, name: 'made', scopes: ['compute:read'] });
     expect(made.status, JSON.stringify(made.body)).toBe(201);
+    dashboardToken = String(made.body['token']);
     const offers = async (): Promise<number> => {
-      const headers = { authorization: `Bearer ${String(made.body['token'])}` };
+      const headers = { authorization: `Bearer ${dashboardToken}` };
       return (await fetch(`http://${host}:${port}/api/v1/offers`, { headers })).status;
     };
     await waitFor('the key works', async () => (await offers()) === 200);
@@ -285,31 +300,57 @@ describe('a release on a real node', () => {
     await waitFor('the key is dead', async () => (await offers()) === 401);
   });
 
+  it('refuses what somebody would try who took over a role', async () => {
+    const { metadata } = await client.get(GPU_INSTANCES, { namespace: TENANT, name: rented.id });
+    const targets = {
+      instance: { name: rented.id, uid: metadata.uid ?? '' },
+      otherPod: (await world.pod(TENANT, 'app=model')).metadata.name,
+      ownPod: (await world.pod(NAMESPACE, 'app.kubernetes.io/component=api')).metadata.name,
+      admin: `system:serviceaccount:${TENANT}:e2e-admin`,
+    };
+    expect(await tryAll(world, attacks(targets))).toEqual([]);
+  });
+
   it('uses every right it was given and misses none', async () => {
     const report = await reportUse(release, await readFile(inject('e2e').auditLog, 'utf8'));
     expect(report).toEqual({ refused: [], unused: [] });
   });
 
-  it('leaves no token or private key in logs, objects or metrics', async () => {
-    expect(await findSecrets(client, [user.token, 'PRIVATE KEY'])).toEqual([]);
+  it('leaves no token or private key in objects, logs or metrics', async () => {
+    const maps = `/api/v1/namespaces/${TENANT}/configmaps`;
+    await client.raw('POST', maps, { metadata: { name: 'planted' }, data: { note: `my key is ${user.token}` } });
+    expect((await lookForSecrets()).leaks).toEqual(['/api/v1/configmaps: the API key']);
+    await client.raw('DELETE', `${maps}/planted`);
+    const { leaks, read } = await lookForSecrets();
+    expect(leaks).toEqual([]);
+    expect(read.metrics).toBe(6);
+    expect(read.logs).toBeGreaterThan(6);
+    expect(read.objects).toBeGreaterThan(40);
+    // The revisions of the release.
+    expect(read.secrets).toBeGreaterThanOrEqual(3);
   });
 
   it('leaves instances and resources alone when it is uninstalled', async () => {
-    const before = await instancePod();
+    const before = await rented.identity();
     await release.helm(['uninstall', 'berth', '--wait', '--timeout', '5m']);
-    expect(await instancePod()).toEqual(before);
+    expect(await rented.identity()).toEqual(before);
     const { items } = await client.list(GPU_INSTANCES, { namespace: TENANT });
-    expect(items.map(({ metadata }) => metadata.name)).toEqual([instance]);
+    expect(items.map(({ metadata }) => metadata.name)).toEqual([rented.id]);
     const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
     expect(definitions.items.filter(({ metadata }) => metadata.name.endsWith('.berth.dev'))).toHaveLength(6);
     await release.upgrade();
-    await client.delete(GPU_INSTANCES, { namespace: TENANT, name: instance });
-    await waitFor(
-      'the instance is gone',
-      async () => {
-        return (await client.list(GPU_INSTANCES, { namespace: TENANT })).items.length === 0;
-      },
-      2 * MINUTES,
-    );
+    expect(await rented.identity()).toEqual(before);
+  });
+
+  it('is removed with all that it made by the lines of the manual', async () => {
+    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    await paste(lastBlock(manual, 'Remove'), { ...inject('e2e'), identity });
+    const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
+    expect(definitions.items.map(({ metadata }) => metadata.name)).toEqual([]);
+    const { items } = await client.list(NAMESPACES);
+    const names = items.map(({ metadata }) => metadata.name).toSorted();
+    expect(names).toEqual(['default', 'kube-node-lease', 'kube-public', 'kube-system']);
+    const left = await world.kubectl(['get', KINDS_OF_CHART, '-o', 'name', '-l', 'app.kubernetes.io/part-of=berth']);
+    expect(left.stdout).toBe('');
   });
 });

@@ -29,6 +29,8 @@ export interface BuiltCluster {
   auditLog: string;
   /** Resolves with the reason when the cluster breaks by itself. */
   broken: Promise<LocalFailure>;
+  /** Starts a program again that ended, or that a test killed. */
+  startAgain(program: 'kube-apiserver' | 'kubelet'): void;
   stop(): Promise<void>;
 }
 
@@ -40,6 +42,8 @@ export interface BuiltOptions {
   node?: { cniFolder: string; busybox: string } | undefined;
   /** Keep an audit log. */
   audit?: boolean;
+  /** Path of the program that enforces network policies on the real node; without it nobody does. */
+  networkPolicies?: string;
   signal: AbortSignal;
 }
 
@@ -74,6 +78,8 @@ export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltClu
     const { initPid } = launcher;
     if (node !== undefined && initPid !== undefined) {
       await Promise.race([joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, signal }), failed]);
+      const { networkPolicies } = options;
+      if (networkPolicies !== undefined) launcher.start(components.networkPolicies(layout, networkPolicies));
     }
     const stop = async () => {
       await client.close();
@@ -89,6 +95,8 @@ export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltClu
       cgroup,
       auditLog: components.auditLog(layout),
       broken,
+      startAgain: (program) =>
+        launcher.start(program === 'kubelet' ? components.kubelet(layout) : components.apiServer(layout)),
       stop,
     };
   } catch (error) {

@@ -161,3 +161,14 @@ export function kubeProxy({ programs, credentials, podCidr }: Layout): Component
   });
   return { name: 'kube-proxy', command: join(programs, 'kube-proxy'), args };
 }
+
+/** kube-router's controller of network policies, from wherever `command` is. */
+export function networkPolicies({ credentials, serviceCidr }: Layout, command: string): Component {
+  const args = flags({
+    kubeconfig: join(credentials, 'admin.kubeconfig'),
+    'hostname-override': 'real-0',
+    'service-cluster-ip-range': serviceCidr,
+    'metrics-port': 0,
+  });
+  return { name: 'network-policies', command, args };
+}

@@ -4,22 +4,49 @@ import { join } from 'node:path';
 import { STORAGE_CLASSES } from '../../../src/kube/types.ts';
 import { parseManifests } from '../../../src/local/apply.ts';
 import { ensurePrograms } from '../../../src/local/build/build.ts';
-import { startBuiltCluster } from '../../../src/local/cluster/built-cluster.ts';
+import { type BuiltCluster, startBuiltCluster } from '../../../src/local/cluster/built-cluster.ts';
 import { decideNode } from '../../../src/local/host.ts';
 import { importArchive } from '../../../src/local/image.ts';
 import { cacheFolder, ROOT } from '../../../src/local/paths.ts';
 import { createProgress } from '../../../src/local/progress.ts';
-import type { Driver } from './driver.ts';
+import { findProgram, run } from '../../../src/local/shell.ts';
+import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../src/release/go-tools.ts';
+import type { Driver, E2eCluster } from './driver.ts';
+
+/** The cluster with what a test needs to break it. */
+export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAgain'> {
+  /** Folder of the programs that the cluster runs. */
+  programs: string;
+  /** The first process of the cluster's namespaces. */
+  initPid: number;
+}
+
+/** The program that enforces network policies, with the package of the system that it needs. */
+async function networkPolicies(options: Pick<GoToolOptions, 'cache' | 'progress' | 'signal'>): Promise<string> {
+  if ((await findProgram('ipset', ['/usr/sbin', '/sbin'])) === undefined) {
+    const { code, stderr } = await run('apt-get', ['install', '-y', '--no-install-recommends', 'ipset']);
+    if (code !== 0) throw new Error(`The end-to-end test needs ipset: ${stderr}`);
+  }
+  const folder = await ensureGoTools({ ...options, label: 'network', programs: [NETWORK_POLICIES] });
+  return join(folder, NETWORK_POLICIES.name);
+}
 
 /** The cluster that we build ourselves, with its real node. Needs root, and what `npm start` needs. */
-export const builtDriver: Driver = async ({ state, signal }) => {
+export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, signal }) => {
   const { stderr } = process;
   const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
   const decision = await decideNode({ yes: true, interactive: false, progress });
   if ('simulated' in decision) throw new Error(`The end-to-end test needs real containers: ${decision.simulated}`);
   const cache = cacheFolder(process.env);
   const programs = await ensurePrograms({ cache, realNode: true, tidy: false, progress, signal });
-  const cluster = await startBuiltCluster({ state, programs, node: decision.tools, audit: true, signal });
+  const cluster = await startBuiltCluster({
+    state,
+    programs,
+    node: decision.tools,
+    audit: true,
+    networkPolicies: await networkPolicies({ cache, progress, signal }),
+    signal,
+  });
   const { initPid, kubeconfig, client } = cluster;
   if (initPid === undefined) throw new Error('The cluster has no real node.');
   const storage = await readFile(join(ROOT, 'deploy/local/manifests/storage-class.yaml'), 'utf8');
@@ -30,7 +57,11 @@ export const builtDriver: Driver = async ({ state, signal }) => {
     kubeconfig,
     client,
     loadImage: (archive) => importArchive({ initPid, programs }, createReadStream(archive), archive),
+    kubectl: join(programs, 'kubectl'),
     auditLog: cluster.auditLog,
+    programs,
+    initPid,
+    startAgain: (program) => cluster.startAgain(program),
     stop: () => cluster.stop(),
   };
 };

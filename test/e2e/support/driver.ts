@@ -6,6 +6,8 @@ export interface E2eCluster {
   client: KubeClient;
   /** Puts an image archive (docker's or OCI's format) on the node. */
   loadImage(archive: string): Promise<void>;
+  /** Path of kubectl. */
+  kubectl: string;
   /** Path of the API server's audit log, one JSON object per line. */
   auditLog: string;
   stop(): Promise<void>;
@@ -17,4 +19,4 @@ export interface DriverOptions {
   signal: AbortSignal;
 }
 
-export type Driver = (options: DriverOptions) => Promise<E2eCluster>;
+export type Driver<C extends E2eCluster = E2eCluster> = (options: DriverOptions) => Promise<C>;

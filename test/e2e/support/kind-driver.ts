@@ -78,6 +78,7 @@ export function kindDriver(run: typeof runProgram): Driver {
       kubeconfig,
       client,
       loadImage: (archive) => kind('load', 'image-archive', archive, '--name', NAME),
+      kubectl: 'kubectl',
       auditLog: join(folder, 'audit.log'),
       stop: async () => {
         await client.close();

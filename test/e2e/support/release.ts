@@ -9,6 +9,8 @@ export const NAMESPACE = 'berth-system';
 export const ROLES = ['controller', 'api', 'ssh'] as const;
 /** A tenant with Pod Security baseline, made by the chart. */
 export const TENANT = 'alice';
+/** Another one. */
+export const OTHER = 'bob';
 
 /** The node of a test machine is small: requests that leave room for instances while one release replaces another. */
 const SMALL = { requests: { cpu: '5m', memory: '64Mi' }, limits: { memory: '1Gi' } };
@@ -19,7 +21,7 @@ const VALUES = {
   controller: { resources: SMALL },
   api: { resources: SMALL },
   ssh: { resources: SMALL },
-  tenants: { namespaces: [TENANT] },
+  tenants: { namespaces: [TENANT, OTHER], requireLabel: true },
 };
 
 /** Helm with one cluster. Commands throw with Helm's own words. */
@@ -40,9 +42,8 @@ export class Release {
     return stdout;
   }
 
-  /** Installs or upgrades to these values on top of the test's own, and waits until all replicas are ready. */
-  async upgrade(values: object = {}): Promise<void> {
-    const chart = join(ROOT, 'charts/berth');
+  /** Installs or upgrades to a chart with these values on top of the test's own, and waits until all replicas are ready. */
+  async upgrade(values: object = {}, chart = join(ROOT, 'charts/berth')): Promise<void> {
     const wait = ['--wait', '--timeout', '10m'];
     const args = ['upgrade', 'berth', chart, '--install', '--create-namespace', ...wait, '--values', '-'];
     await this.helm(args, JSON.stringify({ ...VALUES, ...values }));

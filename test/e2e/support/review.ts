@@ -1,5 +1,3 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { PODS } from '../../../src/kube/types.ts';
 import { type Access, type Grant, grantsOf, type Rule, unusedGrants, usesOf } from '../../support/audit.ts';
 import { NAMESPACE, type Release, ROLES } from './release.ts';
 
@@ -54,37 +52,4 @@ export async function reportUse(release: Release, log: string): Promise<UseRepor
     unused.push(...new Set(idle.map((grant) => `${role}: ${nameOf(grant)}`)));
   }
   return { refused, unused };
-}
-
-async function textOf(client: KubeClient, path: string): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of await client.stream(path, {}, {})) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString();
-}
-
-/** Everything of ours that people other than the owner may read. The host key's Secret is where a private key belongs. */
-const OBJECTS = [
-  '/apis/berth.dev/v1alpha1/gpuinstances',
-  '/apis/berth.dev/v1alpha1/sshkeys',
-  '/apis/berth.dev/v1alpha1/apikeys',
-  '/apis/berth.dev/v1alpha1/usagerecords',
-  '/api/v1/pods',
-  '/api/v1/events',
-  '/api/v1/configmaps',
-];
-
-/** Where one of the secrets stands in clear text, in objects, logs and metrics. */
-export async function findSecrets(client: KubeClient, secrets: readonly string[]): Promise<string[]> {
-  const { items } = await client.list(PODS, { namespace: NAMESPACE, labelSelector: 'berth.dev/metrics=true' });
-  const logs = items.map(({ metadata }) => `/api/v1/namespaces/${NAMESPACE}/pods/${metadata.name}/log`);
-  const metrics = items.map(
-    ({ metadata }) => `/api/v1/namespaces/${NAMESPACE}/pods/${metadata.name}:9090/proxy/metrics`,
-  );
-  const found: string[] = [];
-  for (const path of [...OBJECTS, ...logs, ...metrics]) {
-    const text = await textOf(client, path);
-    if (text === '') found.push(`${path} is empty`);
-    if (secrets.some((secret) => text.includes(secret))) found.push(path);
-  }
-  return found;
 }

@@ -19,10 +19,17 @@ export interface SshPlace {
   hostKey: string;
 }
 
-/** Logs in, with the host key checked. The caller ends the connection. */
-export async function login({ host, port, user, hostKey }: SshPlace, identity: SshIdentity): Promise<ssh2.Client> {
+/** Logs in, with the host key checked. The caller ends the connection; `signal` does too. */
+export async function login(
+  { host, port, user, hostKey }: SshPlace,
+  identity: SshIdentity,
+  signal?: AbortSignal,
+): Promise<ssh2.Client> {
   const client = new ssh2.Client();
-  const ready = once(client, 'ready');
+  const ready = once(client, 'ready', { ...(signal && { signal }) });
+  // What breaks later is told by the channels.
+  client.on('error', () => undefined);
+  signal?.addEventListener('abort', () => client.destroy());
   client.connect({
     host,
     port,

@@ -1,0 +1,71 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { freePorts } from '../../../src/local/ports.ts';
+import { run } from '../../../src/local/shell.ts';
+import type { SshIdentity } from './ssh.ts';
+
+/** The lines of a text that are commands, as in NOTES.txt: those indented by three spaces that are no sentence. */
+export function commandsOf(notes: string): string {
+  const lines = notes.split('\n').filter((line) => line.startsWith('   '));
+  return lines
+    .map((line) => line.slice(3))
+    .filter((line) => !/^[A-Z][a-z]+ .*[^&]$/.test(line))
+    .join('\n');
+}
+
+/** The last block of commands in the chapter of a manual whose title ends with these words. */
+export function lastBlock(manual: string, title: string): string {
+  const chapter = manual.split(/^## /m).find((text) => text.split('\n')[0]?.endsWith(title)) ?? '';
+  const block = [...chapter.matchAll(/^```sh\n(.*?)^```/gms)].at(-1)?.[1];
+  if (block === undefined) throw new Error(`There are no commands under "${title}".`);
+  return block;
+}
+
+export interface Desk {
+  kubeconfig: string;
+  /** Paths of the programs. */
+  kubectl: string;
+  helm: string;
+  /** In ~/.ssh/id_ed25519 of whoever sits there. */
+  identity: SshIdentity;
+}
+
+/** The same commands with other ports of this machine than 2222 and 8080, which others may use. */
+async function withFreePorts(commands: string): Promise<string> {
+  const [ssh = 0, http = 0] = await freePorts(2);
+  return commands
+    .replaceAll(' 2222:', ` ${ssh}:`)
+    .replaceAll('-p 2222 ', `-p ${ssh} `)
+    .replaceAll(' 8080:', ` ${http}:`)
+    .replaceAll(':8080/', `:${http}/`);
+}
+
+/** Types commands into a shell as somebody would who has just read them. Returns what they print; throws when one fails. */
+export async function paste(commands: string, { kubeconfig, kubectl, helm, identity }: Desk): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), 'berth-e2e-home-'));
+  try {
+    const ssh = join(home, '.ssh');
+    await mkdir(ssh);
+    await writeFile(join(ssh, 'id_ed25519'), identity.privateKey, { mode: 0o600 });
+    await writeFile(join(ssh, 'id_ed25519.pub'), identity.publicKey);
+    // ssh finds its files by the user's entry in /etc/passwd, whatever HOME says.
+    const config = ['IdentityFile', 'UserKnownHostsFile'].map(
+      (option, index) => `${option} ${join(ssh, index === 0 ? 'id_ed25519' : 'known_hosts')}\n`,
+    );
+    await writeFile(join(ssh, 'config'), `${config.join('')}BatchMode yes\nStrictHostKeyChecking yes\n`);
+    const script = [
+      'set -euo pipefail',
+      `ssh() { command ssh -F '${join(ssh, 'config')}' "$@"; }`,
+      "trap 'kill $(jobs -p) 2>/dev/null || :' EXIT",
+      await withFreePorts(commands),
+    ];
+    const PATH = `${dirname(kubectl)}:${dirname(helm)}:${process.env['PATH'] ?? ''}`;
+    const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfig, PATH };
+    const { code, stdout, stderr } = await run('bash', ['-c', script.join('\n')], { env });
+    if (code !== 0) throw new Error(`exit status ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`);
+    return stdout;
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,48 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cacheFolder, ROOT, stateFolder } from '../../../src/local/paths.ts';
+import { createProgress } from '../../../src/local/progress.ts';
+import { run } from '../../../src/local/shell.ts';
+import { chartTools, ensureGoTools } from '../../../src/release/go-tools.ts';
+import { phase } from '../../support/phases.ts';
+import type { Driver, E2eCluster } from './driver.ts';
+import { makeTestImages } from './images.ts';
+
+/** A cluster that a release can be installed in: the images are on its node. */
+export interface Stage<C extends E2eCluster> {
+  cluster: C;
+  /** Path of Helm. */
+  helm: string;
+}
+
+async function buildImage(): Promise<string> {
+  const { code, stderr } = await run(process.execPath, [join(ROOT, 'src/release/image/build.ts')], { cwd: ROOT });
+  if (code !== 0) throw new Error(stderr);
+  return join(ROOT, 'dist/berth-image.tar');
+}
+
+async function buildTools(signal: AbortSignal): Promise<string> {
+  const { stderr } = process;
+  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
+  const cache = cacheFolder(process.env);
+  return ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
+}
+
+/** Builds what is released, makes a cluster for it under the state folder's `name`, and loads the images. */
+export async function setStage<C extends E2eCluster>(name: string, driver: Driver<C>): Promise<Stage<C>> {
+  const state = join(stateFolder(), name);
+  await rm(join(state, 'images'), { recursive: true, force: true });
+  await mkdir(join(state, 'images'), { recursive: true });
+  const { signal } = new AbortController();
+  const tools = await phase('tools of the chart', () => buildTools(signal));
+  const image = await phase('image', buildImage);
+  const others = await phase('images of the test', () => makeTestImages(join(state, 'images')));
+  const cluster = await phase('cluster', () => driver({ state, signal }));
+  try {
+    for (const archive of [image, ...others]) await phase(`load ${archive}`, () => cluster.loadImage(archive));
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  return { cluster, helm: join(tools, 'helm') };
+}
