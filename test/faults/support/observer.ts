@@ -72,8 +72,15 @@ function doubled(pods: Iterable<Pod>): string[] {
   return [...counts].filter(([, count]) => count > 1).map(([uid, count]) => `${count} live pods of instance ${uid}`);
 }
 
-export async function startObserver(client: KubeClient, options: { namespace: string; nodes: readonly string[] }) {
-  const { namespace } = options;
+interface ObserverOptions {
+  namespace: string;
+  nodes: readonly string[];
+  /** GPUs of every node, where a node may for a while not say so; else what it says. */
+  gpusPerNode?: number;
+}
+
+export async function startObserver(client: KubeClient, options: ObserverOptions) {
+  const { namespace, gpusPerNode } = options;
   const ours = new Set(options.nodes);
   const clock = systemClock();
   const log = pino({ level: 'silent' });
@@ -92,7 +99,7 @@ export async function startObserver(client: KubeClient, options: { namespace: st
   const nodes = await follow<Node>(NODES);
   const capacity = (node: string): number | undefined => {
     const known = nodes.get(node)?.status?.allocatable?.[GPU];
-    return known === undefined ? undefined : Number(known);
+    return known === undefined ? undefined : (gpusPerNode ?? Number(known));
   };
   const pods = await follow<Pod>(PODS, namespace);
   const instances = await follow<GpuInstance>(GPU_INSTANCES, namespace);

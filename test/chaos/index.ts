@@ -1,0 +1,181 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { KubeError, NotFoundError } from '../../src/kube/errors.ts';
+import { PODS, SERVICES } from '../../src/kube/types.ts';
+import { REAL_NODE } from '../../src/local/cluster/real-node.ts';
+import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { builtDriver } from '../e2e/support/built-driver.ts';
+import { tenant } from '../e2e/support/http.ts';
+import { deployModel } from '../e2e/support/model.ts';
+import { NAMESPACE, Release, TENANT } from '../e2e/support/release.ts';
+import { newIdentity } from '../e2e/support/ssh.ts';
+import { setStage } from '../e2e/support/stage.ts';
+import { type Observer, startObserver } from '../faults/support/observer.ts';
+import { phase } from '../support/phases.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { keepGpus } from './device-plugin.ts';
+import { killAtRandom } from './killer.ts';
+import { Customer, type LoadOptions, runLoad } from './load.ts';
+import { randomFrom } from './random.ts';
+import { Log } from './record.ts';
+import { callTable, failureLines, killTable } from './report.ts';
+
+// Chaos: the released chart on a real node, a steady load, and random kills of Berth's pods, the kubelet and the API
+// server. `npm run chaos`; BERTH_CHAOS_SECONDS (600) says how long, BERTH_CHAOS_SEED repeats the kills of a run.
+
+const SECONDS = Number(process.env['BERTH_CHAOS_SECONDS'] ?? 600);
+const SEED = Number(process.env['BERTH_CHAOS_SEED'] ?? randomInt(2 ** 31));
+const GPUS = 8;
+/** Milliseconds that the load gets to end, and the cluster to come to rest, after the last kill. */
+const PATIENCE = 240_000;
+const MINUTES = 60_000;
+
+/** Asks the API server until it answers: it is away now and then. */
+async function untilAnswered<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof KubeError) || error instanceof NotFoundError) throw error;
+      await delay(500, undefined, { signal });
+    }
+  }
+}
+
+async function uidOf(client: KubeClient, name: string): Promise<string | undefined> {
+  return client
+    .get(GPU_INSTANCES, { namespace: TENANT, name })
+    .then(({ metadata }) => metadata.uid)
+    .catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+}
+
+async function podUid(client: KubeClient, instance: string): Promise<string | undefined> {
+  const { items } = await client.list(PODS, { namespace: TENANT, labelSelector: `berth.dev/instance=${instance}` });
+  return items[0]?.metadata.uid;
+}
+
+async function addressOf(client: KubeClient, name: string): Promise<{ host: string; port: number }> {
+  const { spec } = await client.get(SERVICES, { namespace: NAMESPACE, name });
+  return { host: spec?.clusterIP ?? '', port: spec?.ports?.[0]?.port ?? 0 };
+}
+
+/** What does not hold when nothing moves any more. */
+async function atRest(observer: Observer, customer: Customer): Promise<string[]> {
+  const check = async (): Promise<string[]> => observer.atRest(await customer.offered(AbortSignal.timeout(20_000)));
+  const end = performance.now() + MINUTES;
+  let found = await check();
+  while (found.length > observer.violations.length && performance.now() < end) {
+    await delay(1000);
+    found = await check();
+  }
+  return found;
+}
+
+async function main(): Promise<boolean> {
+  process.stderr.write(`chaos: seed ${SEED}, ${SECONDS} s; BERTH_CHAOS_SEED=${SEED} repeats the kills.\n`);
+  const { cluster, helm } = await setStage('chaos', builtDriver);
+  const { client } = cluster;
+  const log = new Log();
+  const killing = new AbortController();
+  const everything = new AbortController();
+  try {
+    await phase('install', () => new Release(helm, cluster.kubeconfig).upgrade());
+    const gpus = keepGpus(client, REAL_NODE, GPUS, everything.signal);
+    const api = await addressOf(client, 'berth-api');
+    const base = `http://${api.host}:${api.port}`;
+    const user = await tenant(client, TENANT, base);
+    const identity = newIdentity();
+    await deployModel(client, TENANT);
+    const deadline = AbortSignal.timeout((SECONDS + 300) * 1000 + PATIENCE);
+    const options: LoadOptions = {
+      log,
+      base,
+      token: user.token,
+      identity,
+      ssh: await addressOf(client, 'berth-ssh'),
+      gpus: GPUS,
+      lookUp: (id) => untilAnswered(() => uidOf(client, id), deadline),
+      stopping: killing.signal,
+      deadline,
+    };
+    const customer = new Customer(options);
+    await waitFor('all GPUs are offered', async () => {
+      const { status } = await user.call('GET', '/api/v1/offers');
+      return status === 200 && (await customer.offered(deadline)) === GPUS;
+    });
+    await user.call('POST', '/api/v1/ssh-keys', { name: 'chaos', public_key: identity.publicKey });
+    await waitFor('the model answers', () => customer.chat(deadline).catch(() => undefined), 4 * MINUTES);
+    const resident = await customer.rent('resident');
+    if (resident === undefined) throw new Error('the first instance was refused');
+    const place = await customer.running(resident);
+    if (place === undefined) throw new Error('the first instance failed');
+    const firstPod = await podUid(client, resident);
+    await using observer = await startObserver(client, {
+      namespace: TENANT,
+      nodes: [REAL_NODE],
+      gpusPerNode: GPUS,
+    });
+    log.begin();
+    const random = randomFrom(SEED);
+    const timer = setTimeout(() => killing.abort(), SECONDS * 1000);
+    const load = runLoad(customer, options, place);
+    await Promise.all([killAtRandom({ cluster, client, log, random, stopping: killing.signal }), load]);
+    clearTimeout(timer);
+    const lastPod = await podUid(client, resident);
+    const residentMoved =
+      firstPod === lastPod ? [] : [`the resident instance's pod changed: ${firstPod} to ${lastPod}`];
+    const before = await atRest(observer, customer);
+    await customer.giveBack(resident);
+    const after = await atRest(observer, customer);
+    const left = (await client.list(GPU_INSTANCES, { namespace: TENANT })).items.map(({ metadata }) => metadata.name);
+    everything.abort();
+    await gpus;
+    return print({ log, customer, violations: [...new Set([...before, ...after])], residentMoved, left });
+  } finally {
+    everything.abort();
+    await cluster.stop();
+  }
+}
+
+interface Outcome {
+  log: Log;
+  customer: Customer;
+  violations: readonly string[];
+  residentMoved: readonly string[];
+  left: readonly string[];
+}
+
+/** Prints what happened; false when something happened that must not. */
+function print({ log, customer, violations, residentMoved, left }: Outcome): boolean {
+  const { calls, kills, wrong } = log;
+  const lost = wrong.filter((text) => text.includes(' is lost: '));
+  const leaked = [...violations, ...left.map((name) => `instance ${name} is left over`)];
+  const wrongAnswers = wrong.filter((text) => !lost.includes(text));
+  const counts = `${customer.created} instances rented, ${customer.full} refused for want of a place`;
+  const lines = [
+    `Seed ${SEED}, ${SECONDS} s, ${kills.length} kills; ${counts}.`,
+    '',
+    ...killTable(calls, kills),
+    '',
+    ...callTable(calls),
+    '',
+    ...failureLines(calls),
+    '',
+  ];
+  const verdicts = [
+    { title: 'lost instances', found: lost },
+    { title: 'leaked pods, disks, GPUs or instances', found: leaked },
+    { title: 'wrong answers', found: wrongAnswers },
+    { title: 'running instances that were disturbed', found: residentMoved },
+  ];
+  for (const { title, found } of verdicts) lines.push(`${title}: ${found.length}`, ...found.map((text) => `  ${text}`));
+  const failed = verdicts.filter(({ found }) => found.length > 0).length;
+  console.log([...lines, `${verdicts.length - failed} passed, ${failed} failed`].join('\n'));
+  return failed === 0;
+}
+
+if (!(await main())) process.exitCode = 1;

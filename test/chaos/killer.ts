@@ -1,0 +1,105 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { PODS } from '../../src/kube/types.ts';
+import { run } from '../../src/local/shell.ts';
+import type { BuiltE2eCluster } from '../e2e/support/built-driver.ts';
+import { NAMESPACE, ROLES } from '../e2e/support/release.ts';
+import type { Log } from './record.ts';
+
+/** Milliseconds between two kills, least and most. */
+const BETWEEN = [10_000, 20_000] as const;
+/** Milliseconds that the API server or the kubelet stays away before it is started again, at most. */
+const AWAY = 5000;
+
+type Role = (typeof ROLES)[number];
+type Program = 'kube-apiserver' | 'kubelet';
+type Victim = { program: Program } | { role: Role; graceful: boolean };
+
+/** One in five is the API server, one in five the kubelet; the others are pods of ours, half of them told to end. */
+export function chooseVictim(random: () => number): Victim {
+  const draw = random();
+  if (draw < 0.2) return { program: 'kube-apiserver' };
+  if (draw < 0.4) return { program: 'kubelet' };
+  const role = ROLES[Math.floor(random() * ROLES.length)] ?? 'api';
+  return { role, graceful: random() < 0.5 };
+}
+
+export interface KillerOptions {
+  cluster: BuiltE2eCluster;
+  client: KubeClient;
+  log: Log;
+  random: () => number;
+  stopping: AbortSignal;
+}
+
+/** Process ids, inside the cluster's namespaces, of the programs whose command line the test takes. */
+async function processesOf(initPid: number, matches: (command: string[]) => boolean): Promise<string[]> {
+  const proc = `/proc/${initPid}/root/proc`;
+  const pids = (await readdir(proc)).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(
+    // One that has ended in between matches nothing.
+    pids.map(async (pid) => (await readFile(join(proc, pid, 'cmdline'), 'utf8').catch(() => '')).split('\0')),
+  );
+  return pids.filter((_, index) => matches(commands[index] ?? []));
+}
+
+async function end(initPid: number, pid: string): Promise<void> {
+  await run('nsenter', ['--target', String(initPid), '--pid', 'sh', '-c', `kill -KILL ${pid}`]);
+}
+
+/** Kills at random until told to stop; what Kubernetes does not start again by itself is started again here. */
+export async function killAtRandom(options: KillerOptions): Promise<void> {
+  const { random, stopping } = options;
+  while (!stopping.aborted) {
+    const wait = BETWEEN[0] + random() * (BETWEEN[1] - BETWEEN[0]);
+    await delay(wait, undefined, { signal: stopping }).catch(() => undefined);
+    if (stopping.aborted) return;
+    const victim = chooseVictim(random);
+    // Drawn in any case, so that the seed alone decides what comes next.
+    const [which, away] = [random(), random() * AWAY];
+    await ('program' in victim ? killProgram(options, victim.program, away) : killPod(options, victim, which));
+  }
+}
+
+async function killProgram({ cluster, log }: KillerOptions, program: Program, away: number): Promise<void> {
+  const path = join(cluster.programs, program);
+  const [pid] = await processesOf(cluster.initPid, ([command]) => command === path);
+  if (pid === undefined) throw new Error(`${program} does not run: what ended it?`);
+  note(log, program === 'kubelet' ? 'kubelet' : 'API server', `killed, away for ${(away / 1000).toFixed(1)} s`);
+  await end(cluster.initPid, pid);
+  await delay(away);
+  cluster.startAgain(program);
+}
+
+async function killPod(
+  { cluster, client, log }: KillerOptions,
+  { role, graceful }: { role: Role; graceful: boolean },
+  which: number,
+): Promise<void> {
+  const pick = <T>(all: readonly T[]): T | undefined => all[Math.floor(which * all.length)];
+  if (graceful) {
+    const labelSelector = `app.kubernetes.io/component=${role}`;
+    const { items } = await client.list(PODS, { namespace: NAMESPACE, labelSelector }).catch(() => ({ items: [] }));
+    const pod = pick(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined));
+    if (pod !== undefined) {
+      note(log, `${role} pod`, 'deleted');
+      // The API server may be away again: then nothing is deleted.
+      await client.delete(PODS, pod.metadata).catch(() => undefined);
+      return;
+    }
+  }
+  const found = await processesOf(cluster.initPid, (command) => command[1] === '/app/main.js' && command[2] === role);
+  const pid = pick(found);
+  // All replicas wait for their restart: there is nothing to kill.
+  if (pid === undefined) return;
+  note(log, `${role} pod`, 'killed');
+  await end(cluster.initPid, pid);
+}
+
+function note(log: Log, target: string, how: string): void {
+  const at = performance.now();
+  log.kills.push({ at, target, how });
+  process.stderr.write(`${((at - log.start) / 1000).toFixed(1).padStart(6)} s  ${target}: ${how}\n`);
+}

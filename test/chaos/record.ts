@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+export type Way = 'HTTP' | 'SSH' | 'model';
+
+/** One call of the load. Times are milliseconds of performance.now(). */
+export interface Call {
+  way: Way;
+  start: number;
+  end: number;
+  /** Why there was no good answer; undefined when there was one. */
+  failure: string | undefined;
+}
+
+/** Something that was ended, when and how. */
+export interface Kill {
+  at: number;
+  /** `api pod`, `kubelet` and so on. */
+  target: string;
+  how: string;
+}
+
+/** An answer that must never be given, whatever is broken: a success that is none, or a refusal of what is right. */
+export class WrongAnswer extends Error {
+  override readonly name = 'WrongAnswer';
+}
+
+/** What happened in a run. */
+export class Log {
+  /** When the load began. */
+  start = performance.now();
+  readonly calls: Call[] = [];
+  readonly kills: Kill[] = [];
+  readonly wrong: string[] = [];
+
+  /** Forgets what came before the load. */
+  begin(): void {
+    this.calls.length = 0;
+    this.start = performance.now();
+  }
+
+  /** Does one call and notes how it went; undefined when it had no good answer. */
+  async call<T>(way: Way, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const start = performance.now();
+    const note = (failure?: string): void => void this.calls.push({ way, start, end: performance.now(), failure });
+    try {
+      const value = await work(AbortSignal.timeout(CALL_TIMEOUT));
+      note();
+      return value;
+    } catch (error) {
+      const { message, cause } = error as Error;
+      if (error instanceof WrongAnswer) this.wrong.push(message);
+      note(cause instanceof Error ? `${message}: ${cause.message}` : message);
+      return undefined;
+    }
+  }
+
+  /** Repeats a call until it has a good answer. Throws when `signal` says that it has been long enough. */
+  async insist<T>(way: Way, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    for (;;) {
+      const value = await this.call(way, work);
+      if (value !== undefined) return value;
+      await delay(PAUSE, undefined, { signal });
+    }
+  }
+}
+
+/** Milliseconds after which a call counts as failed. */
+const CALL_TIMEOUT = 20_000;
+/** Milliseconds between two calls of one worker. */
+export const PAUSE = 250;

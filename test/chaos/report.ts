@@ -1,0 +1,67 @@
+import type { Call, Kill, Way } from './record.ts';
+
+const WAYS: readonly Way[] = ['HTTP', 'SSH', 'model'];
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+const row = (cells: readonly (string | number)[]): string => `| ${cells.join(' | ')} |`;
+const table = (head: readonly string[], rows: readonly string[]): string[] => [
+  row(head),
+  row(head.map(() => '---')),
+  ...rows,
+];
+
+/** Milliseconds from a kill to the end of the last failed call that began before the next kill; 0 when none failed. */
+export function outage(calls: readonly Call[], kill: Kill, next: Kill | undefined): number {
+  const failed = calls.filter(
+    ({ failure, start, end }) =>
+      failure !== undefined && end > kill.at && start < (next?.at ?? Number.POSITIVE_INFINITY),
+  );
+  return Math.max(0, ...failed.map(({ end }) => end - kill.at));
+}
+
+/** Calls by way: how many, how many without a good answer, and how long the good ones took. */
+export function callTable(calls: readonly Call[]): string[] {
+  const rows = WAYS.map((way) => {
+    const all = calls.filter((call) => call.way === way);
+    const good = all.filter(({ failure }) => failure === undefined).map(({ start, end }) => end - start);
+    const times = [0.5, 0.99, 1].map((share) => seconds(percentile(good, share)));
+    return row([way, all.length, all.length - good.length, ...times]);
+  });
+  return table(['calls', 'made', 'without a good answer', 'p50', 'p99', 'longest'], rows);
+}
+
+/** For each kind of kill: how often, and how long each way was without a good answer, median and longest. */
+export function killTable(calls: readonly Call[], kills: readonly Kill[]): string[] {
+  const ofWay = new Map(WAYS.map((way) => [way, calls.filter((call) => call.way === way)]));
+  const outages = kills.map((kill, index) => ({
+    title: `${kill.target} ${kill.how.startsWith('killed') ? 'killed' : kill.how}`,
+    lengths: WAYS.map((way) => outage(ofWay.get(way) ?? [], kill, kills[index + 1])),
+  }));
+  const groups = [...Map.groupBy(outages, ({ title }) => title)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const rows = groups.map(([title, group]) => {
+    const cells = WAYS.map((_, index) => {
+      const lengths = group.map((one) => one.lengths[index] ?? 0);
+      return `${seconds(percentile(lengths, 0.5))} / ${seconds(Math.max(...lengths))}`;
+    });
+    return row([title, group.length, ...cells]);
+  });
+  return table(['what', 'times', ...WAYS.map((way) => `${way}: out for, median / longest`)], rows);
+}
+
+/** The reasons for which calls had no good answer, the most frequent first. */
+export function failureLines(calls: readonly Call[], most = 12): string[] {
+  const reasons = Map.groupBy(
+    calls,
+    ({ way, failure }) => failure && `${way}: ${failure.replaceAll(/[\da-f-]{36}|i-\w{12}/g, '…')}`,
+  );
+  reasons.delete(undefined);
+  return [...reasons]
+    .toSorted(([, a], [, b]) => b.length - a.length)
+    .slice(0, most)
+    .map(([reason, all]) => `${String(all.length).padStart(6)} × ${reason?.replaceAll(/\s+/g, ' ').slice(0, 200)}`);
+}
