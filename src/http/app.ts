@@ -20,7 +20,8 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
-  app.use(requestId, measureRequests(context.registry), requestLog(context.log), portHosts(context));
+  // Hosts of ports before the measuring: their paths are those of whoever rents the instance.
+  app.use(requestId, requestLog(context.log), portHosts(context), measureRequests(context.registry));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(security, docsRouter());
   app.use(

@@ -7,7 +7,8 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /** The endpoints by name, so that no text of a client becomes a label. */
 function routeOf(path: string): string {
   const parts = (relativePath(path) ?? '').split('/');
-  const [, resource = '', id] = parts;
+  const [, resource = '', id, part] = parts;
+  if (resource === 'instances' && part === 'proxy') return '/instances/{instanceId}/proxy';
   if (resource === 'instances') return id === undefined || id === '' ? '/instances' : '/instances/{instanceId}';
   if (resource === 'ssh-keys') return id === undefined || id === '' ? '/ssh-keys' : '/ssh-keys/{sshKeyId}';
   if (['offers', 'models', 'messages', 'responses'].includes(resource)) return `/${resource}`;

@@ -65,6 +65,10 @@ export async function exchangeHttp(deps: ExchangeDeps, exchange: Exchange, respo
     response.flushHeaders();
     await pipeline(answer, response).catch(() => response.destroy());
     stream.destroy();
+  } catch (error) {
+    // Nobody is there, or may be there, to be told.
+    if (!gone.signal.aborted && !open.signal.aborted) throw error;
+    response.destroy();
   } finally {
     open.close();
   }
@@ -81,7 +85,7 @@ function headOf(status: number, text: string, headers: OutgoingHttpHeaders): str
 export async function exchangeUpgrade(
   deps: ExchangeDeps,
   exchange: Exchange,
-  client: { socket: Duplex; head: Buffer },
+  client: { socket: Duplex; head: Buffer; response: ServerResponse },
 ): Promise<void> {
   const { target, way } = exchange;
   const open = begun(deps, exchange);
@@ -102,19 +106,25 @@ export async function exchangeUpgrade(
     });
     if (!Array.isArray(outcome)) {
       const out = { ...toClient(outcome.headersDistinct, way), connection: 'close' };
-      client.socket.write(headOf(outcome.statusCode ?? 502, outcome.statusMessage ?? '', out));
+      client.response.statusCode = outcome.statusCode ?? 502;
+      client.socket.write(headOf(client.response.statusCode, outcome.statusMessage ?? '', out));
       await pipeline(outcome, client.socket).catch(() => undefined);
       stream.destroy();
       return;
     }
     const [answer, , head] = outcome;
     const out = { ...toClient(answer.headersDistinct, way), connection: 'Upgrade', upgrade: protocol };
+    // For the log: the head is written past the response.
+    client.response.statusCode = 101;
     client.socket.write(headOf(101, 'Switching Protocols', out));
     if (head.length > 0) client.socket.write(head);
     if (client.head.length > 0) stream.write(client.head);
     // When one side ends, so does the other: port-forward cannot carry half a connection.
     await Promise.race([pipeline(client.socket, stream), pipeline(stream, client.socket)]).catch(() => undefined);
     stream.destroy();
+    client.socket.destroy();
+  } catch (error) {
+    if (!gone.signal.aborted && !open.signal.aborted) throw error;
     client.socket.destroy();
   } finally {
     open.close();

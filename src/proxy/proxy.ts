@@ -76,7 +76,7 @@ export function createInstanceProxy(deps: ProxyDeps): InstanceProxy {
 
   async function pass({ response, upgrade }: Incoming, exchange: Exchange): Promise<void> {
     if (upgrade === undefined) await exchangeHttp(exchanging, exchange, response);
-    else await exchangeUpgrade(exchanging, exchange, upgrade);
+    else await exchangeUpgrade(exchanging, exchange, { ...upgrade, response });
   }
 
   async function visit(incoming: Incoming, host: PortHost): Promise<void> {
