@@ -80,6 +80,8 @@ describe('/openapi.json', () => {
         'get /instances/{instanceId}',
         'patch /instances/{instanceId}',
         'delete /instances/{instanceId}',
+        // Beside the specification: a browser's way to a port.
+        'post /instances/{instanceId}/links',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',
