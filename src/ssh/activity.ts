@@ -28,11 +28,14 @@ export function createActivity({ client, instances, clock, log }: ActivityDeps):
   const open = new Map<string, number>();
   /** Used since the last write, also by those who have gone. */
   const used = new Set<string>();
+  /** When the last writes were, as long as they are recent. */
+  const written = new Map<string, number>();
 
   async function write(key: string): Promise<void> {
     const instance = instances.get(key);
     if (instance?.spec.idleTimeout === undefined || instance.metadata.deletionTimestamp !== undefined) return;
     const { namespace, name, uid } = instance.metadata;
+    written.set(key, clock.monotonic());
     const annotations = { [LAST_ACTIVITY]: new Date(clock.now()).toISOString() };
     try {
       await client.patch(GPU_INSTANCES, { namespace, name }, { metadata: { uid, annotations } }, { type: 'merge' });
@@ -44,13 +47,16 @@ export function createActivity({ client, instances, clock, log }: ActivityDeps):
   async function flush(): Promise<void> {
     const keys = new Set([...open.keys(), ...used]);
     used.clear();
+    const now = clock.monotonic();
+    for (const [key, at] of written) if (now - at >= FLUSH_MS) written.delete(key);
     for (const key of keys) await write(key);
   }
 
   return {
     began: (instance) => {
       const key = keyOf(instance);
-      used.add(key);
+      if (written.has(key)) used.add(key);
+      else void write(key);
       open.set(key, (open.get(key) ?? 0) + 1);
       return () => {
         used.add(key);

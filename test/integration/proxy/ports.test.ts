@@ -75,8 +75,7 @@ async function inside(name: string, script: string): Promise<string> {
 beforeAll(async () => {
   const { kubeconfig, initPid = 0, programs = '' } = inject('cluster');
   [tenant, stranger] = await Promise.all([testNamespace(), testNamespace()]);
-  await importJupyterImage({ initPid, programs });
-  berth = await startBerth(kubeconfig);
+  [berth] = await Promise.all([startBerth(kubeconfig), importJupyterImage({ initPid, programs })]);
   ({ token, name: keyName } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'proxy' }));
   call = clientOf(berth.url, token);
   const theirs = await createKey(stranger.client, { namespace: stranger.name, displayName: 'stranger' });

@@ -24,21 +24,31 @@ function at(time: string): unknown {
   return { metadata: { uid: 'u', annotations: { 'berth.dev/last-activity': `2026-01-01T${time}.000Z` } } };
 }
 
-it('writes while somebody is there, once after he has gone, and then no more', async () => {
+it('writes when somebody comes, while he is there, once after he has gone, and then no more', async () => {
   const { activity, clock, written, stop } = world('30m');
   const one = activity.began(REF);
   const two = activity.began(REF);
+  expect(written()).toEqual([at('00:00:00')]);
   await clock.advance(30_000);
-  expect(written()).toEqual([at('00:00:30')]);
   one();
   await clock.advance(30_000);
-  expect(written()).toEqual([at('00:00:30'), at('00:01:00')]);
+  expect(written()).toEqual([at('00:00:00'), at('00:00:30'), at('00:01:00')]);
   two();
   await clock.advance(90_000);
-  expect(written()).toEqual([at('00:00:30'), at('00:01:00'), at('00:01:30')]);
-  activity.began(REF)();
+  expect(written()).toEqual([at('00:00:00'), at('00:00:30'), at('00:01:00'), at('00:01:30')]);
   await stop();
   expect(written()).toHaveLength(4);
+});
+
+it('writes at most once in half a minute for many who come and go', async () => {
+  const { activity, clock, written, stop } = world('30m');
+  for (let count = 0; count < 100; count += 1) activity.began(REF)();
+  expect(written()).toHaveLength(1);
+  await clock.advance(30_000);
+  expect(written()).toEqual([at('00:00:00'), at('00:00:30')]);
+  activity.began(REF)();
+  await stop();
+  expect(written()).toHaveLength(3);
 });
 
 it('writes nothing for instances that do not end when idle', async () => {
