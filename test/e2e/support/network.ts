@@ -3,13 +3,20 @@ import { SERVICES } from '../../../src/kube/types.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 import type { World } from './world.ts';
 
-/** Whether a pod can open a connection: any answer of HTTP will do, a refusal too; silence is a closed network. */
-async function reaches(world: World, { metadata }: Pod, url: string): Promise<boolean> {
-  const wget = ['wget', '-T', '3', '-O', '/dev/null', url];
-  const { code, stderr } = await world.kubectl(['exec', '-n', metadata.namespace ?? '', metadata.name, '--', ...wget]);
-  if (code === 0 || stderr.includes('server returned error')) return true;
-  if (stderr.includes('timed out')) return false;
-  throw new Error(`wget from ${metadata.namespace}/${metadata.name} to ${url}: ${stderr}`);
+interface Place {
+  host: string | undefined;
+  port: number;
+}
+
+/** Whether a pod with a shell gets an answer from a server that speaks HTTP, whatever it says. */
+async function reaches(world: World, { metadata }: Pod, { host, port }: Place): Promise<boolean> {
+  const ask = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${host} ${port}`;
+  const { namespace = '', name } = metadata;
+  const { stdout, stderr } = await world.kubectl(['exec', '-n', namespace, name, '-c', 'main', '--', 'sh', '-c', ask]);
+  if (stdout.startsWith('HTTP/')) return true;
+  // Policies are enforced by a refusal or by silence.
+  if (/refused|timed out/.test(stderr)) return false;
+  throw new Error(`from ${namespace}/${name} to ${host}:${port}: ${stdout}${stderr}`);
 }
 
 /** What a pod may want to reach. */
@@ -28,9 +35,9 @@ export async function reachOf(world: World, pod: Pod): Promise<Reach> {
   const api = await world.pod(NAMESPACE, 'app.kubernetes.io/component=api');
   const { spec } = await world.client.get(SERVICES, { namespace: 'default', name: 'kubernetes' });
   const [toModel, toMetrics, toCluster] = await Promise.all([
-    reaches(world, pod, `http://${model.status?.podIP}:8000/health`),
-    reaches(world, pod, `http://${api.status?.podIP}:9090/metrics`),
-    reaches(world, pod, `http://${spec?.clusterIP}:443/`),
+    reaches(world, pod, { host: model.status?.podIP, port: 8000 }),
+    reaches(world, pod, { host: api.status?.podIP, port: 9090 }),
+    reaches(world, pod, { host: spec?.clusterIP, port: 443 }),
   ]);
   return { model: toModel, metrics: toMetrics, cluster: toCluster };
 }
