@@ -51,6 +51,8 @@ export interface GoToolOptions {
   /** First part of the folder's name in the cache. */
   label: string;
   programs: readonly GoProgram[];
+  /** Names of those that are needed now; all when left out. */
+  needed?: readonly string[];
   progress: Progress;
   signal: AbortSignal;
 }
@@ -67,10 +69,12 @@ function folderOf({ cache, label, programs }: GoToolOptions): string {
 
 /** Builds the programs that are missing, statically, and returns their folder. Throws LocalFailure. */
 export async function ensureGoTools(options: GoToolOptions): Promise<string> {
-  const { cache, programs, progress, signal } = options;
+  const { cache, programs, needed, progress, signal } = options;
   const folder = folderOf(options);
   const missing: GoProgram[] = [];
-  for (const program of programs) if (!(await isExecutable(join(folder, program.name)))) missing.push(program);
+  for (const program of programs.filter(({ name }) => needed?.includes(name) ?? true)) {
+    if (!(await isExecutable(join(folder, program.name)))) missing.push(program);
+  }
   if (missing.length === 0) return folder;
   const go = await findProgram('go', ['/usr/local/go/bin']);
   if (go === undefined)

@@ -25,7 +25,7 @@ async function buildTools(signal: AbortSignal): Promise<string> {
   const { stderr } = process;
   const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
   const cache = cacheFolder(process.env);
-  return ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
+  return ensureGoTools({ cache, label: 'chart', programs: chartTools(), needed: ['helm'], progress, signal });
 }
 
 /** Builds what is released, makes a cluster for it under the state folder's `name`, and loads the images. */
@@ -34,7 +34,7 @@ export async function setStage<C extends E2eCluster>(name: string, driver: Drive
   await rm(join(state, 'images'), { recursive: true, force: true });
   await mkdir(join(state, 'images'), { recursive: true });
   const { signal } = new AbortController();
-  const tools = await phase('tools of the chart', () => buildTools(signal));
+  const tools = await phase('helm', () => buildTools(signal));
   const image = await phase('image', buildImage);
   const others = await phase('images of the test', () => makeTestImages(join(state, 'images')));
   const cluster = await phase('cluster', () => driver({ state, signal }));
