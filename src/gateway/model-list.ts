@@ -17,7 +17,7 @@ export interface ModelRecord {
   context_length: number | null;
 }
 
-export function modelRecord({ model, facts, probe, readyCount }: Pool): ModelRecord {
+function modelRecord({ model, facts, probe, readyCount }: Pool): ModelRecord {
   const engine = probe?.engine ?? 'unknown';
   const native = nativeDialects(probe?.dialects ?? [], quirksOf(engine, probe?.version, model), PLAIN);
   const shown = (dialect: Dialect) => (native.includes(dialect) ? 'native' : 'translated');
@@ -33,19 +33,28 @@ export function modelRecord({ model, facts, probe, readyCount }: Pool): ModelRec
   };
 }
 
-/** Anthropic's SDKs say which API version they speak; they expect their own list shape beside OpenAI's fields. */
+/** Anthropic's SDKs say which API version they speak; they expect fields of their own beside OpenAI's. */
+function wantsAnthropic({ headers }: Request): boolean {
+  return headers['anthropic-version'] !== undefined;
+}
+
+function withAnthropicFields(record: ModelRecord): object {
+  const created = new Date(record.created * 1000).toISOString();
+  return { ...record, type: 'model', display_name: record.id, created_at: created };
+}
+
+export function sendModel(request: Request, response: Response, pool: Pool): void {
+  const record = modelRecord(pool);
+  response.json(wantsAnthropic(request) ? withAnthropicFields(record) : record);
+}
+
 export function sendModels(request: Request, response: Response, pools: readonly Pool[]): void {
   const data = pools.map(modelRecord);
-  if (request.headers['anthropic-version'] === undefined) {
+  if (!wantsAnthropic(request)) {
     response.json({ object: 'list', data });
     return;
   }
-  const models = data.map((record) => ({
-    ...record,
-    type: 'model',
-    display_name: record.id,
-    created_at: new Date(record.created * 1000).toISOString(),
-  }));
-  const [first, last] = [models[0]?.id ?? null, models.at(-1)?.id ?? null];
+  const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+  const models = data.map(withAnthropicFields);
   response.json({ object: 'list', data: models, first_id: first, last_id: last, has_more: false });
 }

@@ -2,7 +2,7 @@ import { Router, type Request, type Response } from 'express';
 import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
 import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
-import { modelRecord, sendModels } from './model-list.ts';
+import { sendModel, sendModels } from './model-list.ts';
 import { findModel } from './proxy/admit.ts';
 import { nextCallId } from './proxy/call-id.ts';
 import { handleCall, requestIdOf, requireScope } from './proxy/handle-call.ts';
@@ -41,7 +41,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
       const principal = deps.getPrincipal(request);
       requireScope(principal);
       // Model names contain slashes (`org/name`), sent encoded or not.
-      response.json(modelRecord(findModel(deps, principal, request.params.id.join('/'))));
+      sendModel(request, response, findModel(deps, principal, request.params.id.join('/')));
     }),
   );
   router.all(['/models', '/models/*id'], (request, response) => wrongMethod('chat', request, response, 'GET, HEAD'));

@@ -47,11 +47,15 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-/** GET /openapi.json and /docs. */
+/** What stands at the root: agents ask for it first, to see whether the server is there (Claude Code: HEAD). */
+const INDEX = JSON.stringify({ name: 'berth', docs: '/docs', openapi: '/openapi.json', dashboard: '/dashboard/' });
+
+/** GET /openapi.json and /docs, and where they are at the root. */
 export function docsRouter(): Router {
   const router = Router({ caseSensitive: true });
   const document = JSON.stringify(openApiDocument());
   const root = absolutePath();
+  router.get(['/', '/api'], (_request, response) => sendJson(response, INDEX));
   router.get('/openapi.json', compress(), (_request, response) => {
     response.set('access-control-allow-origin', '*');
     sendJson(response, document);

@@ -45,3 +45,6 @@ app.post('/api/v1/*path', (request, response) => {
   });
 });
 app.listen(Number(port), '127.0.0.1', () => console.log('ready'));
+
+// A profile is written on an orderly exit alone.
+process.once('SIGINT', () => process.exit());

@@ -107,8 +107,8 @@ const RECIPES: readonly Recipe[] = [
     }),
   },
   {
-    name: 'LiteLLM 1.109.1 (Python)',
-    install: (folder) => pip(folder, 'litellm[proxy]==1.109.1'),
+    name: 'LiteLLM 1.106.2 (Python)',
+    install: (folder) => pip(folder, 'litellm[proxy]==1.106.2'),
     peer: (folder, port, engine) => {
       const key = `sk-${randomBytes(16).toString('hex')}`;
       const config = join(folder, 'bench.yaml');

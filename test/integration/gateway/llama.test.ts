@@ -1,8 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { ROOT } from '../../../src/local/paths.ts';
+import { run } from '../../../src/local/shell.ts';
 import { runLlamaPod } from '../../support/llama/pod.ts';
 import { LLAMA_MODEL, startLlama } from '../../support/llama/server.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { startGateway } from '../../support/model-gateway.ts';
+import { pythonWith } from '../../support/python.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -18,9 +23,21 @@ const SERVICES = {
 type Name = keyof typeof SERVICES;
 const NAMES = Object.keys(SERVICES) as Name[];
 const ALIASES = { llama: 'over-chat', 'llama-messages': 'over-messages' } as const;
+/** What the documentation calls its model. */
+const DOCUMENTED = 'qwen';
 
 function annotationsOf(name: Name): Record<string, string> {
-  return { ...SERVICES[name].annotations, 'berth.dev/model-aliases': ALIASES[name] };
+  return {
+    ...SERVICES[name].annotations,
+    'berth.dev/model-aliases': name === 'llama' ? `${ALIASES[name]},${DOCUMENTED}` : ALIASES[name],
+  };
+}
+
+/** The blocks of docs/models.md in a language: first line and text. */
+function documented(language: string): [first: string, code: string][] {
+  const text = readFileSync(join(ROOT, 'docs/models.md'), 'utf8');
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))];
+  return blocks.map(([, code = '']) => [code.split('\n', 2).join('; '), code]);
 }
 
 interface Place {
@@ -82,6 +99,10 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
   }, 600_000);
   afterAll(() => place.close());
 
+  function environment(): NodeJS.ProcessEnv {
+    return { ...process.env, BERTH_URL: place.base.replace(/\/api$/, ''), BERTH_API_KEY: place.key };
+  }
+
   it('is recognised by its probe', async () => {
     expect(await modelOf('over-chat')).toMatchObject({
       engine: 'llama.cpp',
@@ -120,6 +141,25 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
     }
     expect(answer?.route.split(';')[0]).toBe(route);
   });
+
+  it.each(documented('python'))('runs the snippet of docs/models.md that begins with %s', async (_first, code) => {
+    const python = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
+    const {
+      code: status,
+      stdout,
+      stderr,
+    } = await run(join(python, 'bin/python'), ['-c', code], { env: environment() });
+    expect(status, stderr).toBe(0);
+    expect(stdout).toContain('fn');
+  });
+
+  it.each(documented('sh').filter(([, code]) => code.includes('curl')))(
+    'runs the commands %s',
+    async (_first, code) => {
+      const { stdout } = await run('sh', ['-c', code.replace(/^export .*$/m, '')], { env: environment() });
+      expect(JSON.parse(stdout)).toMatchObject({ id: DOCUMENTED, ready_endpoints: 1 });
+    },
+  );
 
   it('counts tokens', async () => {
     const body = { model: 'over-chat', messages: [{ role: 'user', content: 'How many tokens is this?' }] };

@@ -1,3 +1,4 @@
+import Anthropic from '@anthropic-ai/sdk';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
 import type { ScriptedEngine } from '../../support/scripted-engine.ts';
@@ -121,6 +122,10 @@ describe('GET /models', () => {
     const single = await fetch(`${gateway.base}/v1/models/tiny`);
     expect(await single.json()).toMatchObject({ id: 'tiny', object: 'model' });
     expect((await fetch(`${gateway.base}/v1/models/nothing`)).status).toBe(404);
+    const anthropic = new Anthropic({ apiKey: 'k', baseURL: gateway.base });
+    const model = { type: 'model', id: 'tiny', display_name: 'tiny', created_at: '1970-01-01T00:00:01.000Z' };
+    expect((await anthropic.models.list()).data).toMatchObject([model]);
+    expect(await anthropic.models.retrieve('tiny')).toMatchObject(model);
     await close();
   });
 

@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+const ROOT = new URL('../../../', import.meta.url);
+const rows = readFileSync(new URL('docs/model-regressions.md', ROOT), 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| ['))
+  .map((line) => /^\| (?<threads>.*?) \| .* \| `(?<file>[\w./-]+)`: (?<title>.*) \|$/.exec(line)?.groups ?? {});
+
+test.each(rows)('$threads has the test that the table names', ({ file = '', title = '' }) => {
+  const source = readFileSync(new URL(`test/unit/gateway/${file}`, ROOT), 'utf8');
+  expect(source).toContain(`'${title}'`);
+});
+
+test('the table has a row for every project', () => {
+  const projects = rows.map(({ threads = '' }) => /^\[([\w.-]+)#/.exec(threads)?.[1]);
+  const all = ['ai-gateway', 'bifrost', 'gateway', 'litellm', 'llama.cpp', 'ollama', 'sglang', 'vllm'];
+  expect([...new Set(projects)].toSorted()).toEqual(all);
+});

@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
+import type { Service } from '../../../src/kube/types.ts';
+
+const text = readFileSync(new URL('../../../docs/models.md', import.meta.url), 'utf8');
+const yaml = /^```yaml\n(.*?)^```/ms.exec(text)?.[1] ?? '';
+const [deployment, service] = parseAllDocuments(yaml).map((document) => document.toJS() as Service);
+
+test('the documented Service is a model server whose model has the name that the examples call', () => {
+  const server = readServer(service as Service, 'berth-system');
+  expect(server).toMatchObject({ shared: true, problems: [], aliases: [{ alias: 'qwen', model: 'Qwen/Qwen3-8B' }] });
+  expect(deployment).toMatchObject({ spec: { template: { metadata: { labels: { app: 'qwen' } } } } });
+  for (const use of text.matchAll(/\bmodel ?= ?"([\w-]+)"|MODEL=([\w-]+)/g)) expect(use[1] ?? use[2]).toBe('qwen');
+});
+
+test('every annotation in the table is one that is read', () => {
+  const names = [...text.matchAll(/^\| `berth\.dev\/([\w-]+)` \|/gm)].map(([, name = '']) => name);
+  const values: Record<string, string> = {
+    'model-engine': 'ollama',
+    'model-dialects': 'chat',
+    'model-path-prefix': '/x',
+  };
+  const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
+  const labels = { 'berth.dev/model-server': 'true' };
+  const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } } as Service, 'berth-system');
+  expect(names).toHaveLength(6);
+  expect(read).toMatchObject({
+    port: 'true',
+    prefix: '/x',
+    aliases: [{ alias: 'true' }],
+    engine: 'ollama',
+    dialects: ['chat'],
+    shared: true,
+  });
+});
