@@ -84,6 +84,7 @@ const { realNode } = inject('cluster');
 
 describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in a pod'} behind the gateway`, () => {
   let place: Place;
+  let python: string;
 
   async function modelOf(alias: string): Promise<Record<string, unknown>> {
     const headers = { authorization: `Bearer ${place.key}` };
@@ -92,6 +93,8 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
   }
 
   beforeAll(async () => {
+    const clients = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
+    python = join(clients, 'bin/python');
     place = await (realNode === undefined ? onLoopback() : onRealNode(realNode));
     for (const alias of Object.values(ALIASES)) {
       await waitFor(`${alias} to be ready`, async () => (await modelOf(alias))['ready_endpoints'] === 1);
@@ -143,12 +146,7 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
   });
 
   it.each(documented('python'))('runs the snippet of docs/models.md that begins with %s', async (_first, code) => {
-    const python = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
-    const {
-      code: status,
-      stdout,
-      stderr,
-    } = await run(join(python, 'bin/python'), ['-c', code], { env: environment() });
+    const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
     expect(status, stderr).toBe(0);
     expect(stdout).toContain('fn');
   });
