@@ -6,9 +6,11 @@ import { run } from '../../../src/local/shell.ts';
 import { runLlamaPod } from '../../support/llama/pod.ts';
 import { LLAMA_MODEL, startLlama } from '../../support/llama/server.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { startReplicas } from '../../support/http/replicas.ts';
 import { startGateway } from '../../support/model-gateway.ts';
 import { pythonWith } from '../../support/python.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
+import { startValkey } from '../../support/valkey/server.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 /** The Services in front of the server, each with one alias of the model, and the dialects that each makes native. */
@@ -43,23 +45,29 @@ function documented(language: string): [first: string, code: string][] {
 interface Place {
   /** Ends in `/api`. */
   base: string;
+  /** The same of each replica behind it. */
+  replicas: readonly string[];
   key: string;
   close: () => Promise<void>;
 }
 
-/** In a pod, found through the API server, behind the whole HTTP interface with a real key. */
+/** In a pod, found through the API server by two replicas of the product that share a Valkey, with a real key. */
 async function onRealNode(nodeName: string): Promise<Place> {
-  const { initPid, programs } = inject('cluster');
+  const { kubeconfig, initPid, programs } = inject('cluster');
   if (initPid === undefined || programs === undefined) throw new Error('a real node has both');
   const cluster = await openCluster();
   const namespace = await cluster.namespace('models');
   const services = Object.fromEntries(NAMES.map((name) => [name, annotationsOf(name)]));
   await runLlamaPod(cluster.client, { node: { initPid, programs }, nodeName, namespace, services });
+  const valkey = await startValkey();
+  const api = await startReplicas(kubeconfig, { env: { BERTH_VALKEY_URL: valkey.url } });
   return {
-    // One replica: without Valkey each keeps the stored responses of its own.
-    base: `${cluster.api.replicas[0]}/api`,
-    key: await cluster.key(namespace, { scopes: ['models'] }),
+    base: `${api.url}/api`,
+    replicas: api.replicas.map((url) => `${url}/api`),
+    key: await cluster.key(namespace, { scopes: ['models'] }, api),
     close: async () => {
+      await api[Symbol.asyncDispose]();
+      await valkey.kill();
       await cluster[Symbol.asyncDispose]();
     },
   };
@@ -72,6 +80,7 @@ async function onLoopback(): Promise<Place> {
   for (const name of NAMES) gateway.cluster.serve({ name, ports: [llama.port], annotations: annotationsOf(name) });
   return {
     base: gateway.base,
+    replicas: [gateway.base],
     key: 'none',
     close: async () => {
       await gateway.close();
@@ -86,9 +95,9 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
   let place: Place;
   let python: string;
 
-  async function modelOf(alias: string): Promise<Record<string, unknown>> {
+  async function modelOf(alias: string, base = place.base): Promise<Record<string, unknown>> {
     const headers = { authorization: `Bearer ${place.key}` };
-    const response = await fetch(`${place.base}/v1/models/${alias}`, { headers });
+    const response = await fetch(`${base}/v1/models/${alias}`, { headers });
     return (await response.json()) as Record<string, unknown>;
   }
 
@@ -96,8 +105,11 @@ describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in 
     const clients = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
     python = join(clients, 'bin/python');
     place = await (realNode === undefined ? onLoopback() : onRealNode(realNode));
-    for (const alias of Object.values(ALIASES)) {
-      await waitFor(`${alias} to be ready`, async () => (await modelOf(alias))['ready_endpoints'] === 1);
+    for (const base of place.replicas) {
+      for (const alias of Object.values(ALIASES)) {
+        const ready = async () => (await modelOf(alias, base))['ready_endpoints'] === 1;
+        await waitFor(`${alias} to be ready`, ready);
+      }
     }
   }, 600_000);
   afterAll(() => place.close());

@@ -5,30 +5,27 @@ import { openCluster } from '../../support/http/open.ts';
 
 /** What agents ask before and beside their calls, of the whole HTTP interface and with no model in the cluster. */
 let cluster: Cluster;
-let api: Awaited<ReturnType<Cluster['serve']>>;
+let url: string;
 let key: string;
 
 beforeAll(async () => {
   cluster = await openCluster();
-  api = await cluster.serve();
+  ({ url } = cluster.api);
   key = await cluster.key(await cluster.namespace('probes'), { scopes: ['models'] });
 });
-afterAll(async () => {
-  await api.close();
-  await cluster[Symbol.asyncDispose]();
-});
+afterAll(() => cluster[Symbol.asyncDispose]());
 
 it.each(['/', '/api', '/api/'])('Claude Code finds a server: HEAD %s without a key', async (path) => {
-  const response = await fetch(`${api.url}${path}`, { method: 'HEAD' });
+  const response = await fetch(`${url}${path}`, { method: 'HEAD' });
   expect([response.status, await response.text()]).toEqual([200, '']);
-  expect(await (await fetch(`${api.url}${path}`)).json()).toMatchObject({ docs: '/docs' });
+  expect(await (await fetch(`${url}${path}`)).json()).toMatchObject({ docs: '/docs' });
 });
 
 it.each([
   ['Codex', '/models?client_version=0.150.0', () => ({ authorization: `Bearer ${key}` })],
   ['Claude Code', '/models?limit=1000', () => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' })],
 ] as const)('%s lists the models: GET %s', async (_name, path, headers) => {
-  const response = await fetch(`${api.url}/api/v1${path}`, { headers: headers() });
+  const response = await fetch(`${url}/api/v1${path}`, { headers: headers() });
   expect(response.status).toBe(200);
   expect(await response.json()).toMatchObject({ object: 'list', data: expect.any(Array) as unknown[] });
 });
@@ -36,7 +33,7 @@ it.each([
 it.each(['/messages?beta=true', '/messages/count_tokens?beta=true'])(
   'the beta of Anthropic is a route like any other: POST %s',
   async (path) => {
-    const response = await fetch(`${api.url}/api/v1${path}`, {
+    const response = await fetch(`${url}/api/v1${path}`, {
       method: 'POST',
       headers: {
         'x-api-key': key,
@@ -54,7 +51,7 @@ it.each(['/messages?beta=true', '/messages/count_tokens?beta=true'])(
 );
 
 it('the clients of Anthropic come with Bearer too, as ANTHROPIC_AUTH_TOKEN makes them', async () => {
-  const anthropic = new Anthropic({ authToken: key, apiKey: null, baseURL: `${api.url}/api`, maxRetries: 0 });
+  const anthropic = new Anthropic({ authToken: key, apiKey: null, baseURL: `${url}/api`, maxRetries: 0 });
   const models = await anthropic.models.list();
   expect(models.has_more).toBe(false);
 });
