@@ -15,6 +15,12 @@ const FRESH_MS = 5000;
 /** From where on the endpoint picker of the Gateway API inference extension calls a server saturated. */
 const SATURATED_QUEUE = 5;
 const SATURATED_KV = 0.95;
+/**
+ * A cached prefix is worth waiting behind so many more requests than elsewhere, and none once so many wait everywhere:
+ * of the values tried in the simulation, those with the shortest tail from idle to twice what the engines can do.
+ */
+const QUEUE_SLACK = 2;
+const LONG_QUEUE = 4;
 
 /** The endpoints of one model, and the choice among them. */
 export class Pool {
@@ -87,7 +93,18 @@ export class Pool {
     if (key === undefined) return this.#leastOutstanding(now, allowed);
     for (const [index, { endpoint }] of this.members.entries()) this.#loads[index] = endpoint.pressure;
     this.#ring ??= buildRing(this.members.map(({ endpoint }) => endpoint.key));
-    return pickBounded(this.#ring, key, this.#loads, allowed);
+    const longest = this.#longestQueue(allowed);
+    const short = (index: number): boolean => allowed(index) && (this.members[index]?.endpoint.waiting ?? 0) <= longest;
+    return pickBounded(this.#ring, key, this.#loads, short);
+  }
+
+  /** How many requests may wait for their first byte where one more is sent for the sake of its prefix. */
+  #longestQueue(allowed: (index: number) => boolean): number {
+    let least = Infinity;
+    for (const [index, { endpoint }] of this.members.entries()) {
+      if (allowed(index) && endpoint.waiting < least) least = endpoint.waiting;
+    }
+    return least < LONG_QUEUE ? least + QUEUE_SLACK : least;
   }
 
   #leastOutstanding(now: number, allowed: (index: number) => boolean): number {

@@ -62,7 +62,8 @@ const NO_SERVER_RETRY_MS = 5000;
  * @throws DialectError when the chosen endpoint cannot serve the call
  */
 export async function serve(deps: ServeDeps, call: Call, pool: Pool, client: ClientWriter): Promise<Served> {
-  const key = routingKey(call);
+  // Alone, an endpoint gets everything.
+  const key = pool.members.length > 1 ? routingKey(call) : undefined;
   const tried: Endpoint[] = [];
   const served: Served = { outcome: 'unavailable', attempts: 0 };
   let failure: Failure | undefined;

@@ -24,7 +24,7 @@ test('every annotation in the table is one that is read', () => {
   };
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
-  const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } } as Service, 'berth-system');
+  const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, 'berth-system');
   expect(names).toHaveLength(6);
   expect(read).toMatchObject({
     port: 'true',
