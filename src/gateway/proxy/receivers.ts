@@ -33,6 +33,8 @@ export interface AnswerReceiver extends Receiver {
 }
 
 const WHOLE_MAX = 32 * 1024 * 1024;
+/** A translator keeps the answer until its end. Twice what the longest answers of today have: 128 k events of 250 bytes. */
+const TRANSLATED_MAX = 64 * 1024 * 1024;
 
 class AnswerTooLongError extends Error {
   override readonly name = 'AnswerTooLongError';
@@ -145,6 +147,7 @@ class StreamReceiver implements AnswerReceiver {
   readonly #parts: Parts;
   readonly #codec: Codec;
   #begun = false;
+  #received = 0;
   /** From the final event of an answer to be stored on: who reads it may continue the answer at once. */
   readonly #held: Buffer[] = [];
   #heldSize = 0;
@@ -179,6 +182,9 @@ class StreamReceiver implements AnswerReceiver {
   }
 
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    this.#received += chunk.length;
+    if (this.#received > TRANSLATED_MAX && !this.#parts.plan.native)
+      throw new AnswerTooLongError(`the stream is longer than ${TRANSLATED_MAX} bytes`);
     const out = this.#codec.push(chunk);
     if (out === undefined || out.length === 0) return;
     this.#begin();

@@ -65,12 +65,30 @@ describe('a client that leaves', () => {
   );
 });
 
+describe('an engine without end', () => {
+  it('is stopped when its answer is longer than any is, and the stream ends with an error', async () => {
+    const { gateway, engines, close } = await gatewayTo(CHAT_ONLY);
+    engines[0]?.behave({ kind: 'flood', events: 1_000_000 });
+    const response = await post(gateway, 'messages', { ...BODIES.messages, stream: true });
+    let last = '';
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? [])
+      last = last.slice(-500) + chunk;
+    expect(last).toMatch(/event: error\ndata: .*"type":"api_error".*\n\n$/);
+    await eventually(() => expect(engines[0]?.received[0]?.abortedAt).toBeDefined());
+    await close();
+  });
+});
+
 describe('a slow client', () => {
-  it('holds the engine back instead of filling memory', async () => {
-    const { gateway, engines, close } = await gatewayTo(NATIVE);
+  it.each([
+    { path: 'chat/completions', engine: NATIVE, name: 'native' },
+    { path: 'messages', engine: CHAT_ONLY, name: 'translated' },
+    { path: 'responses', engine: CHAT_ONLY, name: 'translated' },
+  ] as const)('holds the engine back instead of filling memory: $path, $name', async ({ path, engine }) => {
+    const { gateway, engines, close } = await gatewayTo(engine);
     const total = 50_000;
     engines[0]?.behave({ kind: 'flood', events: total });
-    const response = await post(gateway, 'chat/completions', { ...BODIES['chat/completions'], stream: true });
+    const response = await post(gateway, path, { ...BODIES[path], stream: true });
     const reader = response.body?.getReader();
     await reader?.read();
     // The engine writes until every buffer on the way is full, and then no more.

@@ -7,8 +7,8 @@ interface Block {
   item: OutputItem;
   /** -1 until the client has been told of it. */
   index: number;
-  /** How much of the text or the arguments the client has. */
-  sent: number;
+  /** The end of the text or the arguments, which the client has not got. Cutting it off the whole would copy that each time. */
+  pending: string;
   /** The engine said that the block is over. */
   sealed: boolean;
 }
@@ -131,6 +131,7 @@ export class BlockSequencer {
     const block = this.#calls.get(key);
     if (block === undefined || fragment === '' || block.sealed) return;
     (block.item as CallItem).arguments += fragment;
+    block.pending += fragment;
     this.#advance();
   }
 
@@ -183,12 +184,14 @@ export class BlockSequencer {
     const last = this.#queue.at(-1);
     if (last !== undefined && last.item.kind === kind && !last.sealed) {
       last.item.text += fragment;
+      last.pending += fragment;
       if (this.#queue.length === 1) this.#advance();
     } else this.#push({ kind, text: fragment });
   }
 
   #push(item: OutputItem): Block {
-    const block: Block = { item, index: -1, sent: 0, sealed: false };
+    const pending = item.kind === 'call' ? item.arguments : item.text;
+    const block: Block = { item, index: -1, pending, sealed: false };
     if (!this.#finished) {
       this.#queue.push(block);
       this.#advance();
@@ -225,12 +228,9 @@ export class BlockSequencer {
   }
 
   #feed(block: Block): void {
-    const { item } = block;
-    const content = item.kind === 'call' ? item.arguments : item.text;
-    if (block.sent === content.length) return;
-    const fragment = block.sent === 0 ? content : content.slice(block.sent);
-    block.sent = content.length;
-    this.#out += this.#options.emitter.delta(item, block.index, fragment);
+    if (block.pending === '') return;
+    this.#out += this.#options.emitter.delta(block.item, block.index, block.pending);
+    block.pending = '';
   }
 
   #close(block: Block): void {
