@@ -30,6 +30,8 @@ export interface ProxyDeps {
   shown(id: string): Promise<number>;
   /** Whether the API key is still good. */
   mayGoOn(user: User): boolean;
+  /** Counts one more request of the key; whether its limit has room for it. */
+  mayAsk(user: User): Promise<boolean>;
   activity: Pick<Activity, 'began'>;
   clock: Clock;
   log: Logger;
@@ -98,6 +100,10 @@ export function createInstanceProxy(deps: ProxyDeps): InstanceProxy {
     }
     if (comesFromElsewhere(request)) {
       send(response, refusal(403, 'A page elsewhere asked for this. Only pages of this host may.'));
+      return;
+    }
+    if (!(await deps.mayAsk(known))) {
+      send(response, refusal(429, 'The API key behind this link has made its calls of this minute. Wait.'));
       return;
     }
     const target = targetOf(instance, host.port, deps.pods);

@@ -1,6 +1,7 @@
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../http/auth/principal.ts';
+import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/limits/request-limit.ts';
 import { localCounters, sharedCounters } from '../http/limits/shared-counter.ts';
 import { startApi } from '../http/server.ts';
 import { createAuthenticator } from '../http/auth/authenticator.ts';
@@ -40,6 +41,7 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
   });
   const apiKeys = stores.get('apiKeys');
   const authenticator = createAuthenticator({ apiKeys, clock });
+  const requests = counters.counter('requests');
   const tickets = counters.counter('tickets');
   const activity = createActivity({ client, instances, clock, log });
   const ended = new AbortController();
@@ -56,6 +58,11 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     sessionKey: sessionKeyReader(client, config.namespace),
     shown: async (id) => (await tickets.add(id, 1)).total,
     mayGoOn: (user) => authenticator.isValid(user),
+    mayAsk: async ({ keyId }) => {
+      const [key] = apiKeys.by('uid', keyId);
+      const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
+      return (await requests.add(keyId, 1)).total <= most;
+    },
     activity,
     clock,
     log,
@@ -75,7 +82,7 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     models: models.router,
     proxy,
     namespace: config.namespace,
-    requestCounter: counters.counter('requests'),
+    requestCounter: requests,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     clock,

@@ -29,6 +29,9 @@ async function during(ms: number, look: () => void = () => undefined): Promise<v
 }
 
 async function idle(place: Place, count: number): Promise<void> {
+  const warm = clients(place, 'cycles', 20);
+  await once(warm.child, 'close');
+  await waitFor('the connections to go', () => place.server.connections === 0);
   const before = rss();
   const { child, output } = clients(place, 'idle', count);
   await waitFor('the connections', () => output().includes('done') && place.server.connections === count, 300_000);
@@ -80,7 +83,8 @@ async function stalled({ ssh, server }: Place): Promise<void> {
 /** Prints rows on what many connections and a stalled one cost this process. */
 export async function load(place: Place, options: { idle: number; cycles: number }): Promise<void> {
   console.log('| load | cost | to reach |\n|---|---|---|');
-  await stalled(place);
-  await cycles(place, options.cycles);
+  // Before the cycles: what they leave to be reused would make the connections look free.
   await idle(place, options.idle);
+  await stalled(place);
+  if (options.cycles > 0) await cycles(place, options.cycles);
 }

@@ -228,6 +228,22 @@ onNode('a browser', () => {
     expect((await ask('/api/v1/offers', { host, cookie, authorization: `Bearer ${token}` })).body).toContain('"uri"');
   });
 
+  it('has the limit of the key that let it in', async () => {
+    const limits = { requestsPerMinute: 4 };
+    const few = await createKey(tenant.client, { namespace: tenant.name, displayName: 'few', limits });
+    const fewCalls = clientOf(berth.url, few.token);
+    const made = await waitFor('the key', async () => {
+      const answer = await fewCalls('POST', '/instances/lab/links', { port: 7000 });
+      return answer.status === 201 ? answer : undefined;
+    });
+    const url = new URL(z.string().parse(made.json['url']));
+    const entered = await ask(url.pathname + url.search, { host: url.host });
+    const cookie = String(entered.headers['set-cookie']).split(';', 1)[0] ?? '';
+    const codes = [];
+    for (let count = 0; count < 5; count += 1) codes.push((await ask('/', { host: url.host, cookie })).status);
+    expect(codes).toEqual([200, 200, 200, 429, 429]);
+  });
+
   it('sees Jupyter without knowing its token', async () => {
     const own = await visit(8080);
     expect((await ask('/api/status', own)).status).toBe(200);
