@@ -2,7 +2,7 @@ import type { ReadStore } from '../kube/store.ts';
 import type { Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import { instanceState } from '../resources/instance-state.ts';
-import { JUPYTER_PORT } from '../resources/jupyter.ts';
+import { JUPYTER_MISSING, JUPYTER_PORT } from '../resources/jupyter.ts';
 import { MAIN_CONTAINER } from '../resources/tools-volume.ts';
 import { ProxyError } from './errors.ts';
 
@@ -40,5 +40,7 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
     );
   }
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
+  const known = jupyter ? instance.status?.conditions?.find(({ type }) => type === 'Jupyter') : undefined;
+  if (known?.reason === JUPYTER_MISSING) throw new ProxyError('port_unreachable', known.message);
   return { namespace, instance: name, pod: podName ?? '', podUid: pod.metadata.uid ?? '', port, jupyter };
 }

@@ -43,8 +43,10 @@ export async function checkLogin(endpoint: StreamEndpoint, target: PodTarget): P
 
 const MISSING = 3;
 const SILENT = 4;
-const LOOK_FOR_JUPYTER = `command -v ${JUPYTER_PROGRAMS.join(' >/dev/null || command -v ')} >/dev/null || exit ${MISSING}
-${TOOLS_BIN}/busybox timeout 5 ${TOOLS_BIN}/relay tcp 127.0.0.1 ${JUPYTER_PORT} </dev/null 2>/dev/null | grep -q '^ok$' || exit ${SILENT}`;
+// What answers may have been started by the user himself, from wherever he has it.
+const LOOK_FOR_JUPYTER = `${TOOLS_BIN}/busybox timeout 5 ${TOOLS_BIN}/relay tcp 127.0.0.1 ${JUPYTER_PORT} </dev/null 2>/dev/null | grep -q '^ok$' && exit
+command -v ${JUPYTER_PROGRAMS.join(' >/dev/null || command -v ')} >/dev/null || exit ${MISSING}
+exit ${SILENT}`;
 
 /**
  * Whether Jupyter answers in an instance with tools, does not yet, or is not installed; undefined when the instance

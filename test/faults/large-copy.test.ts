@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world.end());
 
 onNode('a large copy', () => {
-  it('of 1 GiB both ways arrives to the byte, and the gateway stays small', { timeout: 400_000 }, async () => {
+  it('of 1 GiB both ways arrives to the byte, and the gateway stays small', { timeout: 600_000 }, async () => {
     const config = world.configOf(world.server, await world.addKey('laptop'));
     let peak = 0;
     const before = process.memoryUsage().rss;

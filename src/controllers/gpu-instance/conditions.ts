@@ -1,7 +1,7 @@
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import type { Condition } from '../../kube/types.ts';
 import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
-import { JUPYTER_PORT } from '../../resources/jupyter.ts';
+import { JUPYTER_MISSING, JUPYTER_PORT } from '../../resources/jupyter.ts';
 import { endingOf } from './endings.ts';
 import type { Observed } from './observed.ts';
 import { isPullError, mainStatus, podCondition, waitingState, words } from './pod-facts.ts';
@@ -125,7 +125,7 @@ const JUPYTER = {
   },
   missing: {
     status: 'False',
-    reason: 'NotInImage',
+    reason: JUPYTER_MISSING,
     message: 'The image has no jupyter. Choose an image that has it, or install jupyterlab in onStart.',
   },
 } as const;

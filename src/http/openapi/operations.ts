@@ -144,7 +144,7 @@ export const OPERATIONS: readonly Operation[] = [
       'The link works once, within a minute. Programs call /instances/{instanceId}/proxy/{port}/... with their key instead.',
     request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
     success: { status: 201, schema: 'Link', description: 'The link.' },
-    errors: [...BODY_ERRORS, 'instance_not_found', 'instance_not_running', 'port_not_declared'],
+    errors: [...BODY_ERRORS, 'instance_not_found', 'instance_not_running', 'port_not_declared', 'port_unreachable'],
   },
   {
     ...compute,

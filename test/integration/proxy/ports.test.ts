@@ -135,8 +135,12 @@ onNode('Jupyter', () => {
 
   it('has a condition that says that the image lacks it', async () => {
     await waitFor('the condition', async () => (await jupyterReason('plain')) === 'NotInImage');
-    const answer = await call('POST', '/instances/plain/links');
-    expect(answer.status).toBe(201);
+    const { error } = await waitFor('the refusal', async () => {
+      const answer = await call('POST', '/instances/plain/links');
+      return answer.status === 502 ? answer : undefined;
+    });
+    expect(error).toMatchObject({ code: 'port_unreachable' });
+    expect(error['message']).toContain('The image has no jupyter.');
   });
 });
 
