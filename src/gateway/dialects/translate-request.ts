@@ -58,13 +58,6 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage: from === 'messages' });
 }
 
-/** The input items of a body (without `instructions`): what the gateway stores before the output items. */
-export function requestItems(dialect: Dialect, value: unknown, options: Partial<RequestOptions> = {}): HistoryItem[] {
-  const body = objectAt(value, 'body');
-  if (dialect === 'responses') return parseInput(body.input, options.references);
-  return PARSERS[dialect](body).items;
-}
-
 const KEEPERS = {
   chat: keepChat,
   responses: keepResponses,

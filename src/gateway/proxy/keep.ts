@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { requestItems } from '../dialects/index.ts';
+import { parseInput } from '../dialects/index.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import type { Call } from './call.ts';
 import type { AnswerReceiver } from './receivers.ts';
@@ -16,7 +16,7 @@ export async function keepAnswer({ store, logger }: KeepDeps, call: Call, answer
   const previous = inspection.previousResponseId;
   try {
     await store.put(principal.keyId, answer.responseId, {
-      items: [...requestItems(dialect, body, { references }), ...answer.items],
+      items: [...parseInput(body.input, references), ...answer.items],
       response: answer.response,
       ...(previous !== undefined && { previous }),
     });

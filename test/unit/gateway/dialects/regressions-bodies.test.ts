@@ -5,7 +5,7 @@ import {
   PLAIN,
   quirksOf,
   requestFeatures,
-  requestItems,
+  parseInput,
   translateRequest,
   translateResponse,
   type Dialect,
@@ -133,7 +133,7 @@ describe('conversations', () => {
       contextOf(first),
     );
     const stored = JSON.parse(
-      JSON.stringify([...requestItems('responses', first), ...answer.items]),
+      JSON.stringify([...parseInput(first.input, undefined), ...answer.items]),
     ) as typeof answer.items;
     const next = { model: 'm', input: [{ type: 'function_call_output', call_id: 'c', output: '1' }] };
     const sent = translateRequest('responses', 'chat', next, { model: 'u', quirks: VLLM, history: stored });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DialectError, requestItems, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { DialectError, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
 import { at, MISTRAL, OLLAMA, VLLM, WEATHER } from './support.ts';
 
 const options = { model: 'upstream', quirks: VLLM };
@@ -362,7 +362,7 @@ describe('other fields', () => {
   });
 
   it('expands a stored chain and item references, and asks the backend to store nothing', () => {
-    const history = requestItems('responses', { input: 'first' });
+    const history = parseInput('first', undefined);
     const body = {
       model: 'm',
       input: [{ type: 'item_reference', id: 'msg_1' }, user('now')],
