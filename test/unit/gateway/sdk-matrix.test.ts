@@ -1,13 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { gatewayTo, type TestGateway } from '../../support/model-gateway.ts';
-import type { EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
+import type { EngineDialect, EngineOptions, ScriptedEngine } from '../../support/scripted-engine.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
 
-const ENGINES: [string, EngineOptions][] = [
-  ['all three dialects', { engine: 'unknown', dialects: ['chat', 'responses', 'messages'] }],
-  ['chat alone', { engine: 'tgi', dialects: ['chat'] }],
-  ['messages alone', { engine: 'unknown', dialects: ['messages'] }],
-  ['responses alone', { engine: 'unknown', dialects: ['responses'] }],
+const ALL = ['chat', 'responses', 'messages'] as const;
+
+/** Each with the dialects in which a call with a tool is passed on as it is. */
+const ENGINES: [string, EngineOptions, readonly EngineDialect[]][] = [
+  ['all three dialects', { engine: 'unknown', dialects: ALL }, ALL],
+  ['chat alone', { engine: 'tgi', dialects: ['chat'] }, ['chat']],
+  ['messages alone', { engine: 'unknown', dialects: ['messages'] }, ['messages']],
+  ['responses alone', { engine: 'unknown', dialects: ['responses'] }, ['responses']],
+  ['vLLM', { engine: 'vllm', version: '0.24.0', dialects: ALL }, ['chat', 'messages']],
+  ['SGLang', { engine: 'sglang', version: '0.5.17', dialects: ALL }, ['chat']],
+  ['Ollama', { engine: 'ollama', version: '0.32.15', dialects: ALL }, ALL],
+  ['llama.cpp', { engine: 'llama.cpp', version: 'b9000', dialects: ALL }, ['chat', 'messages']],
 ];
 
 const REPLY = {
@@ -22,7 +29,7 @@ const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =
   [false, true].map((stream) => ({ index, client, dialect, stream })),
 );
 
-describe.each(ENGINES)('official clients over an engine that speaks %s', (_name, options) => {
+describe.each(ENGINES)('official clients over an engine that speaks or is %s', (_name, options, nativeDialects) => {
   let gateway: TestGateway;
   let engine: ScriptedEngine;
   let close: () => Promise<void>;
@@ -39,7 +46,7 @@ describe.each(ENGINES)('official clients over an engine that speaks %s', (_name,
   it.each(CELLS)('$client in $dialect, stream $stream', async ({ index, dialect, stream }) => {
     const caller = sdkCallers(gateway.base)[index];
     const answer = await caller?.call({ model: 'tiny', prompt: 'Weather in Oslo?', stream, tool: 'offered' });
-    const native = options.dialects?.includes(dialect) ?? false;
+    const native = nativeDialects.includes(dialect);
     expect(answer).toEqual({
       text: REPLY.text,
       calls: [{ name: 'weather', input: { city: 'Oslo' } }],
