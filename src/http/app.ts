@@ -12,6 +12,7 @@ import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
 import { portHosts } from './routes/proxy.ts';
+import { serviceIndexRouter } from './routes/service-index.ts';
 
 /** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
 export function createApp(context: ApiContext, isStopping: () => boolean): Express {
@@ -23,7 +24,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   // Hosts of ports before the measuring: their paths are those of whoever rents the instance.
   app.use(requestId, requestLog(context.log), portHosts(context), measureRequests(context.registry));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
-  app.use(security, docsRouter());
+  app.use(security, serviceIndexRouter(), docsRouter());
   app.use(
     '/dashboard',
     dashboardRouter({ ...context, sessionKey: sessionKeyReader(context.client, context.namespace) }),

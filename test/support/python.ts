@@ -17,9 +17,8 @@ async function must(program: string, args: readonly string[]): Promise<void> {
 export async function pythonWith(name: string, requirements: string): Promise<string> {
   const folder = join(cacheFolder(process.env), `${name}-${hashOf(requirements)}`);
   if (existsSync(folder)) return folder;
-  process.stderr.write(
-    `Installing ${readFileSync(requirements, 'utf8').trim().replaceAll('\n', ', ')} into ${folder}\n`,
-  );
+  const packages = readFileSync(requirements, 'utf8').match(/^[\w.-]+==[\w.]+/gm) ?? [];
+  process.stderr.write(`Installing ${packages.join(', ')} into ${folder}\n`);
   const part = `${folder}.${process.pid}`;
   rmSync(part, { recursive: true, force: true });
   mkdirSync(part, { recursive: true });

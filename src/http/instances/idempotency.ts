@@ -3,13 +3,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../errors/api-error.ts';
 import { LIMITS } from '../schemas/limits.ts';
 
-const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+/** Printable ASCII, no space at either end. */
+export const IDEMPOTENCY_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /** The Idempotency-Key of a request. Throws 400 for one that is empty, too long or not printable ASCII. */
 export function idempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined) return undefined;
-  if (typeof key === 'string' && key.length <= LIMITS.idempotencyKey && PRINTABLE.test(key)) return key;
+  if (typeof key === 'string' && key.length <= LIMITS.idempotencyKey && IDEMPOTENCY_KEY.test(key)) return key;
   const most = LIMITS.idempotencyKey;
   throw new ApiError(
     'bad_request',

@@ -1,34 +1,18 @@
 import type { Runtype } from '../../resources/instance-template.ts';
 
 /**
- * The words Vast clients put into `runtype`, alone or joined by spaces: the REST enum, and the flags that vast-cli
- * really sends (`ssh_direc` is its own spelling).
+ * `args`, or the words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API, and the flags
+ * that its command line really sends (`ssh_direc` is its own spelling). Empty means none.
  */
-const WORDS: Readonly<Record<string, Runtype>> = {
-  ssh: 'ssh',
-  ssh_proxy: 'ssh',
-  ssh_direct: 'ssh',
-  ssh_direc: 'ssh',
-  jupyter: 'jupyter',
-  jupyter_proxy: 'jupyter',
-  jupyter_direct: 'jupyter',
-  jupyter_direc: 'jupyter',
-  args: 'args',
-};
+export const RUNTYPE_PATTERN =
+  /^(?:args|(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*)?$/;
 
 /** What to write instead of a runtype that is not known. */
-export const RUNTYPE_EXPECTED = `expected ssh, jupyter or args, or a Vast.ai spelling (${Object.keys(WORDS).join(', ')})`;
+export const RUNTYPE_EXPECTED =
+  'expected ssh, jupyter or args, or words of Vast.ai: ssh or jupyter, alone or with _proxy, _direct or _direc';
 
-/** `ssh`, `jupyter` or `args`; undefined for words that are not known or that contradict each other. */
+/** What a runtype that matches the pattern means; a Jupyter instance has SSH too. */
 export function normalizeRuntype(text: string): Runtype | undefined {
-  const words = text.trim().toLowerCase().split(/\s+/);
-  const types = new Set<Runtype>();
-  for (const word of words) {
-    const type = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined;
-    if (type === undefined) return undefined;
-    types.add(type);
-  }
-  // A Jupyter instance has SSH too, so the two may stand together.
-  if (types.has('args')) return types.size === 1 ? 'args' : undefined;
-  return types.has('jupyter') ? 'jupyter' : 'ssh';
+  if (text === '' || text === 'args') return text === '' ? undefined : 'args';
+  return text.includes('jupyter') ? 'jupyter' : 'ssh';
 }

@@ -1,8 +1,7 @@
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { withoutNulls } from '../middleware/validate.ts';
 import type { CreateInstance } from '../schemas/instance.ts';
-import { normalizeRuntype, RUNTYPE_EXPECTED } from './runtype.ts';
+import { normalizeRuntype } from './runtype.ts';
 
 /** The largest number an offer's id may have. */
 const MAX_OFFER_ID = 2_147_483_647;
@@ -17,13 +16,9 @@ function drop<T extends object>(record: T): T {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T;
 }
 
-/** The spec of the instance that a creation payload asks for. Throws the 422 for a runtype that is not known. */
+/** The spec of the instance that a creation payload asks for. */
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   const body = withoutNulls(payload);
-  const errors: FieldError[] = [];
-  const runtype = body.runtype === undefined || body.runtype === '' ? undefined : normalizeRuntype(body.runtype);
-  if (body.runtype && runtype === undefined) errors.push({ path: 'runtype', expected: RUNTYPE_EXPECTED });
-  if (errors.length > 0) throw validationFailed(errors);
   const offerPossible = body.ask_id === undefined || (body.ask_id >= 1 && body.ask_id <= MAX_OFFER_ID);
   const spec: GpuInstanceSpec = drop({
     type: body.type === 1 ? ('Interruptible' as const) : ('OnDemand' as const),
@@ -33,7 +28,7 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
     image: body.template_image || undefined,
     templateId: body.template_id,
     templateHashId: body.template_hash_id || undefined,
-    runtype,
+    runtype: normalizeRuntype(body.runtype ?? ''),
     diskGb: body.disk_gb,
     offerDiskSpace: body.offer_disk_space,
     installMonitoring: body.install_monitoring ?? false,

@@ -4,6 +4,8 @@ import { findPrincipal } from '../auth/principal.ts';
 
 const QUIET = new Set(['/livez', '/readyz']);
 const MAX_PATH = 512;
+/** A key that somebody put into a path by mistake. */
+const TOKEN = /berth_\w+/g;
 
 /**
  * One line per request, with what is known to be harmless and nothing else: no header, no query, no body. pino escapes
@@ -19,7 +21,7 @@ export function requestLog(log: Logger): RequestHandler {
       const fields = {
         requestId: response.getHeader('x-request-id'),
         method: request.method,
-        path: path.slice(0, MAX_PATH),
+        path: path.slice(0, MAX_PATH).replace(TOKEN, 'berth_…'),
         status: response.statusCode,
         complete: response.writableFinished,
         ms: Math.round(performance.now() - start),

@@ -17,7 +17,7 @@ function fieldErrors(issue: z.core.$ZodIssue): FieldError[] {
 
 function expectation(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_type') return `expected ${issue.expected}`;
-  if (issue.code === 'invalid_format' && issue.format === 'regex') return 'expected to match the documented pattern';
+  if (issue.message.startsWith('Invalid string: must match')) return 'expected to match the documented pattern';
   return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');
 }
 

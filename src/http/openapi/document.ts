@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
+import { IDEMPOTENCY_KEY } from '../instances/idempotency.ts';
 import { LIMITS } from '../schemas/limits.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
 import { componentSchemas, refTo, type SchemaName } from './registry.ts';
@@ -24,8 +25,14 @@ const LIMIT_HEADERS = {
 };
 const RETRY_AFTER = { 'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
 
-function json(schema: SchemaName, examples?: Record<string, unknown>) {
-  return { 'application/json': { schema: refTo(schema), ...(examples && { examples }) } };
+function json(schema: SchemaName) {
+  return { 'application/json': { schema: refTo(schema) } };
+}
+
+/** A body that may be left out may be null too: null equals absent. */
+function bodyOf({ schema, required, examples }: NonNullable<Operation['request']>) {
+  const content = required ? refTo(schema) : { anyOf: [refTo(schema), { type: 'null' }] };
+  return { 'application/json': { schema: content, examples } };
 }
 
 function errorSchemaOf({ family }: Operation): SchemaName {
@@ -58,8 +65,15 @@ function failures(operation: Operation): Record<string, unknown> {
   };
 }
 
+function linksTo(operations: NonNullable<Operation['links']>): Record<string, unknown> {
+  const links = Object.entries(operations).map(([operationId, parameter]) => {
+    return [operationId, { operationId, parameters: { [parameter]: '$response.body#/id' } }] as const;
+  });
+  return Object.fromEntries(links);
+}
+
 function successOf(operation: Operation): Record<string, unknown> {
-  const { success, events, method, family } = operation;
+  const { success, events, method, family, links } = operation;
   const headers = {
     ...HEADERS,
     ...(family === 'compute' && LIMIT_HEADERS),
@@ -74,7 +88,12 @@ function successOf(operation: Operation): Record<string, unknown> {
   const stream = events && { 'text/event-stream': { schema: { type: 'string', description: `Events: ${events}.` } } };
   const content = { ...json(success.schema), ...stream };
   return {
-    [String(success.status)]: { description: success.description, headers, content },
+    [String(success.status)]: {
+      description: success.description,
+      headers,
+      content,
+      ...(links && { links: linksTo(links) }),
+    },
     ...(method === 'get' && { '304': { description: 'You have this version.', headers: HEADERS } }),
   };
 }
@@ -93,7 +112,13 @@ function parametersOf({ path, idempotent, method, events, family }: Operation) {
       schema: { type: 'string', minLength: 1 },
     })),
     ...(idempotent
-      ? [header('Idempotency-Key', key, { minLength: 1, maxLength: LIMITS.idempotencyKey, pattern: '^[!-~]+$' })]
+      ? [
+          header('Idempotency-Key', key, {
+            minLength: 1,
+            maxLength: LIMITS.idempotencyKey,
+            pattern: IDEMPOTENCY_KEY.source,
+          }),
+        ]
       : []),
     ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.', {})] : []),
     ...(events && family === 'compute' ? [header('Last-Event-ID', 'Id of the last event you saw.', {})] : []),
@@ -109,7 +134,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
     description: [description, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
     ...(request && {
-      requestBody: { required: request.required, content: json(request.schema, request.examples) },
+      requestBody: { required: request.required, content: bodyOf(request) },
     }),
     responses: { ...successOf(operation), ...failures(operation) },
   };
@@ -118,7 +143,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
 const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
 
 Every call carries \`Authorization: Bearer <API key>\`. Keys are made on the [API access page](/dashboard).
-Unknown fields are refused, null equals absent, lists are complete. Each record and each answer may get more fields;
+Unknown fields are refused, null equals absent (in PATCH it clears), lists are complete. Each record and each answer may get more fields;
 none is renamed or removed under \`/api/v1\`.`;
 
 /** The OpenAPI 3.1 description of the interface, from the schemas that validate it. */

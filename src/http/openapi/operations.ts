@@ -18,6 +18,8 @@ export interface Operation {
   /** Also an event stream, on request. */
   events?: string;
   idempotent?: boolean;
+  /** Operations that take the id of what was made, and the name of their parameter. */
+  links?: Record<string, string>;
   /** Beside those that every endpoint has. */
   errors: readonly ErrorCode[];
 }
@@ -77,6 +79,7 @@ export const OPERATIONS: readonly Operation[] = [
     request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
     success: { status: 201, schema: 'Instance', description: 'Rented. Location names it.' },
     idempotent: true,
+    links: { getInstance: 'instanceId', updateInstance: 'instanceId', deleteInstance: 'instanceId' },
     errors: [
       ...BODY_ERRORS,
       'quota_exceeded',
@@ -169,6 +172,7 @@ export const OPERATIONS: readonly Operation[] = [
     request: { schema: 'CreateSSHKey', required: true, examples: EXAMPLES.createSshKey },
     success: { status: 201, schema: 'SSHKey', description: 'Registered.' },
     idempotent: true,
+    links: { deleteSSHKey: 'sshKeyId' },
     errors: [...BODY_ERRORS, 'quota_exceeded', 'idempotency_conflict', 'tenant_unavailable'],
   },
   {

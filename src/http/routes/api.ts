@@ -9,6 +9,7 @@ import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
 import { offersRouter } from './offers.ts';
 import { proxyRouter } from './proxy.ts';
+import { serviceIndex } from './service-index.ts';
 import { sshKeysRouter } from './ssh-keys.ts';
 
 /** Everything under the API base, all of it behind a key but CORS preflights. */
@@ -22,6 +23,7 @@ export function apiRouter(context: ApiContext): Router {
   router.use('/instances', limit, instancesRouter(context), proxyRouter(context));
   router.use('/ssh-keys', limit, zip, sshKeysRouter(context));
   router.use(context.models);
+  router.get('/', limit, serviceIndex);
   router.use(limit, () => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');
   });

@@ -3,6 +3,7 @@ import { STAGES } from '../../resources/gpu-instance.ts';
 import { IMAGE_PATTERN } from '../../resources/image.ts';
 import { READY_REASONS, type InstanceState, type ReadyReason } from '../../resources/instance-state.ts';
 import { RUNTYPES } from '../../resources/instance-template.ts';
+import { RUNTYPE_EXPECTED, RUNTYPE_PATTERN } from '../instances/runtype.ts';
 import { deletedOf, isolationSchema, listOf, moneySchema, timeSchema } from './common.ts';
 import { LIMITS } from './limits.ts';
 
@@ -37,6 +38,7 @@ export const createInstanceSchema = z
     runtype: z
       .string()
       .max(LIMITS.runtype)
+      .regex(RUNTYPE_PATTERN, RUNTYPE_EXPECTED)
       .describe('ssh (default), jupyter or args; the spellings of Vast.ai clients are accepted too.')
       .nullish(),
     disk_gb: z

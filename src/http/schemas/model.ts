@@ -12,7 +12,7 @@ export const modelSchema = z
 export const modelListSchema = z.looseObject({ object: z.literal('list'), data: z.array(modelSchema) });
 
 export const modelRequestSchema = z
-  .looseObject({ model: z.string().describe('Id of a model of GET /models.'), stream: z.boolean().nullish() })
+  .looseObject({ model: z.string().min(1).describe('Id of a model of GET /models.'), stream: z.boolean().nullish() })
   .describe('As the API of that name takes it; other fields pass through to the engine.');
 
 export const modelResponseSchema = z.looseObject({}).describe('As the API of that name answers.');

@@ -16,10 +16,13 @@ let mine: string;
 let call: Call;
 let stranger: Call;
 let token: string;
+/** What somebody gets who begins a request and never ends it. */
+let slow: Promise<string>;
 
 beforeAll(async () => {
   cluster = await openCluster();
   ({ api } = cluster);
+  slow = send('GET / HTTP/1.1\r\nhost: x\r\nx-slow: ');
   mine = await cluster.namespace('http-errors');
   token = await cluster.key(mine);
   call = clientOf(api.url, token);
@@ -114,7 +117,41 @@ describe('errors are JSON', () => {
   });
 });
 
+describe('what clients ask before their first call', () => {
+  it.each([
+    ['HEAD', '/', 200],
+    ['GET', '/', 200],
+    ['HEAD', '/api', 200],
+    ['HEAD', '/api/', 200],
+    ['HEAD', '/api/v1', 200],
+    ['GET', '/api/v1/', 200],
+    ['HEAD', '/api/v1/api/v1', 200],
+  ])('%s %s is answered', async (method, path, status) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${api.url}${path}`, { method, headers });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+    if (method === 'GET') expect(await response.json()).toMatchObject({ object: 'service', api: '/api/v1' });
+  });
+
+  it('leads people to the dashboard', async () => {
+    const response = await fetch(api.url, { headers: { accept: 'text/html,*/*;q=0.8' }, redirect: 'manual' });
+    expect([response.status, response.headers.get('location')]).toEqual([302, '/dashboard']);
+  });
+});
+
 describe('headers', () => {
+  it('tell browsers to be strict, and strangers nothing', async () => {
+    for (const path of ['/api/v1/offers', '/openapi.json', '/docs', '/dashboard', '/nowhere']) {
+      const { headers } = await fetch(`${api.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+      expect(headers.get('x-powered-by'), path).toBeNull();
+      expect(headers.get('server'), path).toBeNull();
+      expect(headers.get('x-content-type-options'), path).toBe('nosniff');
+      expect(headers.get('strict-transport-security'), path).toMatch(/max-age/);
+      expect(headers.get('content-security-policy'), path).toMatch(/default-src 'none'/);
+    }
+  });
+
   it('carry the request id of the client when it is harmless', async () => {
     const answer = await call('GET', '/offers', undefined, { 'x-request-id': 'abc-1' });
     expect(answer.headers.get('x-request-id')).toBe('abc-1');
@@ -213,4 +250,8 @@ describe('keys', () => {
 it('says whether it lives and is ready', async () => {
   expect(await (await fetch(`${api.url}/livez`)).json()).toEqual({ status: 'ok' });
   expect((await fetch(`${api.url}/readyz`)).status).toBe(200);
+});
+
+it('waits for the rest of a request no longer than ten seconds or so', async () => {
+  expect(await slow).toMatch(/^HTTP\/1\.1 408 [^]*"request_timeout"/);
 });

@@ -14,7 +14,8 @@ export interface RoundRobin extends AsyncDisposable {
 export async function roundRobin(alive: () => readonly URL[]): Promise<RoundRobin> {
   const agent = new Agent({ keepAlive: true });
   let turn = 0;
-  const server = createServer((incoming, outgoing) => {
+  // The replicas promise their clients 65 s, and their promise passes through unchanged.
+  const server = createServer({ keepAliveTimeout: 120_000 }, (incoming, outgoing) => {
     const servers = alive();
     const next = servers[(turn += 1) % servers.length];
     if (next === undefined) {

@@ -43,16 +43,23 @@ describe('runtype', () => {
     ['ssh_proxy', 'ssh'],
     ['ssh_direct', 'ssh'],
     ['ssh_direc ssh_proxy', 'ssh'],
-    [' SSH ', 'ssh'],
     ['jupyter_proxy', 'jupyter'],
     ['jupyter_direc ssh_direc ssh_proxy', 'jupyter'],
     ['args', 'args'],
   ])('%j means %s', (text, expected) => {
+    expect(parseBody(createInstanceSchema, { runtype: text })).toEqual({ runtype: text });
     expect(normalizeRuntype(text)).toBe(expected);
   });
 
-  it.each(['', 'telnet', 'args ssh', 'ssh,jupyter', 'toString', 'constructor'])('%j means nothing', (text) => {
-    expect(normalizeRuntype(text)).toBeUndefined();
+  it.each(['telnet', 'args ssh', 'ssh,jupyter', ' ssh', 'SSH', 'toString'])(
+    '%j is refused with what is known',
+    (runtype) => {
+      expect(() => parseBody(createInstanceSchema, { runtype })).toThrow('runtype: expected ssh, jupyter or args');
+    },
+  );
+
+  it('is none when it is empty', () => {
+    expect(normalizeRuntype('')).toBeUndefined();
   });
 });
 
