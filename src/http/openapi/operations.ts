@@ -79,7 +79,12 @@ export const OPERATIONS: readonly Operation[] = [
     request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
     success: { status: 201, schema: 'Instance', description: 'Rented. Location names it.' },
     idempotent: true,
-    links: { getInstance: 'instanceId', updateInstance: 'instanceId', deleteInstance: 'instanceId' },
+    links: {
+      getInstance: 'instanceId',
+      updateInstance: 'instanceId',
+      createLink: 'instanceId',
+      deleteInstance: 'instanceId',
+    },
     errors: [
       ...BODY_ERRORS,
       'quota_exceeded',

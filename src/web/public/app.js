@@ -33,6 +33,13 @@ function showSignIn() {
   byId('token').focus();
 }
 
+/** A cell that names its column, for screens too narrow for columns. */
+function cell(label, ...children) {
+  const made = element('td', {}, ...children);
+  made.dataset.label = label;
+  return made;
+}
+
 function row(key) {
   const chips = key.scopes.map((scope) => element('span', { className: 'chip' }, scope));
   const name = element('th', { scope: 'row' }, key.name === '' ? key.id : key.name);
@@ -48,11 +55,11 @@ function row(key) {
     'tr',
     { className: key.state },
     name,
-    element('td', {}, element('code', {}, `${key.prefix}…`)),
-    element('td', {}, ...chips),
-    element('td', {}, timeElement(key.created_at, '')),
-    element('td', {}, timeElement(key.expires_at, 'never')),
-    element('td', {}, timeElement(key.last_used_at, 'never')),
+    cell('Key', element('code', {}, `${key.prefix}…`)),
+    cell('Scopes', ...chips),
+    cell('Created', timeElement(key.created_at, '')),
+    cell('Expires', timeElement(key.expires_at, 'never')),
+    cell('Last used', timeElement(key.last_used_at, 'never')),
     action,
   );
 }
@@ -64,6 +71,10 @@ function render() {
 
 async function loadKeys() {
   const namespace = byId('namespace').value;
+  // Keys of another namespace must not stand under this one, not even when the call fails.
+  keys = [];
+  byId('rows').replaceChildren();
+  byId('empty').hidden = true;
   keys = (await api('GET', `/keys?namespace=${encodeURIComponent(namespace)}`)).data;
   render();
   say(`${keys.length} keys in ${namespace}`);

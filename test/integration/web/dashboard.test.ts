@@ -210,10 +210,20 @@ describeWith('chromium')('in a browser', () => {
     expect(picture.length).toBeGreaterThan(10_000);
   });
 
+  it('fits a phone', async () => {
+    await page.setViewportSize({ width: 375, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    expect(await page.locator('#create').boundingBox()).toMatchObject({ x: 16, width: 343 });
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.setViewportSize({ width: 1180, height: 720 });
+  });
+
   it('shows what went wrong, and signs out', async () => {
     await page.getByLabel('Namespace').fill('kube-system');
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('alert').filter({ hasText: 'may not list apikeys.berth.dev in kube-system' }).waitFor();
+    expect(await page.locator('#rows tr').count()).toBe(0);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.context().cookies()).toEqual([]);

@@ -1,14 +1,17 @@
 import { z } from 'zod';
+import { familyOf } from '../../../src/http/errors/families.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
 
 const mediaSchema = z.looseObject({ schema: z.unknown() });
+const responseSchema = z.looseObject({ content: z.record(z.string(), mediaSchema).optional() });
+type Response = z.infer<typeof responseSchema>;
 const documentSchema = z.looseObject({
   paths: z.record(
     z.string(),
     z.record(
       z.string(),
       z.looseObject({
-        responses: z.record(z.string(), z.looseObject({ content: z.record(z.string(), mediaSchema).optional() })),
+        responses: z.record(z.string(), responseSchema),
       }),
     ),
   ),
@@ -56,16 +59,27 @@ export function createContract() {
     return template === undefined ? undefined : document.paths[template]?.[method.toLowerCase()];
   }
 
-  return (method: string, path: string, answer: { status: number; type: string | null; text: string }): void => {
+  /** What a path without a description may answer: only failures, in the shape of its family. */
+  function failure(path: string): Response {
+    const name = { compute: 'ApiError', openai: 'OpenAIError', anthropic: 'AnthropicError' }[familyOf(path)];
+    return { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } };
+  }
+
+  function responseOf(method: string, path: string, status: number): Response | undefined {
     const operation = operationOf(method, path);
-    if (operation === undefined) return;
+    if (operation !== undefined) return operation.responses[String(status)] ?? operation.responses['default'];
+    return status >= 400 ? failure(path) : undefined;
+  }
+
+  return (method: string, path: string, answer: { status: number; type: string | null; text: string }): void => {
     const call = `${method} ${path}: ${answer.status}`;
-    const response = operation.responses[String(answer.status)];
+    const response = responseOf(method, path, answer.status);
     if (response === undefined) throw new ContractError(`${call} is not documented: ${answer.text.slice(0, 300)}`);
-    if (response.content === undefined || answer.text === '') return;
+    if (answer.text === '' && (response.content === undefined || method === 'HEAD')) return;
     const type = answer.type?.split(';', 1)[0] ?? '';
-    const media = response.content[type];
-    if (media === undefined) throw new ContractError(`${call} has the undocumented type ${type}`);
+    const media = response.content?.[type];
+    if (media === undefined) throw new ContractError(`${call} has the undocumented type "${type}"`);
+    if (answer.text === '') throw new ContractError(`${call} has no body`);
     if (type !== 'application/json') return;
     const parsed = validatorOf(media.schema).safeParse(JSON.parse(answer.text));
     if (!parsed.success) throw new ContractError(`${call} is not as documented: ${z.prettifyError(parsed.error)}`);
