@@ -76,6 +76,16 @@ async function signIn(token: string): Promise<{ cookie: string; attributes: stri
 
 const wish = { name: 'x', scopes: ['compute:read'] };
 
+it('no key gets into a log, not even one in a path or a query', async () => {
+  const token = await cluster.key(namespace, {}, api);
+  const headers = { authorization: `Bearer ${token}` };
+  await fetch(`${api.url}/api/v1/instances/${token}?key=${token}`, { headers });
+  await fetch(`${api.url}/${token}`);
+  const logs = (): string => api.processes.map((one) => one.log()).join('');
+  await waitFor('both lines', () => logs().split('berth_…').length > 2);
+  expect(logs()).not.toContain(token);
+});
+
 describe('the endpoints of the dashboard', () => {
   it('keep the session from scripts and other sites', async () => {
     const { attributes } = await signIn(owner);
