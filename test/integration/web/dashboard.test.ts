@@ -224,7 +224,8 @@ describeWith('chromium')('in a browser', () => {
     await page.setViewportSize({ width: 375, height: 740 });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375);
     await page.getByRole('button', { name: 'Create key' }).click();
-    expect(await page.locator('#create').boundingBox()).toMatchObject({ x: 16, width: 343 });
+    const { x = -1, width = 0 } = (await page.locator('#create').boundingBox()) ?? {};
+    expect(Math.min(x, 375 - x - width)).toBeGreaterThan(0);
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.setViewportSize({ width: 1180, height: 720 });
   });
