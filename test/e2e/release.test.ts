@@ -14,7 +14,7 @@ import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../src/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { attacks, tryAll } from './support/attacks.ts';
+import { attacks, LENIENT, tryAll } from './support/attacks.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
@@ -301,6 +301,9 @@ describe('a release on a real node', () => {
   });
 
   it('refuses what somebody would try who took over a role', async () => {
+    await client.create(NAMESPACES, { metadata: { name: LENIENT, labels: { 'berth.dev/tenant': 'true' } } });
+    const account = ['get', 'serviceaccount', 'default', '-n', LENIENT];
+    await waitFor('pods may be made there', async () => (await world.kubectl(account)).code === 0);
     const { metadata } = await client.get(GPU_INSTANCES, { namespace: TENANT, name: rented.id });
     const targets = {
       instance: { name: rented.id, uid: metadata.uid ?? '' },
