@@ -47,7 +47,8 @@ export interface LiveConnection {
 
 // Beyond what an honest client can have sent into one channel's window (ssh2's lib/Channel.js: 2 MiB).
 const MAX_UNREAD = 4 * 1024 * 1024;
-const FAREWELL_MS = 200;
+// Twice that is under the second within which a deleted key must be of no use.
+const FAREWELL_MS = 350;
 
 /** The instance as it is now; undefined when it is gone or another of the same name. */
 export function instanceOf(connection: LiveConnection): InstanceView | undefined {
