@@ -9,7 +9,8 @@ import { decideNode } from '../../../src/local/host.ts';
 import { importArchive } from '../../../src/local/image.ts';
 import { cacheFolder, ROOT } from '../../../src/local/paths.ts';
 import { createProgress } from '../../../src/local/progress.ts';
-import { findProgram, run } from '../../../src/local/shell.ts';
+import { findProgram } from '../../../src/local/shell.ts';
+import { installPackages } from '../../../src/local/system-packages.ts';
 import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../src/release/go-tools.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 
@@ -24,8 +25,9 @@ export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAg
 /** The program that enforces network policies, with the package of the system that it needs. */
 async function networkPolicies(options: Pick<GoToolOptions, 'cache' | 'progress' | 'signal'>): Promise<string> {
   if ((await findProgram('ipset', ['/usr/sbin', '/sbin'])) === undefined) {
-    const { code, stderr } = await run('apt-get', ['install', '-y', '--no-install-recommends', 'ipset']);
-    if (code !== 0) throw new Error(`The end-to-end test needs ipset: ${stderr}`);
+    const install = ['apt-get', 'install', '-y', '--no-install-recommends', 'ipset'];
+    const failed = await installPackages(install, options.progress);
+    if (failed !== undefined) throw new Error(`The end-to-end test needs ipset: ${failed}`);
   }
   const folder = await ensureGoTools({ ...options, label: 'network', programs: [NETWORK_POLICIES] });
   return join(folder, NETWORK_POLICIES.name);
