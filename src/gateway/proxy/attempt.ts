@@ -18,7 +18,7 @@ export interface Receiver {
   readonly contentType: string;
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
   /** The answer is complete; nothing of its end is passed on yet. Throws when it cannot be understood. */
-  end(): void;
+  end(controller: Dispatcher.DispatchController): void;
 }
 
 interface Refusal {
@@ -89,7 +89,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     try {
-      this.#receiver.end();
+      this.#receiver.end(controller);
       this.#done.resolve({ kind: 'complete' });
     } catch (error) {
       this.onResponseError(controller, error instanceof Error ? error : new Error(String(error)));

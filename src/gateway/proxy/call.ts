@@ -22,3 +22,8 @@ export interface Call {
   /** Seconds since the epoch. */
   createdAt: number;
 }
+
+/** The answer is stored, so that a later call can continue it: in the responses dialect, unless the client asked not to. */
+export function isKept({ dialect, inspection }: Call): boolean {
+  return dialect === 'responses' && inspection.store;
+}

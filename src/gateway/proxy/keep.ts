@@ -9,10 +9,10 @@ export interface KeepDeps {
   logger: Logger;
 }
 
-/** Stores a complete answer of the responses dialect unless the client asked not to. Never rejects. */
+/** Stores the complete answer of a call whose answer is kept. Never rejects. */
 export async function keepAnswer({ store, logger }: KeepDeps, call: Call, answer: AnswerReceiver): Promise<void> {
-  const { inspection, principal, dialect, body, references } = call;
-  if (dialect !== 'responses' || !inspection.store || answer.responseId === undefined) return;
+  const { inspection, principal, body, references } = call;
+  if (answer.responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
     await store.put(principal.keyId, answer.responseId, {

@@ -11,7 +11,7 @@ import {
   type Usage,
 } from '../dialects/index.ts';
 import type { Receiver } from './attempt.ts';
-import type { Call } from './call.ts';
+import { isKept, type Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import type { Plan } from './plan.ts';
 
@@ -100,7 +100,6 @@ class WholeReceiver implements AnswerReceiver {
     const { call, plan, context, onFirstByte } = this.#parts;
     const bytes =
       this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
-    const keep = call.dialect === 'responses' && call.inspection.store;
     onFirstByte();
     if (plan.native) {
       if (!looksLikeObject(bytes)) throw new NotJsonError('the answer is not a JSON object');
@@ -108,7 +107,7 @@ class WholeReceiver implements AnswerReceiver {
       this.usage = usage;
       this.items = items;
       this.responseId = responseId;
-      if (keep) this.response = JSON.parse(bytes.toString('utf8'));
+      if (isKept(call)) this.response = JSON.parse(bytes.toString('utf8'));
       this.#answer = bytes;
       return;
     }
@@ -148,6 +147,8 @@ class StreamReceiver implements AnswerReceiver {
   readonly #codec: Codec;
   #begun = false;
   #received = 0;
+  /** What came since the event loop was last idle: engines write event by event, and often many are read at once. */
+  #batch: Buffer[] = [];
   /** From the final event of an answer to be stored on: who reads it may continue the answer at once. */
   readonly #held: Buffer[] = [];
   #heldSize = 0;
@@ -185,7 +186,24 @@ class StreamReceiver implements AnswerReceiver {
     this.#received += chunk.length;
     if (this.#received > TRANSLATED_MAX && !this.#parts.plan.native)
       throw new AnswerTooLongError(`the stream is longer than ${TRANSLATED_MAX} bytes`);
-    const out = this.#codec.push(chunk);
+    this.#batch.push(chunk);
+    if (this.#batch.length > 1) return;
+    process.nextTick(() => {
+      try {
+        this.#passOn(controller);
+      } catch (error) {
+        // Nobody above catches it here.
+        controller.abort(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+  }
+
+  /** Runs before whatever comes next from the network, be it an error. */
+  #passOn(controller: Dispatcher.DispatchController): void {
+    const [first, ...others] = this.#batch;
+    if (first === undefined || controller.aborted) return;
+    this.#batch = [];
+    const out = this.#codec.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
     if (out === undefined || out.length === 0) return;
     this.#begin();
     this.#capture(out);
@@ -193,8 +211,9 @@ class StreamReceiver implements AnswerReceiver {
     else this.#hold(out);
   }
 
-  end(): void {
+  end(controller: Dispatcher.DispatchController): void {
     const { call, plan } = this.#parts;
+    this.#passOn(controller);
     const rest = this.#codec.end();
     if (rest !== undefined && rest.length > 0) {
       this.#begin();
@@ -233,7 +252,7 @@ class StreamReceiver implements AnswerReceiver {
   /** The final event of a responses stream carries the whole answer. Events come whole from both codecs. */
   #capture(out: string | Uint8Array): void {
     const { call } = this.#parts;
-    if (call.dialect !== 'responses' || !call.inspection.store) return;
+    if (!isKept(call)) return;
     const text =
       typeof out === 'string' ? out : Buffer.from(out.buffer, out.byteOffset, out.byteLength).toString('utf8');
     const line =

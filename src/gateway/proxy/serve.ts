@@ -5,7 +5,7 @@ import { hash32 } from '../balance/hash.ts';
 import { promptPrefix, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { Attempt, type Outcome } from './attempt.ts';
-import type { Call } from './call.ts';
+import { isKept, type Call } from './call.ts';
 import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './classify.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { keepAnswer, type KeepDeps } from './keep.ts';
@@ -108,7 +108,7 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
     served.receiver = receiver;
     const failure = settle(serving, endpoint, { outcome, receiver });
     if (outcome.kind === 'complete') {
-      if (served.outcome === 'ok') await keepAnswer(deps, call, receiver);
+      if (served.outcome === 'ok' && isKept(call)) await keepAnswer(deps, call, receiver);
       receiver.finish();
     }
     return failure;
