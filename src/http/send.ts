@@ -3,7 +3,7 @@ import type { Response } from 'express';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-function etagOf(text: string): string {
+export function etagOf(text: string): string {
   return `W/"${hash('sha1', text, 'base64url')}"`;
 }
 
@@ -18,12 +18,14 @@ function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
 /**
  * Sends JSON text, or 304 when the client has it. Express's own check gives up when the request says no-cache, which
  * fetch() adds to every conditional request (Fetch standard, HTTP-network-or-cache fetch).
+ *
+ * @param knownEtag of this text, when it was made before
  */
-export function sendJson(response: Response, json: string): void {
+export function sendJson(response: Response, json: string, knownEtag?: string): void {
   const { method, headers } = response.req;
   response.setHeader('cache-control', 'private, no-cache');
   if (method === 'GET' || method === 'HEAD') {
-    const etag = etagOf(json);
+    const etag = knownEtag ?? etagOf(json);
     response.setHeader('etag', etag);
     if (hasVersion(headers['if-none-match'], etag)) {
       response.status(304).end();

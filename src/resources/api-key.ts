@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
 import {
@@ -96,12 +96,12 @@ const BODY_LENGTH = 43;
 const CHECK_LENGTH = 6;
 
 function checksum(body: string): string {
-  return createHash('sha256').update(`${TOKEN_PREFIX}${body}`).digest('hex').slice(0, CHECK_LENGTH);
+  return hash('sha256', `${TOKEN_PREFIX}${body}`).slice(0, CHECK_LENGTH);
 }
 
 /** SHA-256 of a token in lower-case hex, as APIKey.spec.hash carries it. */
 export function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
+  return hash('sha256', token);
 }
 
 /**

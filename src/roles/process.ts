@@ -27,7 +27,10 @@ const REDACTED = [
 
 /** Logger, metrics and the connection to the API server. Rejects with KubeConfigError when there is no cluster. */
 export async function createProcess(config: Config, role: string): Promise<Process> {
-  const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED });
+  // Lines that come while one is being written go out together, and a slow reader of the log delays nobody's answer. What
+  // is left is written when the process ends.
+  const output = pino.destination({ dest: process.stdout.fd, sync: false });
+  const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED }, output);
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const clock = systemClock();

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { errorBody, streamError, type ClientError, type Dialect } from '../dialects/index.ts';
 
 const STREAM_HEADERS = {
@@ -97,11 +97,7 @@ export class ClientWriter {
   sendWhole(body: Buffer): void {
     if (this.gone) return;
     this.started = true;
-    this.#response.writeHead(200, {
-      'content-type': 'application/json',
-      'content-length': body.byteLength,
-      ...this.#ownHeaders(),
-    });
+    this.#writeHead({ 'content-type': 'application/json', 'content-length': body.byteLength });
     // As text of one byte per character it leaves with the headers in one write; as bytes in two.
     if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
     else this.#response.end(body);
@@ -134,15 +130,14 @@ export class ClientWriter {
 
   #openStream(): void {
     if (this.#response.headersSent) return;
-    this.#response.writeHead(200, { ...STREAM_HEADERS, ...this.#ownHeaders() });
+    this.#writeHead({ ...STREAM_HEADERS });
   }
 
-  #ownHeaders(): Record<string, string> {
-    const headers: Record<string, string> = {};
+  #writeHead(headers: OutgoingHttpHeaders): void {
     if (this.#route !== '') headers['x-berth-route'] = this.#route;
     // Anthropic's SDKs report it.
     if (this.#dialect === 'messages') headers['request-id'] = this.#requestId;
-    return headers;
+    this.#response.writeHead(200, headers);
   }
 
   #closed(): void {

@@ -75,20 +75,20 @@ async function run({ deps, client, ledger }: Running, request: Request, origin: 
   try {
     const { call, pool } = await admit(deps, { ...origin, bytes });
     ledger.model = pool.model;
-    const reservation = await reserve(deps, call);
+    const reservation = principal.limits === undefined ? undefined : await reserve(deps, call);
     try {
       ledger.served = await serve(deps, call, pool, client);
       ledger.usage = usageOf(call, ledger.served);
     } finally {
-      await reservation?.settle(ledger.usage === undefined ? 0 : ledger.usage.inputTokens + ledger.usage.outputTokens);
+      const { inputTokens, outputTokens } = ledger.usage ?? { inputTokens: 0, outputTokens: 0 };
+      if (reservation !== undefined) await reservation.settle(inputTokens + outputTokens);
     }
   } finally {
     deps.bodies.give(bytes.length);
   }
 }
 
-async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promise<Reservation | undefined> {
-  if (principal.limits === undefined) return undefined;
+async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promise<Reservation> {
   const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(bytes.length / BYTES_PER_TOKEN));
   if ('settle' in reserved) return reserved;
   throw new LimitError(reserved);

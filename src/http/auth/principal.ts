@@ -13,20 +13,25 @@ export interface Principal {
   limits?: NonNullable<ApiKey['spec']['limits']>;
 }
 
-const principals = new WeakMap<IncomingMessage, Principal>();
+/** On the request itself: an entry of a WeakMap per request is work for every garbage collection. */
+const PRINCIPAL = Symbol('principal');
 
-export function setPrincipal(request: IncomingMessage, principal: Principal): void {
-  principals.set(request, principal);
+interface Authenticated extends IncomingMessage {
+  [PRINCIPAL]?: Principal;
+}
+
+export function setPrincipal(request: Authenticated, principal: Principal): void {
+  request[PRINCIPAL] = principal;
 }
 
 /** The caller of an authenticated request. Throws when authentication did not run before: a fault of ours. */
-export function getPrincipal(request: IncomingMessage): Principal {
-  const principal = principals.get(request);
+export function getPrincipal(request: Authenticated): Principal {
+  const principal = request[PRINCIPAL];
   if (principal === undefined) throw new Error('The request was not authenticated.');
   return principal;
 }
 
 /** The caller, when the request came so far. */
-export function findPrincipal(request: IncomingMessage): Principal | undefined {
-  return principals.get(request);
+export function findPrincipal(request: Authenticated): Principal | undefined {
+  return request[PRINCIPAL];
 }

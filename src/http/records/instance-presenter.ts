@@ -5,6 +5,7 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
 import type { TemplateFinder } from '../instances/templates.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
+import { etagOf } from '../send.ts';
 import { toInstanceRecord } from './instance-record.ts';
 
 export interface PresenterDeps {
@@ -15,12 +16,14 @@ export interface PresenterDeps {
 
 export interface InstancePresenter {
   record(instance: GpuInstance): InstanceRecord;
-  /** The record as JSON; made once per version of the instance and of what it stands on. */
+  /** The record as JSON with its entity tag; made once per version of the instance and of what it stands on. */
+  present(instance: GpuInstance): { json: string; etag: string };
   json(instance: GpuInstance): string;
 }
 
 interface Presented {
   json: string;
+  etag: string;
   node: Node | undefined;
   template: InstanceTemplate | undefined;
 }
@@ -40,15 +43,19 @@ export function createInstancePresenter(deps: PresenterDeps): InstancePresenter 
     return toInstanceRecord(instance, { driver, template: template?.spec, defaultImage });
   }
 
+  function present(instance: GpuInstance): Presented {
+    const now = around(instance);
+    const before = presented.get(instance);
+    if (before?.node === now.node && before?.template === now.template && before) return before;
+    const json = JSON.stringify(toRecord(instance, now));
+    const made = { json, etag: etagOf(json), ...now };
+    presented.set(instance, made);
+    return made;
+  }
+
   return {
     record: (instance) => toRecord(instance, around(instance)),
-    json(instance) {
-      const now = around(instance);
-      const before = presented.get(instance);
-      if (before?.node === now.node && before?.template === now.template && before) return before.json;
-      const json = JSON.stringify(toRecord(instance, now));
-      presented.set(instance, { json, ...now });
-      return json;
-    },
+    present,
+    json: (instance) => present(instance).json,
   };
 }

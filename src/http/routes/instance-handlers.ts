@@ -54,7 +54,8 @@ export function readInstance(context: ApiContext): RequestHandler {
     const instance = await instanceOf(context, request);
     const { namespace = '', name } = instance.metadata;
     if (wantsEvents(request)) return stream(context, request, response, { namespace, name });
-    sendJson(response, context.instances.json(instance));
+    const { json, etag } = context.instances.present(instance);
+    sendJson(response, json, etag);
   };
 }
 
