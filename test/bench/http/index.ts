@@ -1,34 +1,36 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { withOwnCluster } from '../own-cluster.ts';
 import { measureCreates } from './creates.ts';
 import { type Load, measure, type Measured } from './load.ts';
 import { TOKEN } from './world.ts';
 
-// The speed table of docs/performance.md, HTTP interface: `npm run bench:http [-- SECONDS]`. Reads are answered from
-// caches of 10,000 instances and 1,000 nodes by a process of its own, beside a bare Express in the same process that
-// answers the same bytes, in turns. Creates run against a cluster when KUBECONFIG names one.
+// The speed table of docs/performance.md, HTTP interface: `npm run bench:http [-- SECONDS [TURNS]]`. Reads are answered
+// from caches of 10,000 instances and 1,000 nodes by a process of its own, beside a bare Express in the same process that
+// answers the same bytes, in turns. Creates run on a cluster of their own, or on the one that KUBECONFIG names.
 
-const seconds = Number(process.argv[2] ?? 5);
+const [seconds = 2, turns = 3] = process.argv.slice(2).map(Number);
 const child = fork(fileURLToPath(new URL('./server.ts', import.meta.url)));
 const [addresses] = await once(child, 'message');
 const { api, bare } = z.object({ api: z.string(), bare: z.string() }).parse(addresses);
 
 const ONE = '/api/v1/instances/i-000000000000';
 const ROWS: { name: string; path: string; concurrency: number; token?: string }[] = [
-  { name: 'GET /instances/{id}, 32 at a time', path: ONE, concurrency: 32 },
-  { name: 'GET /instances/{id}, one at a time', path: ONE, concurrency: 1 },
-  { name: 'the same with an unknown key (401), 32', path: ONE, concurrency: 32, token: 'nobody' },
-  { name: 'GET /instances, 1,000 of a tenant', path: '/api/v1/instances', concurrency: 1 },
-  { name: 'GET /offers, 1,000 nodes', path: '/api/v1/offers', concurrency: 1 },
+  { name: 'one instance, 32 at a time', path: ONE, concurrency: 32 },
+  { name: 'one instance, one at a time', path: ONE, concurrency: 1 },
+  { name: 'unknown key (401), 32 at a time', path: ONE, concurrency: 32, token: 'nobody' },
+  { name: 'list of 1,000', path: '/api/v1/instances', concurrency: 1 },
+  { name: 'offers of 1,000 nodes', path: '/api/v1/offers', concurrency: 1 },
 ];
 
 child.send([...new Set(ROWS.map(({ path }) => path))]);
 await once(child, 'message');
 
 const headers = (token = TOKEN): Record<string, string> => ({ authorization: `Bearer ${token}` });
-const ms = (value: number): string => value.toFixed(value < 10 ? 2 : 1);
+const ms = (value: number): string => value.toFixed(value < 1 ? 2 : 1);
 
 /** Milliseconds of CPU that the measured process has used. */
 async function cpu(): Promise<number> {
@@ -44,22 +46,41 @@ async function measured(load: Load): Promise<Measured & { cpuMs: number }> {
   return { ...result, cpuMs: ((await cpu()) - before) / result.count };
 }
 
-console.log('| call | req/s | p50 ms | p99 ms | bare req/s | CPU ms | bare CPU ms |');
+type Turn = Awaited<ReturnType<typeof measured>>;
+
+/** The median turn, figure by figure. */
+function median(all: readonly Turn[], figure: keyof Turn): number {
+  return all.map((turn) => turn[figure]).toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? Number.NaN;
+}
+
+console.log(`load average at the start: ${loadavg().map(ms).join(' ')}\n`);
+console.log(
+  '| call | Berth, req/s | p50 / p99 | bare Express, req/s | p50 / p99 | ratio | CPU per call, Berth / bare |',
+);
 console.log('|---|---|---|---|---|---|---|');
 try {
   for (const { name, path, concurrency, token } of ROWS) {
-    const load: Load = { url: api, path, headers: headers(token), concurrency, seconds, expected: token ? 401 : 200 };
+    const ours: Load = { url: api, path, headers: headers(token), concurrency, seconds, expected: token ? 401 : 200 };
+    const theirs: Load = { ...ours, url: bare, expected: 200 };
     // Warm first, so that the compiler is not measured.
-    for (const url of [api, bare])
-      await measure({ ...load, url, seconds: 1, expected: url === api ? load.expected : 200 });
-    const ours = await measured(load);
-    const theirs = await measured({ ...load, url: bare, expected: 200 });
-    const cells = [ours.perSecond.toFixed(0), ms(ours.p50), ms(ours.p99), theirs.perSecond.toFixed(0)];
-    console.log(`| ${name} | ${[...cells, ms(ours.cpuMs), ms(theirs.cpuMs)].join(' | ')} |`);
+    for (const load of [ours, theirs]) await measure({ ...load, seconds: 1 });
+    const found: { ours: Turn[]; theirs: Turn[] } = { ours: [], theirs: [] };
+    for (let turn = 0; turn < turns; turn += 1) {
+      found.ours.push(await measured(ours));
+      found.theirs.push(await measured(theirs));
+    }
+    const figures = (all: readonly Turn[]): string[] => [
+      Math.round(median(all, 'perSecond')).toLocaleString('en'),
+      `${ms(median(all, 'p50'))} / ${ms(median(all, 'p99'))} ms`,
+    ];
+    const ratio = (median(found.ours, 'perSecond') / median(found.theirs, 'perSecond')).toFixed(2);
+    const costs = `${median(found.ours, 'cpuMs').toFixed(2)} / ${median(found.theirs, 'cpuMs').toFixed(2)} ms`;
+    console.log(`| ${[name, ...figures(found.ours), ...figures(found.theirs), ratio, costs].join(' | ')} |`);
   }
 } finally {
   child.kill();
 }
 
 const kubeconfig = process.env['KUBECONFIG'];
-if (kubeconfig !== undefined) console.log(await measureCreates(kubeconfig));
+if (kubeconfig === undefined) await withOwnCluster(async (own) => console.log(await measureCreates(own)));
+else console.log(await measureCreates(kubeconfig));

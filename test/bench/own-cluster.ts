@@ -1,0 +1,31 @@
+import { join } from 'node:path';
+import { bringUp } from '../../src/local/bring-up.ts';
+import { takeState } from '../../src/local/keeper.ts';
+import { readOptions } from '../../src/local/options.ts';
+import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
+import { createProgress } from '../../src/local/progress.ts';
+import { removeRecord } from '../../src/local/record.ts';
+
+/** Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. */
+export async function withOwnCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
+  const state = join(stateFolder(), 'bench');
+  const lock = await takeState(state);
+  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const cluster = await bringUp({
+    ...readOptions([], process.env, join(stateFolder(), 'kubeconfig')),
+    state,
+    cache: cacheFolder(process.env),
+    interactive: false,
+    tidy: false,
+    total: 2,
+    progress,
+    signal: new AbortController().signal,
+  });
+  try {
+    await use(cluster.kubeconfig);
+  } finally {
+    await cluster.stop();
+    removeRecord(state);
+    lock.release();
+  }
+}
