@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CASES, type Case } from './cases.ts';
-import { load, type LoadResult } from './load.ts';
+import { load, type LoadResult } from '../load.ts';
 import { preparePeers } from './peers.ts';
 import { cpuOf, freePort, peakMemory, start, type Running } from './processes.ts';
 import { table } from './table.ts';

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { load, type LoadOptions, type LoadResult } from '../load.ts';
 import { withOwnCluster } from '../own-cluster.ts';
 import { measureCreates } from './creates.ts';
-import { type Load, measure, type Measured } from './load.ts';
 import { TOKEN } from './world.ts';
 
 // The speed table of docs/performance.md, HTTP interface: `npm run bench:http [-- SECONDS [TURNS]]`. Reads are answered
@@ -15,15 +15,15 @@ import { TOKEN } from './world.ts';
 const [seconds = 2, turns = 3] = process.argv.slice(2).map(Number);
 const child = fork(fileURLToPath(new URL('./server.ts', import.meta.url)));
 const [addresses] = await once(child, 'message');
-const { api, bare } = z.object({ api: z.string(), bare: z.string() }).parse(addresses);
+const { api, bare } = z.object({ api: z.number(), bare: z.number() }).parse(addresses);
 
 const ONE = '/api/v1/instances/i-000000000000';
-const ROWS: { name: string; path: string; concurrency: number; token?: string }[] = [
-  { name: 'one instance, 32 at a time', path: ONE, concurrency: 32 },
-  { name: 'one instance, one at a time', path: ONE, concurrency: 1 },
-  { name: 'unknown key (401), 32 at a time', path: ONE, concurrency: 32, token: 'nobody' },
-  { name: 'list of 1,000', path: '/api/v1/instances', concurrency: 1 },
-  { name: 'offers of 1,000 nodes', path: '/api/v1/offers', concurrency: 1 },
+const ROWS: { name: string; path: string; connections: number; token?: string }[] = [
+  { name: 'one instance, 32 at a time', path: ONE, connections: 32 },
+  { name: 'one instance, one at a time', path: ONE, connections: 1 },
+  { name: 'unknown key (401), 32 at a time', path: ONE, connections: 32, token: 'nobody' },
+  { name: 'list of 1,000', path: '/api/v1/instances', connections: 1 },
+  { name: 'offers of 1,000 nodes', path: '/api/v1/offers', connections: 1 },
 ];
 
 child.send([...new Set(ROWS.map(({ path }) => path))]);
@@ -39,10 +39,11 @@ async function cpu(): Promise<number> {
   return z.number().parse(used);
 }
 
-/** What a machine that is busy with other things cannot blur: CPU time of a request. */
-async function measured(load: Load): Promise<Measured & { cpuMs: number }> {
+/** With the CPU time of an answer: what a machine that is busy with other things cannot blur. */
+async function measured(options: LoadOptions): Promise<LoadResult & { cpuMs: number }> {
   const before = await cpu();
-  const result = await measure(load);
+  const result = await load(options);
+  if (result.errors > 0) throw new Error(`${options.path}: ${result.errors} answers were not what was asked for.`);
   return { ...result, cpuMs: ((await cpu()) - before) / result.count };
 }
 
@@ -59,11 +60,11 @@ console.log(
 );
 console.log('|---|---|---|---|---|---|---|');
 try {
-  for (const { name, path, concurrency, token } of ROWS) {
-    const ours: Load = { url: api, path, headers: headers(token), concurrency, seconds, expected: token ? 401 : 200 };
-    const theirs: Load = { ...ours, url: bare, expected: 200 };
+  for (const { name, path, connections, token } of ROWS) {
+    const theirs: LoadOptions = { port: bare, path, headers: headers(token), connections, duration: seconds * 1000 };
+    const ours: LoadOptions = { ...theirs, port: api, status: token ? 401 : 200 };
     // Warm first, so that the compiler is not measured.
-    for (const load of [ours, theirs]) await measure({ ...load, seconds: 1 });
+    for (const options of [ours, theirs]) await load({ ...options, duration: 1000 });
     const found: { ours: Turn[]; theirs: Turn[] } = { ours: [], theirs: [] };
     for (let turn = 0; turn < turns; turn += 1) {
       found.ours.push(await measured(ours));

@@ -10,7 +10,7 @@ const api = await startApi({ ...benchDeps(), address: { host: '127.0.0.1', port:
 const url = `http://127.0.0.1:${api.address.port}`;
 const bare = express();
 const server = bare.listen(0, '127.0.0.1', () => {
-  process.send?.({ api: url, bare: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+  process.send?.({ api: api.address.port, bare: (server.address() as AddressInfo).port });
 });
 
 process.on('message', (paths: string[] | 'cpu') => {

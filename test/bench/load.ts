@@ -4,7 +4,10 @@ export interface LoadOptions {
   port: number;
   path: string;
   headers: Record<string, string>;
-  body: string;
+  /** Sent with POST; without one it is a GET. */
+  body?: string;
+  /** Answers of any other status are errors; 200 when absent. */
+  status?: number;
   connections: number;
   /** Milliseconds. */
   duration: number;
@@ -23,13 +26,9 @@ export interface LoadResult {
 
 /** Closed-loop load on bare sockets, one request at a time on each: what it costs is small beside what is measured. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
-  const { path, headers, body, connections, duration } = options;
-  const lines = Object.entries({ host: 'bench', 'content-type': 'application/json', ...headers });
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  const request = Buffer.from(
-    `POST ${path} HTTP/1.1\r\n${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-  const samples: Samples = { whole: [], first: [], errors: 0 };
+  const { connections, duration, status = 200 } = options;
+  const request = requestOf(options);
+  const samples: Samples = { status, whole: [], first: [], errors: 0 };
   const until = performance.now() + duration;
   const start = performance.now();
   await Promise.all(Array.from({ length: connections }, () => drive(options.port, request, until, samples)));
@@ -46,11 +45,20 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   };
 }
 
+function requestOf({ path, headers, body }: LoadOptions): Buffer {
+  const ofBody = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body ?? '')) };
+  const lines = Object.entries({ host: 'bench', ...(body !== undefined && ofBody), ...headers });
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return Buffer.from(`${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\n${head}\r\n${body ?? ''}`);
+}
+
 function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 interface Samples {
+  /** Of a good answer. */
+  status: number;
   whole: number[];
   first: number[];
   errors: number;
@@ -77,7 +85,7 @@ function drive(port: number, request: Buffer, until: number, samples: Samples): 
       if (firstAt === 0) firstAt = performance.now();
       if (!reader.push(data)) return;
       const now = performance.now();
-      if (reader.status === 200) {
+      if (reader.status === samples.status) {
         samples.whole.push(now - startedAt);
         samples.first.push(firstAt - startedAt);
       } else samples.errors += 1;
@@ -98,31 +106,35 @@ function guard(socket: Socket, until: number): void {
 /** Finds the end of one HTTP/1.1 answer. */
 class AnswerReader {
   status = 0;
+  /** The head until it is whole, then the last bytes of a chunked body. */
   #held: Buffer = Buffer.alloc(0);
-  #need = -1;
+  /** Bytes of the body that are still to come; undefined for a chunked one. */
+  #missing: number | undefined;
 
   reset(): void {
     this.status = 0;
     this.#held = Buffer.alloc(0);
-    this.#need = -1;
+    this.#missing = undefined;
   }
 
   push(data: Buffer): boolean {
-    if (this.status !== 0 && this.#need === -1) {
+    if (this.#missing !== undefined) {
+      this.#missing -= data.length;
+      return this.#missing <= 0;
+    }
+    if (this.status !== 0) {
       this.#held = Buffer.concat([this.#held.subarray(-8), data]);
       return endsChunked(this.#held);
     }
     this.#held = this.#held.length === 0 ? data : Buffer.concat([this.#held, data]);
-    if (this.status === 0) {
-      const end = this.#held.indexOf('\r\n\r\n');
-      if (end === -1) return false;
-      const head = this.#held.toString('latin1', 0, end);
-      this.status = Number(head.slice(9, 12));
-      const length = /content-length: *(\d+)/i.exec(head)?.[1];
-      if (length === undefined) return endsChunked(this.#held);
-      this.#need = end + 4 + Number(length);
-    }
-    return this.#held.length >= this.#need;
+    const end = this.#held.indexOf('\r\n\r\n');
+    if (end === -1) return false;
+    const head = this.#held.toString('latin1', 0, end);
+    this.status = Number(head.slice(9, 12));
+    const length = /content-length: *(\d+)/i.exec(head)?.[1];
+    if (length === undefined) return endsChunked(this.#held);
+    this.#missing = end + 4 + Number(length) - this.#held.length;
+    return this.#missing <= 0;
   }
 }
 
