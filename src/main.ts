@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { LOCAL_COMMANDS, runLocal, type LocalCommand } from './local/commands.ts';
+import type { LocalCommand } from './local/commands.ts';
 
 const USAGE = `Usage: berth COMMAND
 
@@ -44,12 +44,14 @@ async function runClient(command: string, args: readonly string[]): Promise<numb
   }
 }
 
+const LOCAL: ReadonlySet<string> = new Set<LocalCommand>(['up', 'start', 'down', 'stop', 'status', 'keep']);
+
 function isLocal(command: string): command is LocalCommand {
-  return LOCAL_COMMANDS.some((known) => known === command);
+  return LOCAL.has(command);
 }
 
 async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
-  if (isLocal(command)) return runLocal(command, args);
+  if (isLocal(command)) return (await import('./local/commands.ts')).runLocal(command, args);
   if (ROLES.has(command)) {
     const { runRole } = await import('./roles.ts');
     await runRole(command);

@@ -1,19 +1,21 @@
 import { ConfigError, readConfig } from './config/config.ts';
 import { KubeConfigError } from './kube/errors.ts';
 import { createShutdown, stopOnSignals } from './runtime/shutdown.ts';
-import { apiRole } from './roles/api.ts';
-import { controllerRole } from './roles/controller.ts';
 import { startMetricsServer } from './roles/metrics-server.ts';
 import { createProcess } from './roles/process.ts';
 import type { Role } from './roles/role.ts';
-import { sshRole } from './roles/ssh.ts';
 import { Stores } from './roles/stores.ts';
 
-const ROLES: Readonly<Record<string, readonly Role[]>> = {
-  controller: [controllerRole],
-  api: [apiRole],
-  ssh: [sshRole],
-  all: [controllerRole, apiRole, sshRole],
+// Loaded on demand: the code of another role is memory that this one has no use for.
+const controller = async (): Promise<Role> => (await import('./roles/controller.ts')).controllerRole;
+const api = async (): Promise<Role> => (await import('./roles/api.ts')).apiRole;
+const ssh = async (): Promise<Role> => (await import('./roles/ssh.ts')).sshRole;
+
+const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
+  controller: [controller],
+  api: [api],
+  ssh: [ssh],
+  all: [controller, api, ssh],
 };
 
 /** Milliseconds from SIGTERM to the end: sessions and model streams get this long to finish. */
@@ -52,7 +54,7 @@ export async function runRole(name: string): Promise<void> {
   const roles = ROLES[name];
   if (!roles) throw new RangeError(`no such role: ${name}`);
   try {
-    await start(name, roles);
+    await start(name, await Promise.all(roles.map((load) => load())));
   } catch (error) {
     const known = error instanceof ConfigError || error instanceof KubeConfigError;
     const code = (error as NodeJS.ErrnoException).code;

@@ -35,6 +35,13 @@ export async function applyDefinitions(client: KubeClient, signal: AbortSignal):
   throw new LocalFailure('The API server does not serve the custom resources.', 'See `kubectl get crd -o yaml`.');
 }
 
+/** Applies what gives new instances their finalizer, where the API server knows the kind. */
+export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
+  if (!resources.some(({ kind }) => kind === 'MutatingAdmissionPolicy')) return;
+  await applyAll(client, await readManifests(join(ROOT, 'deploy/finalizers')), signal);
+}
+
 function isEstablished({ status }: CustomResourceDefinition): boolean {
   return (
     status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') ?? false
@@ -94,12 +101,11 @@ async function typeOf(
   signal: AbortSignal,
 ): Promise<ResourceType> {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
-  const path = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
   // A kind that was just defined takes a moment to appear in discovery.
   const found = await waitFor(
     async () => {
       try {
-        const { resources } = await client.raw<{ resources: DiscoveredResource[] }>('GET', path, undefined, { signal });
+        const { resources } = await discover(client, apiVersion, signal);
         return resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
       } catch (error) {
         if (error instanceof NotFoundError) return undefined;
@@ -111,6 +117,15 @@ async function typeOf(
   if (found === undefined)
     throw new LocalFailure(`The cluster does not know the kind ${kind} (${apiVersion}).`, 'Apply crds/ first.');
   return { group: group ?? '', version: version ?? '', kind, plural: found.name, namespaced: found.namespaced };
+}
+
+function discover(client: KubeClient, apiVersion: string, signal: AbortSignal): Promise<Discovery> {
+  const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  return client.raw<Discovery>('GET', path, undefined, { signal });
+}
+
+interface Discovery {
+  resources: DiscoveredResource[];
 }
 
 interface DiscoveredResource {

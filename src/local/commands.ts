@@ -22,8 +22,7 @@ const STOP_TIMEOUT = 45_000;
 /** The exit code of a command that Ctrl-C ended. */
 const INTERRUPTED = 130;
 
-export const LOCAL_COMMANDS = ['up', 'start', 'down', 'stop', 'status', 'keep'] as const;
-export type LocalCommand = (typeof LOCAL_COMMANDS)[number];
+export type LocalCommand = 'up' | 'start' | 'down' | 'stop' | 'status' | 'keep';
 
 /** Runs a command of the local cluster and returns the exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../resources/api-key.ts';
 import type { LocalCluster } from './bring-up.ts';
 import { startChild, type Child } from './child.ts';
+import { applyFinalizers } from './apply.ts';
 import { LocalFailure } from './failure.ts';
 import { ROOT } from './paths.ts';
 import { freePorts, requirePort } from './ports.ts';
@@ -88,6 +89,8 @@ export async function startServer(
   };
   try {
     await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
+    // It stays behind: in somebody else's cluster an installation brings it.
+    if (cluster.way !== 'given') await applyFinalizers(cluster.client, signal);
     const apiKey = await createApiKey(cluster);
     const url = `http://127.0.0.1:${httpPort}/api/v1`;
     const offers = await readOffers(`${url}/offers`, apiKey, signal);

@@ -7,7 +7,7 @@ import { cacheFolder, ROOT } from '../local/paths.ts';
 import { createProgress } from '../local/progress.ts';
 import { lastLines, run } from '../local/shell.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
-import { helmEnvironment, renderChart } from './helm.ts';
+import { helmEnvironment, NEWEST, renderChart } from './helm.ts';
 import { isKept, keepChart } from './kept-charts.ts';
 import { checkManifests, writeManifests } from './manifests.ts';
 import { readOpenApi } from './open-api.ts';
@@ -58,7 +58,7 @@ async function writeSchemas(folder: string, cache: string): Promise<void> {
 async function checks(tools: string, folder: string): Promise<Check[]> {
   const helm = join(tools, 'helm');
   const defaults = await renderChart(helm, []);
-  const everything = await renderChart(helm, ['--values', allOptions()]);
+  const everything = await renderChart(helm, [...NEWEST, '--values', allOptions()]);
   const schemas = ['-schema-location', `${folder}/{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json`];
   const conform = ['-strict', '-summary', '-skip', FOREIGN_KINDS, ...schemas];
   const samples = ['samples', 'tenant'].map((name) => join(ROOT, 'deploy', name));

@@ -10,6 +10,9 @@ export function helmEnvironment(): NodeJS.ProcessEnv {
   return { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder };
 }
 
+/** For a cluster that has what only the newest Kubernetes has. */
+export const NEWEST = ['--api-versions', 'admissionregistration.k8s.io/v1/MutatingAdmissionPolicy'];
+
 /** The chart's objects as `berth` in `berth-system`, as one YAML stream. Throws LocalFailure with Helm's words. */
 export async function renderChart(helm: string, args: readonly string[]): Promise<string> {
   const base = ['template', 'berth', join(ROOT, 'charts/berth'), '--namespace', 'berth-system'];

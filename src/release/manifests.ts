@@ -2,11 +2,12 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { ROOT } from '../local/paths.ts';
-import { renderChart } from './helm.ts';
+import { NEWEST, renderChart } from './helm.ts';
 
 const HEADER = '# Generated from charts/berth by `npm run manifests`. Do not edit.\n';
 const BASE = join(ROOT, 'deploy/base');
 const TENANT = join(ROOT, 'deploy/tenant');
+const FINALIZERS = join(ROOT, 'deploy/finalizers');
 
 interface Manifest {
   kind: string;
@@ -58,6 +59,11 @@ export function objectsOf(stream: string): Manifest[] {
     .filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined);
 }
 
+/** Whether every Kubernetes that Berth supports knows the kind, whatever Helm takes for its defaults. */
+function isForAll({ kind }: Manifest): boolean {
+  return !kind.startsWith('MutatingAdmissionPolicy');
+}
+
 function fileOf({ kind, metadata }: Manifest): string {
   if (kind === 'CustomResourceDefinition') return 'crds.yaml';
   if (kind.startsWith('ValidatingAdmissionPolicy')) return 'admission.yaml';
@@ -88,7 +94,7 @@ const NAMESPACE: Manifest = {
 
 /** Path -> text of everything generated under deploy/. */
 async function manifests(helm: string): Promise<Map<string, string>> {
-  const groups = Map.groupBy([NAMESPACE, ...objectsOf(await renderChart(helm, []))], fileOf);
+  const groups = Map.groupBy([NAMESPACE, ...objectsOf(await renderChart(helm, [])).filter(isForAll)], fileOf);
   const files = new Map([...groups].map(([name, objects]) => [join(BASE, name), toFile(objects)]));
   const names = [...groups.keys()].toSorted();
   files.set(join(BASE, 'kustomization.yaml'), kustomization('berth-system', names));
@@ -101,6 +107,8 @@ async function manifests(helm: string): Promise<Map<string, string>> {
     ]),
   );
   files.set(join(TENANT, 'tenant.yaml'), toFile(tenant));
+  const finalizers = await renderChart(helm, [...NEWEST, '--show-only', 'templates/admission/finalizers.yaml']);
+  files.set(join(FINALIZERS, 'finalizers.yaml'), toFile(objectsOf(finalizers)));
   files.set(join(TENANT, 'kustomization.yaml'), kustomization('tenant', ['tenant.yaml']));
   return files;
 }
@@ -114,14 +122,14 @@ function textOf(path: string): string | undefined {
 }
 
 function extras(expected: Map<string, string>): string[] {
-  const present = [BASE, TENANT].flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const present = [BASE, FINALIZERS, TENANT].flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   return present.filter((path) => !expected.has(path));
 }
 
-/** Writes deploy/base and deploy/tenant from the chart's defaults. */
+/** Writes deploy/base, deploy/finalizers and deploy/tenant from the chart's defaults. */
 export async function writeManifests(helm: string): Promise<void> {
   const files = await manifests(helm);
-  for (const folder of [BASE, TENANT]) mkdirSync(folder, { recursive: true });
+  for (const folder of [BASE, FINALIZERS, TENANT]) mkdirSync(folder, { recursive: true });
   for (const path of extras(files)) rmSync(path);
   for (const [path, text] of files) writeFileSync(path, text);
 }

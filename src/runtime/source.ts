@@ -12,15 +12,21 @@ export interface Source {
   start(add: AddKey): () => void;
 }
 
+export interface StoreSourceOptions<T> {
+  /** Of the objects that are there at the start. */
+  order?: (a: T, b: T) => number;
+  /** Of an object that came or changed; one that went is always `normal`. */
+  priorityOf?: (after: T) => Priority;
+}
+
 /**
  * The changes of a watch cache. `keysOf` gives the keys to look at for one change: the object's own, its owner's, or
- * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it. `order`
- * is that of the objects that are there at the start.
+ * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it.
  */
 export function storeSource<T extends KubeObject>(
   store: ReadStore<T>,
   keysOf: (object: T) => Iterable<string>,
-  order?: (a: T, b: T) => number,
+  { order, priorityOf }: StoreSourceOptions<T> = {},
 ): Source {
   function addAll({ before, after }: Omit<StoreChange<T>, 'key'>, add: AddKey, priority?: Priority): void {
     const keys = new Set(after ? keysOf(after) : []);
@@ -33,7 +39,7 @@ export function storeSource<T extends KubeObject>(
       // What is there at the start yields to what happens now (controller-runtime's designs/priorityqueue.md).
       const there = order === undefined ? store.values() : [...store.values()].toSorted(order);
       for (const object of there) addAll({ before: undefined, after: object }, add, 'low');
-      return store.onChange((change) => addAll(change, add));
+      return store.onChange((change) => addAll(change, add, change.after && priorityOf?.(change.after)));
     },
   };
 }

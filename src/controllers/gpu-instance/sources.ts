@@ -1,6 +1,8 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
+import type { Priority } from '../../runtime/workqueue.ts';
+import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { isNodeReady } from '../../inventory/node-state.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
@@ -57,6 +59,12 @@ function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Sour
   };
 }
 
+/** Whoever waits for a place or a change of the spec comes before what only has to be told in the status. */
+export function priorityOf({ metadata, status }: GpuInstance): Priority {
+  const isSettled = status?.claim !== undefined && status.observedGeneration === metadata.generation;
+  return isSettled && metadata.deletionTimestamp === undefined ? 'low' : 'normal';
+}
+
 /** Everything that makes an instance worth a look. */
 export function instanceSources(
   stores: ControllerStores,
@@ -68,8 +76,8 @@ export function instanceSources(
   const withReason = (reason: string): string[] => instances.by(INDEX.reason, reason).map(keyOf);
   return [
     // A new leader finds nobody in line: the first in line is the first it looks at.
-    storeSource(instances, (instance) => [keyOf(instance)], compareRanks),
-    storeSource(stores.pods, instanceKeys),
+    storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
+    storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),
     storeSource(stores.disks, instanceKeys),
     changeSource(stores.nodes, ({ key, before, after }) => {
       const flipped = before && after && isNodeReady(before) !== isNodeReady(after);

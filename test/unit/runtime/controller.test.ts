@@ -293,15 +293,21 @@ describe('the end', () => {
   });
 });
 
-test('what is there at the start comes in the order asked for, what happens then as it happens', () => {
+test('what is there at the start comes in the order asked for, what happens then with the priority of its object', () => {
   const cache = createCache<Pod>({ onListenerError: () => undefined });
   cache.replace([pod('b', 1), pod('c', 2), pod('a', 3)], '3');
   const byName = (left: Pod, right: Pod): number => left.metadata.name.localeCompare(right.metadata.name);
   const added: string[] = [];
-  const end = storeSource(cache.store, (object) => [object.metadata.name], byName).start((key, priority) => {
-    added.push(`${key} ${priority}`);
+  const options = {
+    order: byName,
+    priorityOf: ({ metadata }: Pod) => (metadata.name === '0' ? 'normal' : 'low'),
+  } as const;
+  const end = storeSource(cache.store, (object) => [object.metadata.name], options).start((key, priority) => {
+    added.push(`${key} ${priority ?? 'normal'}`);
   });
   cache.upsert(pod('0', 4));
+  cache.upsert(pod('a', 5));
+  cache.remove(pod('a', 6));
   end();
-  expect(added).toEqual(['a low', 'b low', 'c low', '0 undefined']);
+  expect(added).toEqual(['a low', 'b low', 'c low', '0 normal', 'a low', 'a normal']);
 });

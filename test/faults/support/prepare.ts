@@ -1,0 +1,26 @@
+import type { TestProject } from 'vitest/node';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { applyFinalizers } from '../../../src/local/apply.ts';
+import { SEED } from './seed.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    seed: number;
+  }
+}
+
+/** One seed for the whole run, told at its start. Even ones are runs on a Kubernetes that adds the finalizers. */
+export async function setup(project: TestProject): Promise<void> {
+  project.provide('seed', SEED);
+  const isAdmitted = SEED % 2 === 0;
+  if (isAdmitted) {
+    const { kubeconfig } = project.getProvidedContext().cluster;
+    const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+    await applyFinalizers(client, new AbortController().signal);
+    await client.close();
+  }
+  const finalizers = isAdmitted ? 'added by admission' : 'added by the controller';
+  process.stderr.write(`Fault suite: seed ${SEED}, finalizers ${finalizers}; BERTH_FAULT_SEED=${SEED} repeats it.\n`);
+}
