@@ -122,9 +122,8 @@ onNode('what breaks under a session', () => {
       const { code, stderr } = await copy;
       expect(performance.now() - began).toBeLessThan(1000);
       expect(code).not.toBe(0);
-      // Behind bytes that the client has not read yet, the reason may come too late for it.
-      const reason = 'no longer opens instance steady';
-      expect(stderr).toMatch(way === 'upload' ? reason : new RegExp(`${reason}|Connection (reset|closed)`));
+      // A client with its hands full may read the reason too late: the connection does not wait for it.
+      expect(stderr).toMatch(/no longer opens instance steady|lost connection|Connection (reset|closed)/);
       expect(await arrived()).toBeLessThan(2048 * MIB);
       await owner.ssh('steady', 'rm -f /tmp/copy /tmp/big');
     },
