@@ -56,7 +56,7 @@ function median(all: readonly Turn[], figure: keyof Turn): number {
 
 console.log(`load average at the start: ${loadavg().map(ms).join(' ')}\n`);
 console.log(
-  '| call | Berth, req/s | p50 / p99 | bare Express, req/s | p50 / p99 | ratio | CPU per call, Berth / bare |',
+  '| call | Berth, req/s | p50 / p99 | bare Express, req/s | p50 / p99 | ratio | CPU µs per call, Berth / bare |',
 );
 console.log('|---|---|---|---|---|---|---|');
 try {
@@ -75,7 +75,7 @@ try {
       `${ms(median(all, 'p50'))} / ${ms(median(all, 'p99'))} ms`,
     ];
     const ratio = (median(found.ours, 'perSecond') / median(found.theirs, 'perSecond')).toFixed(2);
-    const costs = `${median(found.ours, 'cpuMs').toFixed(2)} / ${median(found.theirs, 'cpuMs').toFixed(2)} ms`;
+    const costs = [found.ours, found.theirs].map((all) => (median(all, 'cpuMs') * 1000).toFixed(0)).join(' / ');
     console.log(`| ${[name, ...figures(found.ours), ...figures(found.theirs), ratio, costs].join(' | ')} |`);
   }
 } finally {
