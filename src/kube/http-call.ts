@@ -88,6 +88,8 @@ async function dispatch(
       ...credentials,
     },
     body: call.body ?? null,
+    // undici gives up the connection after a DELETE with a body, which not every server reads; this one does.
+    ...(call.method === 'DELETE' && { reset: false }),
     signal: options.signal,
   });
 }

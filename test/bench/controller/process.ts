@@ -7,8 +7,9 @@ import { waitFor } from '../../support/wait-for.ts';
 
 /** What the controller's own metrics say. */
 export interface Measured {
-  /** Resident set, MiB. */
+  /** Resident set, and what of it V8's heap has in use, MiB. */
   rssMb: number;
+  heapMb: number;
   /** Writes since the start, Events among them; the lease has a client of its own and is not. */
   writes: number;
   /** CPU time of the process so far, milliseconds: the figure that other work on the machine changes least. */
@@ -55,6 +56,7 @@ export async function startController(kubeconfig: string, namespace: string): Pr
       const text = await (await fetch(`${url}/metrics`)).text();
       return {
         rssMb: Math.round(single(text, 'process_resident_memory_bytes') / 2 ** 20),
+        heapMb: Math.round(single(text, 'nodejs_heap_size_used_bytes') / 2 ** 20),
         writes: [...text.matchAll(WRITE)].reduce((sum, [, count]) => sum + Number(count), 0),
         cpuMs: single(text, 'process_cpu_seconds_total') * 1000,
       };

@@ -126,7 +126,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
       `one at a time, create to Ready p50 / p99: ${ms(quantile(single, 0.5))} / ${ms(quantile(single, 0.99))}`,
       `writes per instance: ${((after.writes - after.events - before.writes + before.events) / ONE_BY_ONE).toFixed(2)} one at a time, ${writes.toFixed(2)} in the burst; Events ${((full.events - after.events) / names.length).toFixed(2)}`,
       `controller CPU per instance in the burst: ${((full.cpuMs - after.cpuMs) / names.length).toFixed(1)} ms`,
-      `controller memory: ${full.rssMb} MiB with ${instances} instances, ${before.rssMb} MiB before`,
+      `controller memory: ${full.rssMb} MiB with ${instances} instances (heap in use ${full.heapMb}), ${before.rssMb} MiB before (${before.heapMb})`,
     ];
   } finally {
     for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {

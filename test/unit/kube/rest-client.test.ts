@@ -183,6 +183,16 @@ describe('requests', () => {
     ]);
   });
 
+  test('deletes one after the other take no connection each', async () => {
+    await using setup = await quickClient(async (request, response) => {
+      await bodyOf(request);
+      json(response, 200, POD);
+    });
+    for (let count = 0; count < 10; count += 1) await setup.client.delete(PODS, REF, { uid: 'u' });
+    // The pool opens a second one when the first has not quite let go of its last call.
+    expect(setup.server.sockets).toBeLessThanOrEqual(2);
+  });
+
   test('a delete of what is gone succeeds; one whose precondition fails is a conflict', async () => {
     const answers = [status(404, 'NotFound'), status(409, 'Conflict', 'the UID in the precondition does not match')];
     await using setup = await quickClient((_request, response, attempt) => {
