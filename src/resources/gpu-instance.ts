@@ -15,6 +15,7 @@ import {
   durationSchema,
   patterned,
   GROUP,
+  runtimeClassNameSchema,
   timeSchema,
   VERSION,
   withRules,
@@ -105,7 +106,7 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Delete', 'Retain'])
       .default('Delete')
       .describe('What becomes of the disk when the instance is deleted.'),
-    runtimeClassName: z.string().max(253).optional().describe('RuntimeClass of the pod, for example kata.'),
+    runtimeClassName: runtimeClassNameSchema('RuntimeClass of the pod, for example kata.').optional(),
     hostUsers: z.boolean().optional().describe('false runs the pod in a user namespace of its own.'),
   }),
   setOnce('offerId'),

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, patterned, VERSION, type CustomResource } from './schema.ts';
+import {
+  AGE_COLUMN,
+  conditionsSchema,
+  GROUP,
+  patterned,
+  runtimeClassNameSchema,
+  VERSION,
+  type CustomResource,
+} from './schema.ts';
 
 const priceSchema = patterned(
   z.string().max(14),
@@ -51,11 +59,7 @@ export const gpuPoolSpecSchema = z.object({
     })
     .default({ maxGb: 1024 })
     .describe('Bounds of the disks of this pool.'),
-  runtimeClassName: z
-    .string()
-    .max(253)
-    .optional()
-    .describe('RuntimeClass of the instances, for example nvidia or kata.'),
+  runtimeClassName: runtimeClassNameSchema('RuntimeClass of the instances, for example nvidia or kata.').optional(),
 });
 
 export const gpuPoolStatusSchema = z.object({

@@ -26,6 +26,14 @@ export function patterned(schema: z.ZodString, pattern: RegExp, hint: string): z
   });
 }
 
+/** The name of a RuntimeClass: with any other text the API server fails at the pod, again and again. */
+export function runtimeClassNameSchema(description: string): z.ZodString {
+  const pattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+  return patterned(z.string().max(253), pattern, 'write the name of a RuntimeClass, for example kata').describe(
+    description,
+  );
+}
+
 /** A list that server-side apply merges by `keys`. */
 export function listMap<T extends z.ZodType>(schema: T, ...keys: string[]): T {
   return schema.meta({
