@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { applyFinalizers } from '../../src/local/apply.ts';
 import { bringUp } from '../../src/local/bring-up.ts';
 import { takeState } from '../../src/local/keeper.ts';
 import { readOptions } from '../../src/local/options.ts';
@@ -22,6 +23,8 @@ export async function withOwnCluster(use: (kubeconfig: string) => Promise<void>)
     signal: new AbortController().signal,
   });
   try {
+    // An installation brings it.
+    await applyFinalizers(cluster.client, new AbortController().signal);
     await use(cluster.kubeconfig);
   } finally {
     await cluster.stop();

@@ -5,7 +5,6 @@ import { systemClock } from '../../../src/kube/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config.ts';
 import { EVENTS, NAMESPACES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
-import { applyFinalizers } from '../../../src/local/apply.ts';
 import { addFleet } from '../../faults/support/fleet.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { ms, pool, quantile } from './figures.ts';
@@ -74,7 +73,6 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
   const namespace = `bench-${randomBytes(3).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name: namespace } });
-  await applyFinalizers(client, new AbortController().signal);
   const fleet = await addFleet(client, namespace, nodes);
   const controller = await startController(kubeconfig, namespace);
   const measure = async () => ({ ...(await controller.measure()), events: await countEvents(client, namespace) });
