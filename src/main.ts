@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import type { LocalCommand } from './local/commands.ts';
+import { LOCAL_COMMANDS, type LocalCommand } from './local/command-names.ts';
 
 const USAGE = `Usage: berth COMMAND
 
@@ -44,10 +44,8 @@ async function runClient(command: string, args: readonly string[]): Promise<numb
   }
 }
 
-const LOCAL: ReadonlySet<string> = new Set<LocalCommand>(['up', 'start', 'down', 'stop', 'status', 'keep']);
-
 function isLocal(command: string): command is LocalCommand {
-  return LOCAL.has(command);
+  return LOCAL_COMMANDS.some((known) => known === command);
 }
 
 async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {

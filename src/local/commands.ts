@@ -5,6 +5,7 @@ import { explainFailure, LocalFailure } from './failure.ts';
 import { decideNode } from './host.ts';
 import { keep } from './keeper.ts';
 import { findEngine } from './bring-up.ts';
+import type { LocalCommand } from './command-names.ts';
 import { deleteKind } from './kind-cluster.ts';
 import { clearLeftovers } from './leftovers.ts';
 import { remoteProgress, showMessage, type KeeperMessage } from './messages.ts';
@@ -21,8 +22,6 @@ const STOP_TIMEOUT = 45_000;
 
 /** The exit code of a command that Ctrl-C ended. */
 const INTERRUPTED = 130;
-
-export type LocalCommand = 'up' | 'start' | 'down' | 'stop' | 'status' | 'keep';
 
 /** Runs a command of the local cluster and returns the exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {

@@ -1,5 +1,5 @@
 import { benchmark, offersLine } from './controller/run.ts';
-import { withOwnCluster } from './own-cluster.ts';
+import { withCluster } from './cluster.ts';
 
 // The speed table of docs/performance.md: `npm run bench:controller [-- NODES:INSTANCES ...]`. On a cluster of its own, or
 // on the one that KUBECONFIG names.
@@ -15,6 +15,6 @@ function parse(text: string): { nodes: number; instances: number } {
 const wanted = process.argv.slice(2);
 const sizes = (wanted.length === 0 ? SIZES : wanted).map(parse);
 console.log(offersLine());
-await withOwnCluster(async (kubeconfig) => {
+await withCluster(async (kubeconfig) => {
   for (const size of sizes) console.log((await benchmark({ kubeconfig, ...size })).join('\n'));
 });

@@ -18,15 +18,21 @@ export interface BerthProcess extends AsyncDisposable {
   log(): string;
 }
 
-/** A Berth server as `npm start` runs it, in a process of its own, ready. */
+interface StartOptions {
+  env?: Record<string, string>;
+  /** What Node is given before the role; the sources by default, as with `npm start`. */
+  program?: readonly string[];
+}
+
+/** A Berth server in a process of its own, ready. */
 export async function startBerth(
   kubeconfig: string,
   role = 'all',
   namespace = 'berth-system',
-  env: Record<string, string> = {},
+  { env = {}, program = [MAIN] }: StartOptions = {},
 ): Promise<BerthProcess> {
   const [http = 0, metrics = 0, ssh = 0] = await freePorts(3);
-  const child = spawn(process.execPath, [MAIN, role], {
+  const child = spawn(process.execPath, [...program, role], {
     env: {
       ...process.env,
       KUBECONFIG: kubeconfig,

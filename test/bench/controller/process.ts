@@ -1,9 +1,7 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT } from '../../../src/local/paths.ts';
-import { freePorts } from '../../../src/local/ports.ts';
-import { waitFor } from '../../support/wait-for.ts';
+import { startBerth } from '../../support/berth-process.ts';
 
 /** What the controller's own metrics say. */
 export interface Measured {
@@ -16,9 +14,8 @@ export interface Measured {
   cpuMs: number;
 }
 
-export interface RunningController {
+export interface RunningController extends AsyncDisposable {
   measure(): Promise<Measured>;
-  stop(): Promise<void>;
 }
 
 const WRITE = /^rest_client_requests_total\{[^}]*method="(?:POST|PUT|PATCH|DELETE)"[^}]*\} (\S+)$/gm;
@@ -32,28 +29,12 @@ export async function startController(kubeconfig: string, namespace: string): Pr
   const compiled = join(ROOT, 'dist/bench');
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', compiled]);
-  const [port = 0] = await freePorts(1);
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', join(compiled, 'main.js'), 'controller'], {
-    env: {
-      ...process.env,
-      NODE_ENV: 'production',
-      KUBECONFIG: kubeconfig,
-      BERTH_NAMESPACE: namespace,
-      BERTH_LOG_LEVEL: 'error',
-      BERTH_METRICS_ADDR: `127.0.0.1:${port}`,
-    },
-    stdio: 'inherit',
-  });
-  const url = `http://127.0.0.1:${port}`;
-  const isReady = () =>
-    fetch(`${url}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await waitFor('the controller to be ready', isReady, 60_000);
+  const env = { NODE_ENV: 'production', BERTH_LOG_LEVEL: 'error' };
+  const program = ['--max-semi-space-size=8', join(compiled, 'main.js')];
+  const controller = await startBerth(kubeconfig, 'controller', namespace, { env, program });
   return {
     async measure() {
-      const text = await (await fetch(`${url}/metrics`)).text();
+      const text = await (await fetch(`${controller.metricsUrl}/metrics`)).text();
       return {
         rssMb: Math.round(single(text, 'process_resident_memory_bytes') / 2 ** 20),
         heapMb: Math.round(single(text, 'nodejs_heap_size_used_bytes') / 2 ** 20),
@@ -61,10 +42,6 @@ export async function startController(kubeconfig: string, namespace: string): Pr
         cpuMs: single(text, 'process_cpu_seconds_total') * 1000,
       };
     },
-    async stop() {
-      const exit = once(child, 'exit');
-      child.kill('SIGTERM');
-      await exit;
-    },
+    [Symbol.asyncDispose]: () => controller[Symbol.asyncDispose](),
   };
 }

@@ -7,7 +7,7 @@ import { EVENTS, NAMESPACES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { addFleet } from '../../faults/support/fleet.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { ms, pool, quantile } from './figures.ts';
+import { ms, pool, quantile } from '../figures.ts';
 import { offersAfterNodeChange } from './offers.ts';
 import { startController } from './process.ts';
 import { watchNamespace } from './watcher.ts';
@@ -135,7 +135,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
       async () => (await client.list(GPU_INSTANCES, { namespace, limit: 1 })).items.length === 0,
       LIMIT_MS,
     );
-    await controller.stop();
+    await controller[Symbol.asyncDispose]();
     ended.abort();
     await client.delete(NAMESPACES, { name: namespace });
     await fleet[Symbol.asyncDispose]();

@@ -10,6 +10,7 @@ import { startBerth } from '../../support/berth-process.ts';
 import { clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { ms, quantile } from '../figures.ts';
 
 const NODES = 32;
 const GPUS = 8;
@@ -24,11 +25,6 @@ async function create(pool: Pool, headers: Record<string, string>, ask: number):
   const text = await answer.body.text();
   if (answer.statusCode !== 201) throw new Error(`POST /instances answered ${answer.statusCode}: ${text}`);
   return performance.now() - start;
-}
-
-function quantile(values: readonly number[], share: number): string {
-  const sorted = values.toSorted((a, b) => a - b);
-  return `${(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN).toFixed(0)} ms`;
 }
 
 /** Rents on simulated nodes through an API process and a controller process; a line for people. */
@@ -65,8 +61,8 @@ export async function measureCreates(kubeconfig: string): Promise<string> {
     await Promise.all(Array.from({ length: CONCURRENCY }, worker));
     const perSecond = rest / ((performance.now() - start) / 1000);
     return [
-      `POST /instances to 201, one at a time: p50 / p99 ${quantile(alone, 0.5)} / ${quantile(alone, 0.99)}`,
-      `${CONCURRENCY} at a time: ${perSecond.toFixed(0)} per second, p50 / p99 ${quantile(together, 0.5)} / ${quantile(together, 0.99)}`,
+      `POST /instances to 201, one at a time: p50 / p99 ${ms(quantile(alone, 0.5))} / ${ms(quantile(alone, 0.99))}`,
+      `${CONCURRENCY} at a time: ${perSecond.toFixed(0)} per second, p50 / p99 ${ms(quantile(together, 0.5))} / ${ms(quantile(together, 0.99))}`,
     ].join('; ');
   } finally {
     const call = clientOf(api.url, (await createKey(client, { namespace })).token);

@@ -4,7 +4,7 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { load, type LoadOptions, type LoadResult } from '../load.ts';
-import { withOwnCluster } from '../own-cluster.ts';
+import { withCluster } from '../cluster.ts';
 import { measureCreates } from './creates.ts';
 import { TOKEN } from './world.ts';
 
@@ -82,6 +82,4 @@ try {
   child.kill();
 }
 
-const kubeconfig = process.env['KUBECONFIG'];
-if (kubeconfig === undefined) await withOwnCluster(async (own) => console.log(await measureCreates(own)));
-else console.log(await measureCreates(kubeconfig));
+await withCluster(async (kubeconfig) => console.log(await measureCreates(kubeconfig)));

@@ -25,7 +25,7 @@ function isAlive({ child }: BerthProcess): boolean {
 
 export async function startReplicas(kubeconfig: string, options: ServeOptions = {}): Promise<Replicas> {
   const env = { BERTH_DEFAULT_IMAGE: 'debian:12', ...options.env };
-  const start = () => startBerth(kubeconfig, 'api', options.namespace, env);
+  const start = () => startBerth(kubeconfig, 'api', options.namespace, { env });
   const starting = [start(), start()] as const;
   const stop = async (): Promise<void> => {
     for (const one of await Promise.allSettled(starting)) {

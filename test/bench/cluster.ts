@@ -7,8 +7,11 @@ import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
 import { createProgress } from '../../src/local/progress.ts';
 import { removeRecord } from '../../src/local/record.ts';
 
-/** Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. */
-export async function withOwnCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
+/**
+ * Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. Where
+ * KUBECONFIG names one, that one is used as it is, and stays.
+ */
+export async function withCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
   const state = join(stateFolder(), 'bench');
   const lock = await takeState(state);
   const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
@@ -23,8 +26,8 @@ export async function withOwnCluster(use: (kubeconfig: string) => Promise<void>)
     signal: new AbortController().signal,
   });
   try {
-    // An installation brings it.
-    await applyFinalizers(cluster.client, new AbortController().signal);
+    // It stays behind: in somebody else's cluster an installation brings it.
+    if (cluster.way !== 'given') await applyFinalizers(cluster.client, new AbortController().signal);
     await use(cluster.kubeconfig);
   } finally {
     await cluster.stop();
