@@ -3,14 +3,15 @@ import {
   ForbiddenError,
   hasCause,
   InvalidError,
-  type KubeError,
+  KubeError,
   NotFoundError,
+  TimeoutError,
 } from '../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '../../kube/types.ts';
 import { ephemeralGbOf } from '../../inventory/holdings.ts';
 import { type NodeView, requestsOf, shareOf } from '../../inventory/node-view.ts';
 import { storageClassOf } from '../../inventory/storage.ts';
-import type { Claim, GpuInstance } from '../../resources/gpu-instance.ts';
+import type { Claim } from '../../resources/gpu-instance.ts';
 import type { Run } from './deps.ts';
 import { desiredDisk } from './disk.ts';
 import { desiredPod } from './desired-pod.ts';
@@ -21,6 +22,9 @@ import { instanceUidsOf } from './owner.ts';
 import { words } from './pod-facts.ts';
 
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
+
+/** Answers that a moment may heal, such as those of a webhook that restarts, are waited out this long with the place kept. */
+const REFUSAL_GRACE_MS = 10_000;
 
 /** What becomes of an attempt to start: a pod, or the reason why this start is given up. */
 export type StartOutcome = { pod: Pod } | { ending: Ending };
@@ -44,14 +48,25 @@ function serverWords(error: KubeError): string {
   return words(error.message.split(`${error.reason}: `).slice(1).join(`${error.reason}: `), error.message);
 }
 
-function refused(error: unknown): Ending | undefined {
+/** An answer that concerns this object, and is neither a no nor a word of when to come again. */
+function isFault(error: unknown): error is KubeError {
+  if (!(error instanceof KubeError) || error instanceof TimeoutError) return false;
+  return error.status === 400 || error.status >= 500;
+}
+
+/** Why the start is given up for an error; undefined when another try may do. */
+function refused(error: unknown, claim: Claim, now: number): Ending | undefined {
+  if (isFault(error)) {
+    const isOver = Date.parse(claim.grantedAt) + REFUSAL_GRACE_MS <= now;
+    return isOver ? { reason: 'PodRejected', message: serverWords(error) } : undefined;
+  }
   if (!(error instanceof ForbiddenError) && !(error instanceof InvalidError)) return undefined;
   if (hasCause(error, 'NamespaceTerminating')) return undefined;
   if (error.message.includes('exceeded quota')) return { reason: 'QuotaExceeded', message: serverWords(error) };
   return { reason: 'PodRejected', message: serverWords(error) };
 }
 
-async function ensureDisk(run: Run, instance: GpuInstance, claim: Claim): Promise<Ending | undefined> {
+async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): Promise<Ending | undefined> {
   const { deps, context } = run;
   const { namespace, uid = '' } = instance.metadata;
   const ref = { namespace, name: diskNameOf(instance) };
@@ -67,7 +82,7 @@ async function ensureDisk(run: Run, instance: GpuInstance, claim: Claim): Promis
     return undefined;
   } catch (error) {
     if (!(error instanceof AlreadyExistsError)) {
-      const ending = refused(error);
+      const ending = refused(error, claim, now);
       if (ending === undefined) throw error;
       return ending;
     }
@@ -78,8 +93,9 @@ async function ensureDisk(run: Run, instance: GpuInstance, claim: Claim): Promis
 }
 
 /** Makes the pod of the current start, and its disk before it. Safe to repeat: the names are the instance's own. */
-export async function createPod(run: Run, { instance, settings }: Observed, claim: Claim): Promise<StartOutcome> {
+export async function createPod(run: Run, observed: Observed, claim: Claim): Promise<StartOutcome> {
   const { deps, context } = run;
+  const { instance, settings, now } = observed;
   const view = deps.inventory.viewOf(claim.node);
   const resource = view?.facts.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (view === undefined || resource === undefined)
@@ -87,7 +103,7 @@ export async function createPod(run: Run, { instance, settings }: Observed, clai
   if (isOverbooked(view, claim)) return lost(`Somebody else took the GPUs of node ${claim.node}.`);
   if (settings === undefined) return lost('The template of the instance is gone.');
   const diskPersistent = instance.status?.diskPersistent === true;
-  const noDisk = diskPersistent ? await ensureDisk(run, instance, claim) : undefined;
+  const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
   if (noDisk !== undefined) return { ending: noDisk };
   const share = { resource, count: claim.gpuCount };
   const { namespace, uid = '' } = instance.metadata;
@@ -109,7 +125,7 @@ export async function createPod(run: Run, { instance, settings }: Observed, clai
     deps.fence.wrote(run.key, deps.stores.pods, made);
     return { pod: made };
   } catch (error) {
-    const ending = refused(error);
+    const ending = refused(error, claim, now);
     if (ending !== undefined) return { ending };
     if (!(error instanceof AlreadyExistsError)) throw error;
   }

@@ -12,6 +12,11 @@ export function words(text: string | undefined, fallback: string): string {
   return trimmed === '' ? fallback : trimmed.slice(0, MAX_WORDS);
 }
 
+/** Words of others, fit for a sentence to follow. */
+export function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
 export function podCondition(pod: Pod, type: string) {
   return pod.status?.conditions?.find((condition) => condition.type === type);
 }

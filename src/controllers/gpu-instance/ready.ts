@@ -4,7 +4,16 @@ import { hasImage } from '../../inventory/offers.ts';
 import { endingOf, mustSwitchOff } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { isNotCreated, isPodReady, isPullError, mainStatus, podCondition, waitingState, words } from './pod-facts.ts';
+import {
+  isNotCreated,
+  isPodReady,
+  isPullError,
+  mainStatus,
+  podCondition,
+  sentence,
+  waitingState,
+  words,
+} from './pod-facts.ts';
 import { nodeLostSince, NODE_GRACE_MS } from './timers.ts';
 
 /** Why an instance without a claim waits, as the search for a place found. */
@@ -67,13 +76,13 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
     const reason = isOver ? ending.rule.after : 'Stopped';
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
-    return { reason, message: `${said} Set spec.powerState to Running to start it again.` };
+    return { reason, message: `${sentence(said)} Set spec.powerState to Running to start it again.` };
   }
   const next = nextStartOf(instance);
   if (next > now) {
     const reason = ending?.rule.next === 'backOff' ? ending.rule.after : 'BackingOff';
     const why = ending?.message ?? 'The last start failed.';
-    return { reason, message: `${why} The next start is due at ${new Date(next).toISOString()}.` };
+    return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
   }
   if (settings === undefined) {
     return {
@@ -83,7 +92,7 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
   if (ending?.rule.next === 'restart') {
-    return { reason: ending.rule.after, message: `${ending.message} ${waiting.message}` };
+    return { reason: ending.rule.after, message: `${sentence(ending.message)} ${waiting.message}` };
   }
   return waiting;
 }

@@ -144,8 +144,8 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
     if (moved !== undefined && 'instance' in moved) {
       instance = moved.instance;
       pods = moved.pods ?? pods;
-      // What was just granted has no pod yet.
-      isCertain ||= step.do === 'claim';
+      // What was just granted has no pod yet; a creation that failed may have made one all the same.
+      isCertain = step.do === 'claim' || (isCertain && step.do !== 'createPod');
       continue;
     }
     const waiting = moved?.waiting;

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { EVENTS, NAMESPACES, RESOURCE_QUOTAS } from '../../../src/kube/types.ts';
+import { KubeError } from '../../../src/kube/errors.ts';
+import {
+  EVENTS,
+  type KubeObject,
+  NAMESPACES,
+  PODS,
+  RESOURCE_QUOTAS,
+  type ResourceType,
+} from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
@@ -12,6 +20,14 @@ import { waitFor } from '../../support/wait-for.ts';
 
 // Whoever else runs controllers in this cluster at the same time holds the lease first.
 const LEASE_WAIT_MS = 50_000;
+
+const WEBHOOKS: ResourceType<KubeObject & { webhooks: object[] }> = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  kind: 'ValidatingWebhookConfiguration',
+  plural: 'validatingwebhookconfigurations',
+  namespaced: false,
+};
 
 test('an instance from creation to its usage record', async () => {
   await using world = await createWorld();
@@ -75,6 +91,50 @@ test('a quota without room is a reason, and room heals it', async () => {
   const hard = { 'requests.nvidia.com/gpu': '2' };
   await world.client.patch(RESOURCE_QUOTAS, quota.metadata, { spec: { hard } }, { type: 'merge' });
   await world.reached('two', 'Running');
+});
+
+test('a webhook that nobody answers gives the place back and is named, and its end heals', async () => {
+  await using world = await createWorld();
+  const { namespace, client } = world;
+  const webhook = {
+    metadata: { name: namespace },
+    webhooks: [
+      {
+        name: 'away.berth.test',
+        clientConfig: { url: 'https://127.0.0.1:1/' },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+        timeoutSeconds: 1,
+      },
+    ],
+  };
+  await client.create(WEBHOOKS, webhook);
+  try {
+    await waitFor('the webhook to be in the way', async () => {
+      const spec = { schedulerName: 'nobody', containers: [{ name: 'c', image: 'i' }] };
+      try {
+        await client.create(PODS, { metadata: { namespace, name: 'probe' }, spec });
+      } catch (error) {
+        return error instanceof KubeError && error.message.includes('failed calling webhook');
+      }
+      await client.delete(PODS, { namespace, name: 'probe' });
+      return false;
+    });
+    await world.replica();
+    await world.create('one', { gpu: { count: 8 } });
+    await world.reached('one', 'PodRejected', LEASE_WAIT_MS);
+    const free = await waitFor('the place to be given back', async () => {
+      const one = await world.get('one');
+      return one?.status?.claim === undefined ? one : undefined;
+    });
+    expect(free.status?.usage?.gpuSeconds ?? 0).toBe(0);
+    expect(free.status?.conditions?.[0]?.message).toMatch(/away\.berth\.test.*refused\. The next start is due/);
+  } finally {
+    await client.delete(WEBHOOKS, webhook.metadata);
+  }
+  await world.reached('one', 'Running', 60_000);
 });
 
 test('a template is merged, and one that is missing is waited for', async () => {
