@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts';
 import { LOST, startReplicaSet } from './support/processes.ts';
@@ -61,6 +62,40 @@ test('an etcd that sleeps past the lease costs nobody an instance', async () => 
   await Promise.all(pending);
   const pods = await waitFor('all to run', () => runningPods(world, 5), 90_000);
   expect(pods.get('steady')).toBe(before.status?.podUid);
+  expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+  await using reader = await world.replica();
+  expect(await violationsAtRest(world, reader)).toEqual([]);
+});
+
+test('a cluster restored from a backup goes on from the backup, with nothing restarted', async () => {
+  await using world = await createWorld({ kubeconfig: plane.kubeconfig, nodes: 3 });
+  await using replicas = await startReplicaSet(world.client, plane.kubeconfig, 2);
+  await replicas.leader();
+  const { client, namespace } = world;
+  for (const name of ['kept', 'removed', 'stopped']) await world.create(name, { gpu: { count: 4 } });
+  const before = await waitFor('all to run', () => runningPods(world, 3));
+  await plane.backUp();
+
+  await world.remove('removed');
+  await world.gone('removed', 90_000);
+  await world.patch('stopped', { spec: { powerState: 'Stopped' } });
+  await world.reached('stopped', 'Stopped');
+  const late = Array.from({ length: 4 }, (_, index) => `late-${index}`);
+  for (const name of late) await world.create(name, { gpu: { count: 4 } });
+  await waitFor('the late ones to run', () => runningPods(world, 5));
+  await plane.restore();
+
+  // As many GPUs as the backup leaves free: the late ones hold none any more, the others all of theirs.
+  for (const name of ['new-0', 'new-1', 'new-2']) await world.create(name, { gpu: { count: 4 } });
+  await world.create('too-much', { gpu: { count: 4 }, onNoCapacity: 'Fail' });
+  await world.reached('too-much', 'NoCapacity', 90_000);
+  const after = await waitFor('the others to run', () => runningPods(world, 6), 90_000);
+  expect(Object.fromEntries(after)).toMatchObject(Object.fromEntries(before));
+  // The bill of a start that began before the backup is whole, and there is one.
+  await world.remove('removed');
+  await world.gone('removed');
+  const { items } = await client.list(USAGE_RECORDS, { namespace });
+  expect(items.map(({ spec }) => spec.instance)).toEqual(['removed']);
   expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
   await using reader = await world.replica();
   expect(await violationsAtRest(world, reader)).toEqual([]);

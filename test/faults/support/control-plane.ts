@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, copyFileSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, copyFileSync, cpSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/kube/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config.ts';
 import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { NAMESPACES } from '../../../src/kube/types.ts';
 import { applyDefinitions } from '../../../src/local/apply.ts';
 import { ensurePrograms } from '../../../src/local/build/build.ts';
 import * as components from '../../../src/local/cluster/components.ts';
@@ -13,6 +14,7 @@ import { cacheFolder, stateFolder } from '../../../src/local/paths.ts';
 import { createProgress } from '../../../src/local/progress.ts';
 import { createTether, type Tether } from '../../../src/local/tether.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { bumpRevision } from './etcd.ts';
 
 /** A server of a control plane that a test may kill and suspend. */
 export interface Server {
@@ -30,6 +32,10 @@ export interface ControlPlane extends AsyncDisposable {
   readonly etcd: Server;
   /** Resolves when the API server answers and has its data. */
   ready(): Promise<void>;
+  /** Copies all data; the servers stop for it. */
+  backUp(): Promise<void>;
+  /** Puts the copy back, as newer than all that was seen since. */
+  restore(): Promise<void>;
 }
 
 function createServer({ command, args, name }: components.Component, logs: string, tether: Tether): Server {
@@ -69,6 +75,8 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
 
+  const [data, copy] = [join(layout.data, 'etcd'), join(layout.data, 'copy')];
+
   async function ready(): Promise<void> {
     await waitFor(
       'the API server to be ready',
@@ -79,6 +87,30 @@ export async function startControlPlane(): Promise<ControlPlane> {
         ),
       120_000,
     );
+  }
+
+  async function withoutServers(work: () => void): Promise<void> {
+    await apiServer.kill();
+    await etcd.kill();
+    work();
+    etcd.start();
+  }
+
+  async function backUp(): Promise<void> {
+    await withoutServers(() => cpSync(data, copy, { recursive: true }));
+    apiServer.start();
+    await ready();
+  }
+
+  async function restore(): Promise<void> {
+    const { resourceVersion } = await client.list(NAMESPACES);
+    await withoutServers(() => {
+      rmSync(data, { recursive: true });
+      cpSync(copy, data, { recursive: true });
+    });
+    await bumpRevision(layout, Number(resourceVersion));
+    apiServer.start();
+    await ready();
   }
 
   async function stop(): Promise<void> {
@@ -102,5 +134,5 @@ export async function startControlPlane(): Promise<ControlPlane> {
     await stop();
     throw error;
   }
-  return { kubeconfig, apiServer, etcd, ready, [Symbol.asyncDispose]: stop };
+  return { kubeconfig, apiServer, etcd, ready, backUp, restore, [Symbol.asyncDispose]: stop };
 }

@@ -4,12 +4,13 @@ import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { startBerth } from '../berth-process.ts';
 import { waitFor } from '../wait-for.ts';
 import { connect } from './api.ts';
-import { type Answer, type Call, clientOf } from './client.ts';
+import { type Call, clientOf } from './client.ts';
 import { addNode, gpuNode } from './fleet.ts';
 import { type Replicas, startReplicas } from './replicas.ts';
 
 const GPUS = 8;
 const CALLERS = 200;
+const REFUSED = '409 "offer_unavailable"';
 
 /** Eight GPUs, a controller, two replicas of the API, and a tenant who wants the GPUs. */
 export interface Rush extends AsyncDisposable {
@@ -67,13 +68,13 @@ export async function rushForTheLast({ call, offer, instances, clear }: Rush): P
       call('POST', '/instances', { ask_id: offer, name: `caller ${index}` }),
     ),
   );
-  const withStatus = (wanted: number): Answer[] => answers.filter(({ status }) => status === wanted);
-  expect([withStatus(201).length, withStatus(409).length]).toEqual([GPUS, CALLERS - GPUS]);
-  for (const { error } of withStatus(409)) {
-    expect(error['code']).toBe('offer_unavailable');
-    expect(error['alternatives']).not.toEqual([]);
-  }
+  const outcomes = Object.groupBy(answers, ({ status, error }) =>
+    status === 201 ? 'rented' : `${status} ${JSON.stringify(error['code'])}`,
+  );
+  const counts = Object.entries(outcomes).map(([outcome, those]) => [outcome, those?.length]);
+  expect(Object.fromEntries(counts)).toEqual({ rented: GPUS, [REFUSED]: CALLERS - GPUS });
+  for (const { error } of outcomes[REFUSED] ?? []) expect(error['alternatives']).not.toEqual([]);
   await waitFor('the refused ones to go', async () => (await instances()).length === GPUS);
-  expect(new Set(await instances())).toEqual(new Set(withStatus(201).map(({ id }) => id)));
+  expect(new Set(await instances())).toEqual(new Set(outcomes['rented']?.map(({ id }) => id)));
   await clear();
 }
