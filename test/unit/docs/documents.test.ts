@@ -1,0 +1,39 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, test } from 'vitest';
+import { ROOT } from '../../../src/local/paths.ts';
+
+const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`);
+const documents = [...inDocs, ...readdirSync(ROOT), 'charts/berth/README.md'].filter((name) => name.endsWith('.md'));
+
+test('no document has the marks of a conflict', () => {
+  expect(documents).toContain('docs/threat-model.md');
+  const marked = documents.filter((name) => /^(<{7}|={7}|>{7})( |$)/m.test(readFileSync(join(ROOT, name), 'utf8')));
+  expect(marked).toEqual([]);
+});
+
+describe('the threat model', () => {
+  const text = readFileSync(join(ROOT, 'docs/threat-model.md'), 'utf8');
+
+  it('is one table', () => {
+    expect(text.match(/^\| --- \|/gm)).toHaveLength(1);
+    const boundaries = (text.match(/^\| [^|]+ → [^|]+ \|/gm) ?? []).toSorted();
+    expect(boundaries.length).toBeGreaterThanOrEqual(10);
+    expect([...new Set(boundaries)]).toEqual(boundaries);
+  });
+
+  it('links to files', () => {
+    const links = [...text.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target ?? '');
+    expect(links.length).toBeGreaterThan(8);
+    expect(links.filter((link) => !existsSync(join(ROOT, 'docs', link)))).toEqual([]);
+  });
+
+  it('names steps of the end-to-end test that are there', () => {
+    const source = readFileSync(join(ROOT, 'test/e2e/release.test.ts'), 'utf8');
+    const steps = [...text.matchAll(/\be2e:((?:,? "[^"]+")+)/g)].flatMap(
+      ([, names]) => names?.match(/[^",]{2,}/g) ?? [],
+    );
+    expect(steps.length).toBeGreaterThan(8);
+    expect(steps.filter((step) => !source.includes(`it('${step}`))).toEqual([]);
+  });
+});
