@@ -7,11 +7,13 @@ import { instanceState } from '../../resources/instance-state.ts';
 /** What the controller decided about a new instance. */
 export type Decision = 'granted' | 'refused' | 'gone';
 
-/** What is known of one instance by its status alone; undefined while nothing is decided. */
+/**
+ * What is known of one instance by its status alone; undefined while nothing is decided. A grant is counted together
+ * with the claim and stays counted: an instance that failed or was stopped since was granted all the same.
+ */
 export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
-  const claimed = instance.status?.conditions?.find(({ type }) => type === 'Claimed');
-  if (claimed?.status === 'True') return 'granted';
+  if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   return instanceState(instance).state === 'failed' ? 'refused' : undefined;
 }
 

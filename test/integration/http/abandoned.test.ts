@@ -8,7 +8,7 @@ import type { Cluster } from '../../support/http/api.ts';
 import { clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { openCluster } from '../../support/http/open.ts';
-import type { Addresses } from '../../support/http/replicas.ts';
+import { type Addresses, callsOf } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let cluster: Cluster;
@@ -55,25 +55,42 @@ it('an instance whose client hung up goes', async () => {
   await waitFor('nothing', async () => (await names()).length === 0);
 });
 
-it('one with an Idempotency-Key stays for the retry', async () => {
-  await hangUp({ 'idempotency-key': 'later' });
+/** Writes what a controller would about a place that was granted once. */
+async function report(name: string, claimed: 'True' | 'False', reason: string): Promise<void> {
+  const lastTransitionTime = new Date().toISOString();
+  const conditions = [
+    { type: 'Claimed', status: claimed, reason: claimed === 'True' ? 'Granted' : reason, message: '' },
+    { type: 'Ready', status: 'False', reason, message: '' },
+  ].map((condition) => ({ ...condition, lastTransitionTime }));
+  const status = { incarnation: 1, conditions };
+  const options = { type: 'merge', subresource: 'status' } as const;
+  await cluster.client.patch(GPU_INSTANCES, { namespace, name }, { status }, options);
+}
+
+it('one with an Idempotency-Key stays for the retry, whatever became of it', async () => {
+  const headers = { 'idempotency-key': 'later' };
+  await hangUp(headers);
   const call = clientOf(api.url, token);
   const [name = ''] = await names();
-  const condition = {
-    type: 'Claimed',
-    status: 'True',
-    reason: 'Granted',
-    message: '',
-    lastTransitionTime: new Date().toISOString(),
+  const retry = async (): Promise<unknown[]> => {
+    const answer = await call('POST', '/instances', undefined, headers);
+    return [answer.status, answer.id, answer.json['state'], answer.headers.get('idempotent-replayed')];
   };
-  await cluster.client.patch(
-    GPU_INSTANCES,
-    { namespace, name },
-    { status: { conditions: [condition] } },
-    { type: 'merge', subresource: 'status' },
-  );
-  const answer = await call('POST', '/instances', undefined, { 'idempotency-key': 'later' });
-  expect([answer.status, answer.id, answer.headers.get('idempotent-replayed')]).toEqual([201, name, 'true']);
+  await report(name, 'True', 'Starting');
+  expect(await retry()).toEqual([201, name, 'starting', 'true']);
+  for (const [reason, state] of [
+    ['ContainerFailed', 'failed'],
+    ['Stopped', 'stopped'],
+    ['NoCapacity', 'failed'],
+  ] as const) {
+    await report(name, 'False', reason);
+    for (const replica of callsOf(api, token)) {
+      await waitFor(state, async () => (await replica('GET', `/instances/${name}`)).json['state'] === state);
+    }
+    expect(await retry()).toEqual([201, name, state, 'true']);
+    const { metadata } = await cluster.client.get(GPU_INSTANCES, { namespace, name });
+    expect(metadata.deletionTimestamp).toBeUndefined();
+  }
   await call('DELETE', `/instances/${name}`);
 });
 

@@ -61,7 +61,11 @@ export function startGranter(deps: {
     const granted = typeof claim !== 'string';
     if (granted) inventory.assume(instance, claim, { gb: instance.spec.diskGb ?? 10, persistent: false });
     const status = granted
-      ? { claim, conditions: [condition('Claimed', 'True', 'Granted'), condition('Ready', 'False', 'Scheduling')] }
+      ? {
+          claim,
+          incarnation: 1,
+          conditions: [condition('Claimed', 'True', 'Granted'), condition('Ready', 'False', 'Scheduling')],
+        }
       : { conditions: [condition('Claimed', 'False', claim), condition('Ready', 'False', claim)] };
     const body = { metadata: { uid }, status };
     const written = await client.patch(GPU_INSTANCES, { namespace, name }, body, {
