@@ -56,6 +56,7 @@ function byHand({ instance, admin }: Targets): Attack[] {
   const claim = JSON.stringify({ status: { claim: { node: 'elsewhere' } } });
   const write = ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--subresource=status', '--type=merge'];
   const claimIt = { command: [...write, '-p', claim] };
+  const withoutFinalizers = JSON.stringify({ metadata: { finalizers: null } });
   const bill = { instance: instance.name };
   const rent = { command: CREATE, input: custom('GPUInstance', 'default', { gpu: { count: 1 } }) };
   return [
@@ -72,6 +73,12 @@ function byHand({ instance, admin }: Targets): Attack[] {
       command: CREATE,
       input: custom('UsageRecord', TENANT, bill),
       refusal: 'cannot create resource "usagerecords"',
+    },
+    {
+      title: 'a tenant takes off what keeps an instance until its bill is written',
+      as: admin,
+      command: ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--type=merge', '-p', withoutFinalizers],
+      refusal: 'delete the instance and let Berth settle its bill',
     },
     { title: 'somebody rents where no tenant is', ...rent, refusal: 'namespace default is no tenant of Berth' },
     {
