@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { KubeClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
+import type { Pod } from '../kube/types.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
@@ -15,7 +16,9 @@ import { createElection } from '../runtime/lease.ts';
 import { guardWrites } from '../runtime/write-guard.ts';
 import { apiKeySources, reconcileApiKey } from './api-key/reconcile.ts';
 import type { Caches } from './caches.ts';
-import type { InstanceConfig, InstanceDeps } from './gpu-instance/deps.ts';
+import type { InstanceConfig, InstanceDeps, JupyterState } from './gpu-instance/deps.ts';
+import { createPodLooks } from './gpu-instance/pod-looks.ts';
+import { createVanished } from './gpu-instance/vanished.ts';
 import { reconcileInstance } from './gpu-instance/reconcile.ts';
 import { instanceSources } from './gpu-instance/sources.ts';
 import { WaitingLine } from './gpu-instance/waiting-line.ts';
@@ -39,8 +42,10 @@ export interface ControllersDeps {
     /** Namespace of the lease. */
     namespace: string;
   };
-  checkLogin?: InstanceDeps['checkLogin'];
-  checkJupyter?: InstanceDeps['checkJupyter'];
+  /** Tries a login the way users take. Never rejects, takes at most ten seconds; left out, a Ready pod is enough. */
+  checkLogin?: (pod: Pod) => Promise<boolean>;
+  /** Looks for Jupyter; undefined when it cannot be told now. Never rejects, takes at most ten seconds. */
+  checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
 export interface RunningControllers {
@@ -56,6 +61,9 @@ const WORKERS = 32;
 const SMALL_WORKERS = 2;
 const TIMEOUT_MS = 60_000;
 const GRACE_MS = 20_000;
+const LOGIN_PAUSE_MS = 1_000;
+/** It may still be installed, or start. */
+const JUPYTER_PAUSE_MS = 5_000;
 
 /**
  * The controllers of one process: its caches stay warm, and when it gets the lease it reconciles. Every write asks first
@@ -91,6 +99,10 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     const telling = events.run(told.signal);
     const line = new WaitingLine(inventory);
     const fence = createFence(clock, log);
+    const vanished = createVanished(log);
+    const { checkLogin, checkJupyter } = deps;
+    const logins = checkLogin && createPodLooks({ look: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
+    const jupyters = checkJupyter && createPodLooks({ look: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
     const instanceDeps: InstanceDeps = {
       client,
       stores,
@@ -100,8 +112,9 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       events,
       clock,
       config,
-      checkLogin: deps.checkLogin,
-      checkJupyter: deps.checkJupyter,
+      vanished,
+      logins,
+      jupyters,
     };
     const statusDeps: StatusDeps = { client, stores, inventory, clock };
     const shared = { clock, log, timeoutMs: TIMEOUT_MS };
@@ -123,7 +136,10 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
         ...shared,
         name: 'gpuinstance',
         concurrency: WORKERS,
-        sources: instanceSources(stores, { inventory, line, clock }),
+        sources: [
+          ...instanceSources(stores, { inventory, line, vanished, clock }),
+          ...[logins, jupyters].flatMap((looks) => looks?.source ?? []),
+        ],
         reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
         fence,
         metrics: metrics('gpuinstance', WORKERS),

@@ -35,7 +35,7 @@ export const controllerRole: Role = async ({ process, stores, shutdown }) => {
       toolsImage: config.toolsImage,
       ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
     },
-    checkLogin: async (_instance, pod) => (await checkLogin(connection, targetOf(pod))).ok,
+    checkLogin: async (pod) => (await checkLogin(connection, targetOf(pod))).ok,
     checkJupyter: (pod) => checkJupyter(connection, targetOf(pod)),
   });
   shutdown.defer('controllers', () => controllers.stop());

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { NotFoundError } from '../../src/kube/errors.ts';
 import { NODES, PODS } from '../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
+import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { createWorld, readyReason, violationsAtRest } from './support/world.ts';
 
@@ -39,6 +41,26 @@ describe.concurrent('what somebody breaks is mended', () => {
     const after = await world.get('one');
     expect(after?.status?.podUid).toBe(before.status?.podUid);
     expect(world.observer.violations).toEqual([]);
+  });
+
+  test('an instance that loses its finalizer while it is being deleted leaves its bill and nothing else', async () => {
+    await using world = await createWorld();
+    const replica = await world.replica();
+    await world.create('one', { gpu: { count: 2 } });
+    await world.reached('one', 'Running');
+    await world.remove('one');
+    await world.patch('one', { metadata: { finalizers: [] } }).catch((error: unknown) => {
+      // The controller may have been quicker.
+      if (!(error instanceof NotFoundError)) throw error;
+    });
+    await world.gone('one');
+    const [record, ...others] = await waitFor('the bill', async () => {
+      const { items } = await world.client.list(USAGE_RECORDS, { namespace: world.namespace });
+      return items.length > 0 && items;
+    });
+    expect(others).toEqual([]);
+    expect(record?.spec).toMatchObject({ instance: 'one', gpuCount: 2, product: world.fleet.product });
+    expect(await violationsAtRest(world, replica)).toEqual([]);
   });
 
   test('a pod that somebody deletes is followed by another one, and the start is counted as ended', async () => {

@@ -61,22 +61,27 @@ function usageRecord(instance: GpuInstance, now: number): UsageRecord {
   };
 }
 
+/** Writes what the instance has cost, once: the name of the record comes from the uid. */
+export async function writeUsageRecord({ deps, context }: Run, instance: GpuInstance): Promise<void> {
+  if ((instance.status?.incarnation ?? 0) === 0) return;
+  try {
+    await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
+  } catch (error) {
+    // In a namespace that is going away nothing can be made any more.
+    const isGoing = error instanceof Error && error.message.includes('being terminated');
+    if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
+  }
+}
+
 /**
  * The last acts for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a crash;
  * the record's name comes from the uid, so there is one.
  */
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
-  const { deps, key, context } = run;
+  const { deps, key } = run;
   await settleDisk(run, instance);
-  if ((instance.status?.incarnation ?? 0) > 0) {
-    try {
-      await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
-    } catch (error) {
-      // In a namespace that is going away nothing can be made any more.
-      const isGoing = error instanceof Error && error.message.includes('being terminated');
-      if (!(error instanceof AlreadyExistsError) && !isGoing) throw error;
-    }
-  }
+  await writeUsageRecord(run, instance);
+  deps.vanished.isBilled(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {
     await writeFinalizers(run, instance, finalizers);

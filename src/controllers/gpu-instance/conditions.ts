@@ -136,7 +136,9 @@ function jupyter({ instance, pod, jupyter: seen }: Observed): Finding {
     return { type, status: 'False', reason: 'NotRequested', message: 'The runtype is not jupyter.' };
   }
   if (pod === undefined) return { type, status: 'Unknown', reason: 'NoPod', message: NOT_YET };
-  if (seen === undefined) return { type, status: 'Unknown', reason: 'NotSeen', message: 'Nobody has looked yet.' };
+  if (seen === undefined || seen === 'unseen') {
+    return { type, status: 'Unknown', reason: 'NotSeen', message: 'Nobody has looked yet.' };
+  }
   return { type, ...JUPYTER[seen] };
 }
 

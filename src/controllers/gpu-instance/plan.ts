@@ -29,14 +29,21 @@ const SWITCHED_OFF: Ending = { reason: 'Stopped', message: 'spec.powerState is S
 
 const DELETED: Ending = { reason: 'Stopped', message: 'The instance is being deleted.' };
 
-function live(pods: readonly Pod[]): Pod[] {
-  return pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+/** Our pods get 30 seconds to end; whoever deletes one with much more than that keeps its GPUs without paying. */
+const LONGEST_GRACE_MS = 60_000;
+
+/** The pods that are not about to go: a deletion that lies far ahead is still to be made. */
+function live(pods: readonly Pod[], now: number): Pod[] {
+  return pods.filter(
+    ({ metadata: { deletionTimestamp } }) =>
+      deletionTimestamp === undefined || Date.parse(deletionTimestamp) > now + LONGEST_GRACE_MS,
+  );
 }
 
 function planWithoutClaim({ instance, pods, settings, now }: Observed): Step {
   const deleting = instance.metadata.deletionTimestamp !== undefined;
   // A pod whose claim is gone holds a GPU that nobody counts.
-  if (live(pods).length > 0) return { do: 'deletePods', pods: live(pods) };
+  if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   if (deleting && pods.length === 0) return { do: 'cleanUp' };
   if (pods.length > 0 || instance.spec.powerState === 'Stopped') return { do: 'observe' };
   if (mustSwitchOff(instance)) return { do: 'switchOff' };
@@ -51,7 +58,7 @@ function newEnding(observed: Observed): Ending | undefined {
   if (instance.spec.powerState === 'Stopped') return SWITCHED_OFF;
   const due = deadlines(observed).find(({ at }) => at <= now);
   if (pod === undefined) return instance.status?.podUid === undefined ? undefined : endingOfGonePod(observed);
-  if (hasEnded(pod)) return endingOfPod(pod);
+  if (hasEnded(pod)) return endingOfPod(pod, now);
   if (pod.metadata.deletionTimestamp !== undefined) return withNodeTime(endingOfDeletion(pod), observed);
   return due?.ending;
 }
@@ -73,11 +80,11 @@ function endingOfGonePod({ node }: Observed): Ending {
  * step at a time, so that a crash between any two writes leaves a state that the next run goes on from.
  */
 export function planNext(observed: Observed): Step {
-  const { instance, pods, pod } = observed;
+  const { instance, pods, pod, now } = observed;
   if (instance.status?.claim === undefined) return planWithoutClaim(observed);
   const ending = endingOf(instance.status);
   if (ending === undefined) {
-    const others = live(pods).filter((one) => one !== pod);
+    const others = live(pods, now).filter((one) => one !== pod);
     if (others.length > 0) return { do: 'deletePods', pods: others };
     const end = newEnding(observed);
     if (end !== undefined) return { do: 'end', ending: end };
@@ -89,6 +96,6 @@ export function planNext(observed: Observed): Step {
     const timedOut = ending.reason === 'Expired' || ending.reason === 'Idle';
     return { do: timedOut && instance.spec.onExpiry === 'Delete' ? 'deleteInstance' : 'switchOff' };
   }
-  if (live(pods).length > 0) return { do: 'deletePods', pods: live(pods) };
+  if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   return pods.length > 0 ? { do: 'observe' } : { do: 'release', ending };
 }

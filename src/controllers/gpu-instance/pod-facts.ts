@@ -46,8 +46,22 @@ export function waitingState(pod: Pod): { reason: string; message: string } | un
 const ADMISSION =
   /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\S+|Admission\w*)$/;
 
-/** Why a pod ended that was meant to run on, in our words and the kubelet's. */
-export function endingOfPod(pod: Pod): Ending {
+/** When the program of a pod ran, by its node's clock and never after `now`; undefined when it never did. */
+export function ranOf(pod: Pod, now: number): { from: number; to: number } | undefined {
+  const { startedAt = '', finishedAt = '' } = mainStatus(pod)?.state?.terminated ?? {};
+  const [from, to] = [Date.parse(startedAt), Date.parse(finishedAt)];
+  // A container that could not be started has the epoch here.
+  if (!(from > 0) || !(to >= from)) return undefined;
+  return { from: Math.min(from, now), to: Math.min(to, now) };
+}
+
+/** Why a pod ended that was meant to run on, in our words and the kubelet's, and when. */
+export function endingOfPod(pod: Pod, now: number): Ending {
+  const at = ranOf(pod, now)?.to;
+  return { ...reasonOfEnd(pod), ...(at !== undefined && { at }) };
+}
+
+function reasonOfEnd(pod: Pod): Ending {
   const { phase, reason = '', message } = pod.status ?? {};
   const terminated = mainStatus(pod)?.state?.terminated;
   if (phase === 'Succeeded') return { reason: 'Completed', message: 'The program ended with exit code 0.' };

@@ -18,6 +18,7 @@ import { repair } from './repair.ts';
 import { nextLook, settleStatus } from './settle.ts';
 import { statusOf } from './status.ts';
 import { endedStatus, releasedStatus } from './transitions.ts';
+import { billVanished } from './vanished.ts';
 import { deletePods, switchOff, writeFinalizers, writeStatus } from './writes.ts';
 
 /** Steps of one run; more would be a circle. */
@@ -91,6 +92,7 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 /** Makes the world match one instance, as far as it can be done now. */
 export async function reconcileInstance(run: Run): Promise<Result> {
   const { deps, key } = run;
+  await billVanished(run);
   const instance = await currentInstance(run);
   if (instance === undefined) {
     deps.line.remove(key);
@@ -139,7 +141,7 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
       await cleanUp(run, instance);
       return undefined;
     }
-    observed = { ...observed, login: await checkLogin(run, observed), jupyter: await checkJupyter(run, observed) };
+    observed = { ...observed, login: checkLogin(run, observed), jupyter: checkJupyter(run, observed) };
     const moved = await take(run, step, observed);
     if (moved !== undefined && 'instance' in moved) {
       instance = moved.instance;

@@ -9,6 +9,7 @@ import { cameOrWent, changeSource } from '../change-source.ts';
 import { type ControllerStores, INDEX } from '../stores.ts';
 import { INSTANCE_LABEL } from './names.ts';
 import { EXPORTER_LABEL } from './observe.ts';
+import type { Vanished } from './vanished.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts; one look at the line serves them all. */
@@ -68,13 +69,15 @@ export function priorityOf({ metadata, status }: GpuInstance): Priority {
 /** Everything that makes an instance worth a look. */
 export function instanceSources(
   stores: ControllerStores,
-  { inventory, line, clock }: { inventory: Inventory; line: WaitingLine; clock: Clock },
+  { inventory, line, vanished, clock }: { inventory: Inventory; line: WaitingLine; vanished: Vanished; clock: Clock },
 ): Source[] {
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by(INDEX.node, node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by(INDEX.namespace, namespace).map(keyOf);
   const withReason = (reason: string): string[] => instances.by(INDEX.reason, reason).map(keyOf);
   return [
+    // Before the source that wakes the key, so that the run finds it.
+    changeSource(instances, (change) => vanished.note(change)),
     // A new leader finds nobody in line: the first in line is the first it looks at.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),

@@ -3,7 +3,7 @@ import { conditionsOf } from './conditions.ts';
 import { endingOf } from './endings.ts';
 import { sshUserOf } from './names.ts';
 import type { Observed } from './observed.ts';
-import { isPodReady, mainStatus, podCondition } from './pod-facts.ts';
+import { hasEnded, isPodReady, mainStatus, podCondition, ranOf } from './pod-facts.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
@@ -15,11 +15,14 @@ export interface SshAddress {
 
 type Stages = NonNullable<GpuInstanceStatus['stages']>;
 
-/** Times on pods are whole seconds, ours are not: a later stage is never shown before an earlier one. */
-function notBefore(time: string | undefined, ...earlier: (string | undefined)[]): string | undefined {
+/**
+ * Times on pods are whole seconds, ours are not: a later stage is never shown before an earlier one. Nor does a node
+ * whose clock is ahead put one into the future.
+ */
+function notBefore(now: number, time: string | undefined, ...earlier: (string | undefined)[]): string | undefined {
   if (time === undefined) return undefined;
   const latest = Math.max(...[time, ...earlier].map((one) => Date.parse(one ?? '')).filter(Number.isFinite));
-  return new Date(latest).toISOString();
+  return new Date(Math.min(now, latest)).toISOString();
 }
 
 function timeOf(condition: { status: string; lastTransitionTime?: string } | undefined): string | undefined {
@@ -33,12 +36,16 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   if (claim === undefined || pod === undefined) return { ...stages, accepted };
   const main = mainStatus(pod);
   const started = main?.state?.running?.startedAt ?? main?.state?.terminated?.startedAt;
-  const scheduledAt = stages.scheduled ?? notBefore(timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
-  const startedAt = stages.started ?? notBefore(started, scheduledAt, claim.grantedAt);
+  const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
+  const startedAt = stages.started ?? notBefore(now, started, scheduledAt, claim.grantedAt);
   const isUp = isPodReady(pod) && login !== 'pending';
   // Where logins are tried, up is when one worked.
   const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
-  const readyAt = stages.ready ?? (isUp ? notBefore(upAt, startedAt, scheduledAt) : undefined);
+  // A program that ended before anybody saw that it ran.
+  const ran = hasEnded(pod) ? ranOf(pod, now) : undefined;
+  const sinceAt = ran === undefined ? upAt : new Date(ran.from).toISOString();
+  const isPast = isUp || ran !== undefined;
+  const readyAt = stages.ready ?? (isPast ? notBefore(now, sinceAt, startedAt, scheduledAt) : undefined);
   return {
     accepted,
     claimed: stages.claimed ?? claim.grantedAt,

@@ -1,0 +1,81 @@
+import { createLru } from '../../kube/lru.ts';
+import type { Pod } from '../../kube/types.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import type { AddKey, Source } from '../../runtime/source.ts';
+
+/**
+ * Looks into pods that the owner of the pod may make last: they go on beside the workers, so that nobody else waits for
+ * them.
+ */
+export interface PodLooks<T> {
+  /**
+   * What the last look at this pod found; undefined before the first has ended. Begins another one when the last is long
+   * enough ago, and wakes `key` when that finds something else.
+   */
+  last(key: string, pod: Pod): T | undefined;
+  readonly source: Source;
+}
+
+interface Known<T> {
+  uid: string | undefined;
+  found: T | undefined;
+  isLooking: boolean;
+  /** Of the monotonic clock, milliseconds. */
+  nextAt: number;
+}
+
+/** Pods of one tenant that are looked at at a time; the others' turn comes when they are asked for again. */
+const AT_ONCE = 8;
+const MAX_KNOWN = 4_096;
+
+/** `look` never rejects and ends within seconds; `pauseMs` is the time between two looks at one pod. */
+export function createPodLooks<T>(options: {
+  look: (pod: Pod) => Promise<T>;
+  pauseMs: number;
+  clock: Clock;
+}): PodLooks<T> {
+  const { look, pauseMs, clock } = options;
+  const known = createLru<string, Known<T>>(MAX_KNOWN);
+  const underWay = new Map<string, number>();
+  let wake: AddKey | undefined;
+
+  function count(namespace: string, change: number): void {
+    const left = (underWay.get(namespace) ?? 0) + change;
+    if (left === 0) underWay.delete(namespace);
+    else underWay.set(namespace, left);
+  }
+
+  async function begin(key: string, pod: Pod, one: Known<T>): Promise<void> {
+    const { namespace = '' } = pod.metadata;
+    one.isLooking = true;
+    count(namespace, 1);
+    const found = await look(pod);
+    count(namespace, -1);
+    one.isLooking = false;
+    one.nextAt = clock.monotonic() + pauseMs;
+    const isNews = found !== one.found;
+    one.found = found;
+    if (isNews) wake?.(key, 'low');
+  }
+
+  return {
+    last(key, pod) {
+      const { uid, namespace = '' } = pod.metadata;
+      let one = known.get(key);
+      if (one === undefined || one.uid !== uid) {
+        one = { uid, found: undefined, isLooking: false, nextAt: 0 };
+        known.set(key, one);
+      }
+      const isDue = !one.isLooking && clock.monotonic() >= one.nextAt;
+      if (isDue && (underWay.get(namespace) ?? 0) < AT_ONCE) void begin(key, pod, one);
+      return one.found;
+    },
+    source: {
+      synced: Promise.resolve(),
+      start(add) {
+        wake = add;
+        return () => (wake = undefined);
+      },
+    },
+  };
+}

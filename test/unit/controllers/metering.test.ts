@@ -1,0 +1,102 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import type { Run } from '../../../src/controllers/gpu-instance/deps.ts';
+import { endingOf } from '../../../src/controllers/gpu-instance/endings.ts';
+import { checkLogin } from '../../../src/controllers/gpu-instance/login.ts';
+import { planNext } from '../../../src/controllers/gpu-instance/plan.ts';
+import { statusOf } from '../../../src/controllers/gpu-instance/status.ts';
+import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/transitions.ts';
+import { billVanished, createVanished } from '../../../src/controllers/gpu-instance/vanished.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { recordingClient } from '../../support/recording-client.ts';
+
+const SSH = { host: 'ssh.test', port: 22 };
+const CLAIMED: GpuInstanceStatus = { claim: { ...claimOn('n'), grantedAt: EARLIER }, incarnation: 1, podName: 'one-1' };
+const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
+
+/** A pod whose program ran between two minutes of the half hour. */
+function ended(startedAt: string, finishedAt: string) {
+  const terminated = { exitCode: 0, startedAt, finishedAt };
+  const main = { name: 'main', image: 'i', imageID: '', ready: false, restartCount: 0, state: { terminated } };
+  return startedPod({ phase: 'Succeeded', conditions: [SCHEDULED], containerStatuses: [main] });
+}
+
+/** Usage after the end of a start whose pod is seen like this for the first time. */
+function billOf(pod: ReturnType<typeof ended>) {
+  const seen = observed({ instance: gpuInstance('one', { runtype: 'args' }, CLAIMED), pod });
+  const step = planNext(seen);
+  if (step.do !== 'end') throw new Error(`the step is ${step.do}`);
+  const instance = { ...seen.instance, status: endedStatus(seen.instance, step.ending, NOW) };
+  const told = { ...instance, status: statusOf({ ...seen, instance }, SSH) };
+  const ending = endingOf(told.status);
+  if (ending === undefined) throw new Error('no ending');
+  return releasedStatus(told, ending, NOW).usage?.gpuSeconds;
+}
+
+test('a program that ran and ended while nobody watched is billed for as long as it ran', () => {
+  expect(billOf(ended(at(10), at(15)))).toBe(300);
+});
+
+test('a container that could not be started is not billed from the epoch', () => {
+  expect(billOf(ended('1970-01-01T00:00:00Z', at(15)))).toBeUndefined();
+});
+
+test('a node whose clock is ahead puts no stage into the future', () => {
+  const running = { startedAt: at(40) };
+  const main = { name: 'main', image: 'i', imageID: '', ready: true, restartCount: 0, state: { running } };
+  const conditions = [SCHEDULED, { ...READY, lastTransitionTime: at(40) }];
+  const pod = startedPod({ phase: 'Running', conditions, containerStatuses: [main] });
+  const { stages } = statusOf(observed({ instance: gpuInstance('one', {}, CLAIMED), pod }), SSH);
+  expect(stages).toMatchObject({ started: at(30), ready: at(30) });
+});
+
+test('whoever gives a pod a month to end has it ended all the same', () => {
+  const ending = { reason: 'PodDeleted', message: '', at: EARLIER, generation: 1 };
+  const instance = gpuInstance('one', {}, { ...CLAIMED, ending });
+  const slow = startedPod({}, { deletionTimestamp: '2026-02-01T00:00:00Z' });
+  expect(planNext(observed({ instance, pod: slow }))).toEqual({ do: 'deletePods', pods: [slow] });
+  const soon = startedPod({}, { deletionTimestamp: '2026-01-01T00:30:20Z' });
+  expect(planNext(observed({ instance, pod: soon }))).toEqual({ do: 'observe' });
+});
+
+test('logins are tried for a minute; an image that lets none work counts as up since its pod was ready', () => {
+  const instance = gpuInstance('one', {}, { ...CLAIMED, runtype: 'ssh' });
+  const pod = startedPod({ conditions: [SCHEDULED, READY] });
+  const events: string[] = [];
+  const deps = {
+    logins: { last: () => false },
+    events: { record: (_type: unknown, _object: unknown, { reason }: { reason: string }) => events.push(reason) },
+  };
+  const run = { deps, key: 'default/one' } as unknown as Run;
+  const early = observed({ instance, pod, now: Date.parse(EARLIER) + 59_000 });
+  expect(checkLogin(run, early)).toBe('pending');
+  expect(statusOf({ ...early, login: 'pending' }, SSH).stages?.ready).toBeUndefined();
+  const late = observed({ instance, pod, now: Date.parse(EARLIER) + 60_000 });
+  expect(checkLogin(run, late)).toBeUndefined();
+  expect(statusOf(late, SSH).stages?.ready).toBe(new Date(EARLIER).toISOString());
+  expect(events).toEqual(['LoginFailed']);
+});
+
+test('an instance whose finalizer somebody took away leaves its bill, once', async () => {
+  const log = pino({ level: 'silent' });
+  const vanished = createVanished(log);
+  const { client, calls } = recordingClient();
+  const clock = fakeClock();
+  clock.jumpWall(NOW - clock.now());
+  const stores = { pods: { by: () => [] } };
+  const run = { deps: { client, clock, vanished, stores }, key: 'default/one', context: { log } } as unknown as Run;
+  const usage = { gpuSeconds: 10, cost: '1.00', currency: 'USD' };
+  const before = gpuInstance('one', {}, { ...CLAIMED, usage, stages: { ready: at(20) } });
+  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
+  await billVanished(run);
+  await billVanished(run);
+  expect(calls).toHaveLength(1);
+  expect(calls[0]?.arguments[1]).toMatchObject({ spec: { instanceUid: before.metadata.uid, gpuSeconds: 610 } });
+  // What was cleaned up has its record already, and what was never granted costs nothing.
+  vanished.isBilled(before);
+  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual([]);
+  expect(vanished.note({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
+});

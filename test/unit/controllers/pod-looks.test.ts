@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { createPodLooks } from '../../../src/controllers/gpu-instance/pod-looks.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import { fakeClock, settle } from '../../support/fake-clock.ts';
+import { startedPod } from '../../support/instance-world.ts';
+
+const pod = (name: string, namespace = 'default'): Pod => startedPod({}, { name, namespace, uid: `uid-${name}` });
+
+test('a look is asked for, goes on beside its caller, and wakes the key with what is new', async () => {
+  const clock = fakeClock();
+  const woken: string[] = [];
+  const answers = [false, false, true];
+  let looks = 0;
+  const logins = createPodLooks({ look: () => Promise.resolve(answers[looks++] ?? true), pauseMs: 1_000, clock });
+  logins.source.start((key) => woken.push(key));
+  expect(logins.last('k', pod('a'))).toBeUndefined();
+  await settle();
+  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([false, 1, 1]);
+  clock.stall(1_000);
+  logins.last('k', pod('a'));
+  await settle();
+  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([false, 2, 1]);
+  clock.stall(1_000);
+  logins.last('k', pod('a'));
+  await settle();
+  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([true, 3, 2]);
+});
+
+test('another pod under the same key begins anew', async () => {
+  const logins = createPodLooks({ look: () => Promise.resolve(true), pauseMs: 1_000, clock: fakeClock() });
+  logins.last('k', pod('a'));
+  await settle();
+  expect(logins.last('k', pod('a'))).toBe(true);
+  expect(logins.last('k', pod('b'))).toBeUndefined();
+});
+
+test('a tenant whose pods never answer holds up its own looks alone', async () => {
+  const seen: string[] = [];
+  const never = new Promise<boolean>(() => undefined);
+  const logins = createPodLooks({
+    look: ({ metadata }) => {
+      seen.push(metadata.namespace ?? '');
+      return metadata.namespace === 'slow' ? never : Promise.resolve(true);
+    },
+    pauseMs: 1_000,
+    clock: fakeClock(),
+  });
+  for (let index = 0; index < 40; index += 1) logins.last(`slow/${index}`, pod(`s-${index}`, 'slow'));
+  logins.last('other/a', pod('a', 'other'));
+  await settle();
+  expect(seen.filter((namespace) => namespace === 'slow')).toHaveLength(8);
+  expect(logins.last('other/a', pod('a', 'other'))).toBe(true);
+});
