@@ -16,11 +16,17 @@ const CHECKS = ['check:types', 'check:lint', 'check:format', 'check:dead', 'chec
 /** What ends a run early; the running child gets it and decides. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 let running;
-for (const signal of SIGNALS) process.on(signal, () => running?.kill(signal));
+let ending = false;
+for (const signal of SIGNALS) process.on(signal, () => end(signal));
 
-// Whoever started us was killed without a word: end in order, so that nothing outlives them.
+// Whoever started us was killed without a word: end in order, so that nothing outlives them. Asked once, and not by
+// those who end by the same Ctrl-C: being asked again later means at once.
 const ancestors = readAncestors();
-setInterval(() => readAncestors() === ancestors || running?.kill('SIGTERM'), 500).unref();
+setInterval(() => ending || readAncestors() === ancestors || end('SIGTERM'), 500).unref();
+
+function end(signal) {
+  ending = running?.kill(signal) ?? false;
+}
 
 /** Our parent and, where npm runs us through a shell and /proc tells, npm itself. */
 function readAncestors() {

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { endingSignal, INTERRUPTED } from './ending.ts';
 import { explainFailure, LocalFailure } from './failure.ts';
 import { decideNode } from './host.ts';
 import { keep } from './keeper.ts';
@@ -19,9 +20,6 @@ import { waitFor } from './wait.ts';
 
 /** Milliseconds that an ordered end may take before it is forced. */
 const STOP_TIMEOUT = 45_000;
-
-/** The exit code of a command that Ctrl-C ended. */
-const INTERRUPTED = 130;
 
 /** Runs a command of the local cluster and returns the exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {
@@ -178,17 +176,4 @@ function keeperOptions(options: LocalOptions, progress: Progress) {
 function terminalProgress(): Progress {
   const { stderr } = process;
   return createProgress({ write: (text) => stderr.write(text), isTty: stderr.isTTY, columns: stderr.columns });
-}
-
-/** Aborts on Ctrl-C, on termination, and when the process that started this one is gone; a second signal exits. */
-function endingSignal(): AbortSignal {
-  const controller = new AbortController();
-  const end = () => {
-    if (controller.signal.aborted) process.exit(INTERRUPTED);
-    controller.abort();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
-  const parent = process.ppid;
-  setInterval(() => process.ppid === parent || controller.signal.aborted || end(), 1000).unref();
-  return controller.signal;
 }

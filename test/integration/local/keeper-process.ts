@@ -1,10 +1,9 @@
+import { endingSignal } from '../../../src/local/ending.ts';
 import { keep } from '../../../src/local/keeper.ts';
 import { cacheFolder } from '../../../src/local/paths.ts';
 
-// A keeper in a process of its own, for tests that kill it. Arguments: the state folder, and `server` to run that too.
+// A keeper in a process of its own, for tests that end and kill it. Arguments: the state folder, and `server` to run that too.
 const [state = '', server] = process.argv.slice(2);
-const controller = new AbortController();
-process.on('SIGTERM', () => controller.abort());
 const silent = { step: () => undefined, line: () => undefined, end: () => undefined };
 await keep({
   state,
@@ -18,7 +17,7 @@ await keep({
   total: 4,
   progress: silent,
   server: server === 'server' ? { httpPort: undefined, sshPort: undefined } : undefined,
-  signal: controller.signal,
+  signal: endingSignal(),
   onReady: (tour) => process.stdout.write(`ready\n${tour}\n`),
 });
 process.exit(0);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { leftoversOf } from '../../../src/local/leftovers.ts';
 import { ROOT } from '../../../src/local/paths.ts';
@@ -82,7 +83,7 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     expect(gone, processesOf(state).join('\n')).toBe(true);
     await expect(fetch(`${record?.url}/offers`)).rejects.toThrow('fetch failed');
 
-    keeper = await start();
+    keeper = await start('server');
     expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
   });
 
@@ -94,9 +95,11 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
   });
 
-  it('takes everything apart when asked to end', async () => {
+  it('takes everything apart at one Ctrl-C, which reaches it more than once', async () => {
     const record = readRecord(state);
-    keeper.kill('SIGTERM');
+    keeper.kill('SIGINT');
+    await delay(20);
+    keeper.kill('SIGINT');
     expect(await once(keeper, 'exit')).toEqual([0, null]);
     expect(processesOf(state)).toEqual([]);
     expect(record === undefined ? ['no record'] : await leftoversOf(record)).toEqual([]);
