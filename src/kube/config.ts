@@ -9,7 +9,7 @@ import { type Environment, inClusterEndpoint, isInCluster, SERVICE_ACCOUNT_DIR }
 export type { KubeConnection } from './connection.ts';
 
 export interface LoadOptions {
-  /** Path of a kubeconfig; without it $KUBECONFIG, then the service account of the pod, then ~/.kube/config. */
+  /** As $KUBECONFIG: one path, or several; without it $KUBECONFIG, then the pod's service account, then ~/.kube/config. */
   kubeconfig?: string | undefined;
   /** Context to use instead of the file's current one. */
   context?: string | undefined;
@@ -35,9 +35,8 @@ async function fromFiles(paths: string[], options: { context: string | undefined
 async function findEndpoint(options: LoadOptions): Promise<KubeEndpoint> {
   const { kubeconfig, context, env = process.env, clock = systemClock() } = options;
   const directory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIR;
-  if (kubeconfig) return fromFiles([kubeconfig], { context, clock });
-  const fromEnv = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
-  if (fromEnv.length > 0) return fromFiles(fromEnv, { context, clock });
+  const named = (kubeconfig || env['KUBECONFIG'] || '').split(delimiter).filter((path) => path !== '');
+  if (named.length > 0) return fromFiles(named, { context, clock });
   if (await isInCluster({ env, directory })) return inClusterEndpoint({ env, clock, directory });
   const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
   const exists = await access(home).then(

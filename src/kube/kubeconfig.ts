@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
@@ -129,7 +130,9 @@ export async function kubeconfigEndpoint(
   paths: readonly string[],
   options: { context?: string | undefined; clock: Clock },
 ): Promise<KubeEndpoint> {
-  const files = await Promise.all(paths.map((path) => readKubeconfig(path)));
+  // Of several files kubectl passes over those that are not there.
+  const present = paths.filter((path) => existsSync(path));
+  const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');
   const name = options.context ?? files.map((file) => file.content['current-context']).find(Boolean);
   if (!name) throw new KubeConfigError(`${where} has no current-context; choose one.`);

@@ -97,6 +97,13 @@ describe('a kubeconfig', () => {
     expect(await headers()).toEqual({ authorization: 'Bearer first' });
   });
 
+  test('several files, as commands pass the variable on; one that is not there is passed over', async () => {
+    const choice = await file('choice', JSON.stringify({ 'current-context': 'other' }));
+    const config = await file('config', kubeconfig({ token: 't' }));
+    const { namespace } = await loadKubeConfig({ kubeconfig: `${join(directory, 'none')}:${choice}:${config}` });
+    expect(namespace).toBe('team');
+  });
+
   test.each([
     ['is not there', undefined, 'cannot be read'],
     ['is not YAML', '{token: s3cret', 'is not YAML'],
