@@ -32,8 +32,15 @@ fail() {
   exit "$2"
 }
 
-# Fails when another cluster took the same slot a moment ago: code 75 says try another one.
-ip link add "$LINK" type veth peer name "${LINK}i" || { echo "The link $LINK cannot be made." >&2; exit 75; }
+# Code 75 when another cluster took the same slot a moment ago: try another one.
+code() {
+  case $1 in *'File exists'*) echo 75 ;; *) echo 1 ;; esac
+}
+
+said=$(ip link add "$LINK" type veth peer name "${LINK}i" 2>&1) || {
+  echo "The link $LINK cannot be made: $said" >&2
+  exit "$(code "$said")"
+}
 
 for h in $(hierarchies); do
   mkdir -p "$h$CGROUP" || fail "The cgroup $h$CGROUP cannot be made." 1
@@ -55,11 +62,13 @@ while [ -z "$init" ]; do
 done
 init=${init% }
 
-ip link set "${LINK}i" netns "$init" name eth0 &&
-  ip addr add "$HOST_ADDRESS/30" dev "$LINK" &&
-  ip link set "$LINK" up &&
-  ip route add "$POD_CIDR" via "$NODE_ADDRESS" dev "$LINK" &&
-  ip route add "$SERVICE_CIDR" via "$NODE_ADDRESS" dev "$LINK" || fail "The link $LINK cannot be set up." 75
+said=$({
+  ip link set "${LINK}i" netns "$init" name eth0 &&
+    ip addr add "$HOST_ADDRESS/30" dev "$LINK" &&
+    ip link set "$LINK" up &&
+    ip route add "$POD_CIDR" via "$NODE_ADDRESS" dev "$LINK" &&
+    ip route add "$SERVICE_CIDR" via "$NODE_ADDRESS" dev "$LINK"
+} 2>&1) || fail "The link $LINK cannot be set up: $said" "$(code "$said")"
 echo "init $init"
 
 exec 3<&-
