@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LocalFailure, systemCode } from './failure.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 import type { Way } from './ways.ts';
 
@@ -27,13 +28,19 @@ export function writeRecord(state: string, record: ClusterRecord): void {
   renameSync(`${path}.partial`, path);
 }
 
-/** The record of the running, or crashed, cluster of a state folder; undefined when there is none to read. */
+/**
+ * The record of the running, or crashed, cluster of a state folder; undefined when there is none, or none of ours.
+ * Throws LocalFailure when there is one that this user may not read.
+ */
 export function readRecord(state: string): ClusterRecord | undefined {
+  const path = join(state, FILE);
   try {
-    const value: unknown = JSON.parse(readFileSync(join(state, FILE), 'utf8'));
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
     return isRecord(value) ? value : undefined;
-  } catch {
-    return undefined;
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === undefined || code === 'ENOENT') return undefined;
+    throw new LocalFailure(`${path} cannot be read (${code}).`, 'Run the command as the user who started the cluster.');
   }
 }
 
