@@ -40,8 +40,8 @@ const trustProxy = z.string().transform((text, context): boolean | number | stri
   return z.NEVER;
 });
 
-/** Every variable the server roles read. Values are documented in `docs/operations.md`. */
-const environment = z.object({
+/** Every variable the server roles read. `docs/operations.md` lists them. */
+export const environment = z.object({
   KUBECONFIG: z.string().optional(),
   BERTH_CONTEXT: z.string().optional(),
   BERTH_NAMESPACE: z.string().min(1).max(63).default('berth-system'),

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { environment } from '../../../src/config/config.ts';
 import { READY_REASONS } from '../../../src/resources/instance-state.ts';
 
 const DOCS = new URL('../../../docs/', import.meta.url);
@@ -9,6 +10,11 @@ test('every reason of the Ready condition is listed as the code has it', () => {
   const listed = text.match(/^\| `\w+` \| \w+ \| .* \|$/gm);
   const wanted = Object.entries(READY_REASONS).map(([name, { state, help }]) => `| \`${name}\` | ${state} | ${help} |`);
   expect(listed).toEqual(wanted);
+});
+
+test('every variable of the environment is listed, and no other', () => {
+  const listed = [...text.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
+  expect(listed).toEqual(Object.keys(environment.shape));
 });
 
 test('every link leads to a file', () => {
