@@ -3,7 +3,7 @@ import { readConfig } from '../config/config.ts';
 import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
 import { ensurePrograms, missingPrograms } from './build/build.ts';
 import { startBuiltCluster } from './cluster/built-cluster.ts';
-import { connectGiven } from './given-cluster.ts';
+import { chooseContext, connectGiven } from './given-cluster.ts';
 import { decideNode, type ConsentOptions } from './host.ts';
 import { giveGpus } from './cluster/real-node.ts';
 import { createKind, deleteKind, installKwok, kindName } from './kind-cluster.ts';
@@ -31,8 +31,9 @@ export interface BringUpOptions extends ConsentOptions {
 /** A cluster with Berth's custom resources and, unless it was given, a GPU fleet. */
 export interface LocalCluster {
   way: Way;
+  /** A value for KUBECONFIG, whose current context is the cluster: one path, or several. */
   kubeconfig: string;
-  /** The context to use of the kubeconfig, when it is not its current one. */
+  /** The context that was named. */
   context: string | undefined;
   client: KubeClient;
   /** One sentence on what the nodes are. */
@@ -101,12 +102,13 @@ async function create(way: Way, { engine }: Surroundings, options: BringUpOption
   return useBuilt(options);
 }
 
-async function useGiven({ kubeconfig, context, signal }: BringUpOptions): Promise<LocalCluster> {
+async function useGiven({ state, kubeconfig, context, signal }: BringUpOptions): Promise<LocalCluster> {
   const client = await connectGiven({ kubeconfig, context, signal });
+  const given = kubeconfig ?? defaultKubeconfig(process.env);
   return {
     ...NO_NODE,
     way: 'given',
-    kubeconfig: kubeconfig ?? defaultKubeconfig(process.env),
+    kubeconfig: context === undefined ? given : chooseContext(state, { kubeconfig: given, context }),
     context,
     client,
     nodes: 'The nodes are those of the given cluster.',

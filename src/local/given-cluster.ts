@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { systemClock } from '../kube/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { loadKubeConfig } from '../kube/config.ts';
@@ -42,6 +44,17 @@ export async function connectGiven({ kubeconfig, context, signal }: GivenOptions
     signal.throwIfAborted();
     throw explain(error, connection.server);
   }
+}
+
+/**
+ * A value for KUBECONFIG with which kubectl and the server use this context: a file of the state folder that names it,
+ * before the given ones. The given files stay as they are.
+ */
+export function chooseContext(state: string, { kubeconfig, context }: { kubeconfig: string; context: string }): string {
+  const path = join(state, 'kubeconfig');
+  const lines = ['apiVersion: v1', 'kind: Config', `current-context: ${JSON.stringify(context)}`];
+  writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 });
+  return `${path}${delimiter}${kubeconfig}`;
 }
 
 async function requirePermissions(client: KubeClient, signal: AbortSignal): Promise<void> {

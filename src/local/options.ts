@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LocalFailure } from './failure.ts';
 
@@ -20,16 +20,18 @@ export interface LocalOptions {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the options of a local command. `ownKubeconfig` is the file of this checkout's own cluster: naming that one in
+ * Reads the options of a local command. `ownKubeconfig` is the file that this checkout writes: naming that one first in
  * KUBECONFIG, as the tour does, does not mean a given cluster. Throws LocalFailure.
  */
 export function readOptions(args: readonly string[], env: Environment, ownKubeconfig: string): LocalOptions {
   const values = parse(args);
-  const fromEnv = env['KUBECONFIG'] === ownKubeconfig ? undefined : env['KUBECONFIG'] || undefined;
+  const paths = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
+  const fromTour = paths[0] === ownKubeconfig;
+  const fromEnv = (fromTour ? paths.slice(1) : paths).join(delimiter) || undefined;
   return {
     kubeconfig: values.kubeconfig ?? fromEnv,
     context: values.context,
-    given: values.kubeconfig !== undefined || values.context !== undefined || fromEnv !== undefined,
+    given: values.kubeconfig !== undefined || values.context !== undefined || (!fromTour && paths.length > 0),
     yes: values.yes === true || env['CI'] === 'true',
     detach: values.detach === true,
     server: values['no-server'] !== true,

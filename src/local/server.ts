@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../resources/api-key.ts';
 import type { LocalCluster } from './bring-up.ts';
 import { startChild, type Child } from './child.ts';
@@ -10,6 +11,7 @@ import { freePorts, requirePort } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { lastLines } from './shell.ts';
 import { createTether } from './tether.ts';
+import { quoteWord } from './cluster/launcher.ts';
 import { BUSYBOX_IMAGE } from './cluster/real-node.ts';
 import { TOOLS_IMAGE } from './tools-image.ts';
 import type { TourOffer } from './tour.ts';
@@ -43,6 +45,12 @@ const READY_TIMEOUT = 60_000;
 
 /** Milliseconds that the server gets to end its calls and sessions. */
 const GRACE = 10_000;
+
+/** Milliseconds after which a key in somebody else's cluster ends, also when nobody was left to delete it. */
+const KEY_LIFE = 30 * 24 * 3_600_000;
+
+/** Milliseconds that deleting it may take. */
+const DELETE_TIMEOUT = 5000;
 
 /** Throws LocalFailure when a named port is taken: better said before a cluster is started than after. */
 export async function requirePorts({ httpPort, sshPort }: ServerOptions): Promise<void> {
@@ -83,25 +91,40 @@ export async function startServer(
     tether,
   );
   const broken = brokenPromise(child, log);
+  let deleteKey = () => Promise.resolve();
   const stop = async () => {
-    await child.stop(GRACE);
+    await Promise.all([deleteKey(), child.stop(GRACE)]);
     tether.release();
   };
   try {
     await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
     // It stays behind: in somebody else's cluster an installation brings it.
     if (cluster.way !== 'given') await applyFinalizers(cluster.client, signal);
-    const apiKey = await createApiKey(cluster);
+    const { name, token: apiKey } = await createApiKey(cluster);
+    if (cluster.way === 'given') deleteKey = () => deleteApiKey(cluster, name, progress);
     const url = `http://127.0.0.1:${httpPort}/api/v1`;
     const offers = await readOffers(`${url}/offers`, apiKey, signal);
     const envFile = join(state, 'local.env');
-    const lines = [`BERTH_URL=${url}`, `BERTH_API_KEY=${apiKey}`, `KUBECONFIG=${cluster.kubeconfig}`];
-    writeFileSync(envFile, `${lines.join('\n')}\n`, { mode: 0o600 });
+    writeFileSync(envFile, environmentFile({ url, apiKey, ...cluster }), { mode: 0o600 });
     return { url, apiKey, sshPort, metricsPort, envFile, offers, broken, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Lines for sh. */
+export function environmentFile(values: {
+  url: string;
+  apiKey: string;
+  kubeconfig: string;
+  /** A folder for the PATH. */
+  programs: string | undefined;
+}): string {
+  const { url, apiKey, kubeconfig, programs } = values;
+  const path = programs === undefined ? [] : [`PATH="$PATH":${quoteWord(programs)}`];
+  const lines = [`BERTH_URL=${url}`, `BERTH_API_KEY=${apiKey}`, `KUBECONFIG=${quoteWord(kubeconfig)}`, ...path];
+  return `${lines.join('\n')}\n`;
 }
 
 async function untilReady(port: number, signal: AbortSignal): Promise<void> {
@@ -115,14 +138,28 @@ async function untilReady(port: number, signal: AbortSignal): Promise<void> {
 }
 
 /** A new key for this run: the last run's token is not known any more, only its hash is stored. */
-async function createApiKey({ client }: LocalCluster): Promise<string> {
+async function createApiKey({ client, way }: LocalCluster): Promise<{ name: string; token: string }> {
   const { token, hash, prefix } = mintToken();
+  const name = `local-${hash.slice(0, 10)}`;
+  const expiry = way === 'given' ? { expiresAt: new Date(Date.now() + KEY_LIFE).toISOString() } : {};
   const key: ApiKey = {
-    metadata: { name: `local-${hash.slice(0, 10)}`, namespace: NAMESPACE },
-    spec: { hash, prefix, displayName: 'local tour', scopes: [...SCOPES], revoked: false },
+    metadata: { name, namespace: NAMESPACE },
+    spec: { hash, prefix, displayName: 'local tour', scopes: [...SCOPES], revoked: false, ...expiry },
   };
   await client.apply(API_KEYS, key, { fieldManager: 'berth-local' });
-  return token;
+  return { name, token };
+}
+
+async function deleteApiKey({ client }: LocalCluster, name: string, progress: Progress): Promise<void> {
+  try {
+    await client.delete(API_KEYS, { namespace: NAMESPACE, name }, { signal: AbortSignal.timeout(DELETE_TIMEOUT) });
+  } catch (error) {
+    if (error instanceof NotFoundError) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    progress.line(
+      `The API key of this run is left: ${reason} Delete it: kubectl delete -n ${NAMESPACE} apikey ${name}`,
+    );
+  }
 }
 
 /** The offers, once the server has seen its key and the fleet. */

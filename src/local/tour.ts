@@ -1,3 +1,4 @@
+import { quoteWord } from './cluster/launcher.ts';
 import { BUSYBOX_IMAGE } from './cluster/real-node.ts';
 
 /** An offer, as far as the tour needs it. */
@@ -30,9 +31,9 @@ export interface TourFacts {
 
 /** What is printed when everything runs: where it is, and lines to paste one by one. */
 export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts): string {
-  const path = programs === undefined ? [] : [`export PATH="$PATH:${programs}"`];
   if (server === undefined) {
-    const lines = [...path, `export KUBECONFIG='${kubeconfig}'`, 'kubectl get nodes'];
+    const path = programs === undefined ? [] : [`export PATH="$PATH":${quoteWord(programs)}`];
+    const lines = [...path, `export KUBECONFIG=${quoteWord(kubeconfig)}`, 'kubectl get nodes'];
     return [nodes, `Kubeconfig  ${kubeconfig}`, '', ...lines].join('\n');
   }
   const { url, apiKey, sshPort, metricsPort, envFile, offers } = server;
@@ -50,15 +51,13 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     '',
     'A tour, to be pasted line by line:',
     '',
-    ...setUp(path, envFile),
+    '# the values above as variables, and kubectl',
+    `set -a; . ${quoteWord(envFile)}; set +a`,
+    '',
     ...rent(offers),
     ...withKubectl(),
     ...withSsh(state, sshPort, offers),
   ].join('\n');
-}
-
-function setUp(path: readonly string[], envFile: string): string[] {
-  return ['# the values above as variables, and kubectl', `set -a; . '${envFile}'; set +a`, ...path, ''];
 }
 
 function rent(offers: readonly TourOffer[]): string[] {

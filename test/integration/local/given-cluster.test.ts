@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -8,9 +8,13 @@ import { loadKubeConfig } from '../../../src/kube/config.ts';
 import { createKubeClient } from '../../../src/kube/rest-client.ts';
 import { NAMESPACES } from '../../../src/kube/types.ts';
 import { connectGiven } from '../../../src/local/given-cluster.ts';
+import { keep } from '../../../src/local/keeper.ts';
+import { cacheFolder } from '../../../src/local/paths.ts';
 import { freePorts } from '../../../src/local/ports.ts';
+import { run } from '../../../src/local/shell.ts';
+import { API_KEYS } from '../../../src/resources/api-key.ts';
 
-const { kubeconfig } = inject('cluster');
+const { kubeconfig, programs } = inject('cluster');
 const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
 const namespace = `given-${randomBytes(4).toString('hex')}`;
 const signal = new AbortController().signal;
@@ -21,6 +25,12 @@ function variant(name: string, replace: (text: string) => string): string {
   const path = join(folder, name);
   writeFileSync(path, replace(readFileSync(kubeconfig, 'utf8')), { mode: 0o600 });
   return path;
+}
+
+/** Keys that `npm start` made for its tour. */
+async function localKeys() {
+  const { items } = await client.list(API_KEYS, { namespace: 'default' });
+  return items.filter(({ metadata }) => metadata.name.startsWith('local-'));
 }
 
 function connect(path: string) {
@@ -73,5 +83,45 @@ describe('a given cluster', () => {
       name: 'LocalFailure',
       message: expect.stringContaining('may not create customresourcedefinitions') as string,
     });
+  });
+
+  it('is that of the context named, also for kubectl, and keeps no key of ours', async () => {
+    const state = join(folder, 'state');
+    const own = join(state, 'kubeconfig');
+    const original = variant('contexts', (text) =>
+      text.replace(/"current-context": "[^"]+"/, '"current-context": "away"'),
+    );
+    const [, name = ''] = /"current-context": "([^"]+)"/.exec(readFileSync(kubeconfig, 'utf8')) ?? [];
+    const ending = new AbortController();
+    let seen: { env: string; mode: number; keys: (string | undefined)[]; kubectl: string } | undefined;
+    const look = async () => {
+      const env = readFileSync(join(state, 'local.env'), 'utf8');
+      const keys = (await localKeys()).map(({ spec }) => spec.expiresAt);
+      const script = `. '${state}/local.env'; export KUBECONFIG PATH; PATH="$PATH:${programs ?? ''}"; kubectl config current-context && kubectl get namespace ${namespace} -o name`;
+      const { stdout, stderr } = await run('sh', ['-c', script]);
+      seen = { env, keys, mode: statSync(own).mode & 0o777, kubectl: stdout + stderr };
+    };
+    const before = await localKeys();
+    await keep({
+      state,
+      cache: cacheFolder(process.env),
+      given: true,
+      kubeconfig: original,
+      context: name,
+      yes: false,
+      interactive: false,
+      tidy: false,
+      total: 4,
+      progress: { step: () => undefined, line: (text) => expect.unreachable(text), end: () => undefined },
+      server: { httpPort: undefined, sshPort: undefined },
+      signal: ending.signal,
+      onReady: () => void look().finally(() => ending.abort()),
+    });
+    expect(seen).toMatchObject({ mode: 0o600, kubectl: `${name}\nnamespace/${namespace}\n` });
+    expect(seen?.env).toContain(`KUBECONFIG='${own}:${original}'\n`);
+    const ends = seen?.keys.map((time) => Date.parse(time ?? '') - Date.now()) ?? [];
+    expect(ends).toEqual([expect.closeTo(30 * 24 * 3_600_000, -6)]);
+    expect(await localKeys()).toEqual(before);
+    expect(existsSync(own)).toBe(false);
   });
 });

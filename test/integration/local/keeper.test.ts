@@ -66,7 +66,7 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     expect(stdout).toMatch(/gpuinstance.berth.dev\/sample\s+\S/);
     if (realNode !== undefined) expect(stdout).toMatch(/condition met[^]*BERTH_GPU_NAME=NVIDIA-L4[^]*"deleted":true/);
     expect(readFileSync(join(state, 'local.env'), 'utf8')).toMatch(
-      /^BERTH_URL=.*\/api\/v1\nBERTH_API_KEY=\S+\nKUBECONFIG=\//,
+      /^BERTH_URL=.*\/api\/v1\nBERTH_API_KEY=\S+\nKUBECONFIG='\//,
     );
   });
 

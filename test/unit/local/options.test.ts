@@ -15,6 +15,9 @@ describe('readOptions', () => {
 
   it('does not take the kubeconfig of its own cluster, which the tour exports, for a given one', () => {
     expect(readOptions([], { KUBECONFIG: OWN }, OWN)).toMatchObject({ given: false, kubeconfig: undefined });
+    const KUBECONFIG = `${OWN}:/a:/b`;
+    expect(readOptions([], { KUBECONFIG }, OWN)).toMatchObject({ given: false });
+    expect(readOptions(['--context', 'prod'], { KUBECONFIG }, OWN)).toMatchObject({ given: true, kubeconfig: '/a:/b' });
   });
 
   it('takes a context alone for a given cluster', () => {
