@@ -8,8 +8,8 @@ const RETRY_AFTER_MAX_MS = 60_000;
 
 /**
  * Circuit breaker of one endpoint. Closed until failures in a row weigh 1; then open for 1 s, doubling to 30 s while
- * trials fail; then half-open, one trial at a time. A server that names a Retry-After is left alone until then (at
- * most 60 s) without counting as broken.
+ * trials fail; then half-open, one trial at a time: until it tells something, at most 30 s. A server that names a
+ * Retry-After is left alone until then (at most 60 s) without counting as broken.
  */
 export class Breaker {
   readonly #now: () => number;
@@ -17,7 +17,7 @@ export class Breaker {
   #openings = 0;
   #openUntil = 0;
   #restUntil = 0;
-  #trial = false;
+  #trialUntil = 0;
 
   /** @param now milliseconds, monotonic */
   constructor(now: () => number) {
@@ -33,7 +33,7 @@ export class Breaker {
   get permits(): boolean {
     if (this.#restUntil > 0 && this.#now() < this.#restUntil) return false;
     if (this.#weight < 1) return true;
-    return !this.#trial && this.#now() >= this.#openUntil;
+    return this.#now() >= Math.max(this.#openUntil, this.#trialUntil);
   }
 
   /** Milliseconds until a request may be sent, 0 when one may be sent now. */
@@ -42,31 +42,37 @@ export class Breaker {
     return Math.max(0, until - this.#now());
   }
 
-  /** Every request that is sent begins here; in the half-open state it is the trial. */
-  begin(): void {
-    if (this.#weight >= 1) this.#trial = true;
+  /**
+   * Every request that is sent begins here; in the half-open state it is the trial.
+   *
+   * @returns when it began, for `fail`
+   */
+  begin(): number {
+    const now = this.#now();
+    if (this.#weight >= 1) this.#trialUntil = now + OPEN_MAX_MS;
+    return now;
   }
 
   succeed(): void {
     this.#weight = 0;
     this.#openings = 0;
-    this.#trial = false;
+    this.#trialUntil = 0;
   }
 
-  fail(kind: FailureKind): void {
+  /** @param begunAt what `begin` returned */
+  fail(kind: FailureKind, begunAt: number): void {
     const wasOpen = this.#weight >= 1;
-    const trial = this.#trial;
-    this.#trial = false;
     this.#weight = Math.min(1, this.#weight + FAILURE_WEIGHT[kind] + 1e-9);
     // Requests sent before it opened report late: they must not prolong it.
-    if (this.#weight < 1 || (wasOpen && !trial)) return;
+    if (this.#weight < 1 || (wasOpen && begunAt < this.#openUntil)) return;
+    this.#trialUntil = 0;
     this.#openUntil = this.#now() + Math.min(OPEN_MAX_MS, OPEN_MS * 2 ** Math.min(this.#openings, 10));
     this.#openings += 1;
   }
 
-  /** The request ended without telling anything about the endpoint (the client left). */
+  /** Others may try too: the request goes well so far, or ended without telling anything (the client left). */
   release(): void {
-    this.#trial = false;
+    this.#trialUntil = 0;
   }
 
   rest(ms: number): void {

@@ -99,14 +99,14 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
   served.endpoint = endpoint.name;
   client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
   endpoint.inFlight += 1;
-  endpoint.breaker.begin();
   try {
-    let { outcome, receiver } = await send(serving, endpoint, plan);
-    if (outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(outcome.error)) {
-      ({ outcome, receiver } = await send(serving, endpoint, plan));
+    let sent = await send(serving, endpoint, plan);
+    if (sent.outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(sent.outcome.error)) {
+      sent = await send(serving, endpoint, plan);
     }
+    const { outcome, receiver } = sent;
     served.receiver = receiver;
-    const failure = settle(serving, endpoint, { outcome, receiver });
+    const failure = settle(serving, endpoint, sent);
     if (outcome.kind === 'complete') {
       if (served.outcome === 'ok' && isKept(call)) await keepAnswer(deps, call, receiver);
       receiver.finish();
@@ -120,9 +120,12 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
 interface Sent {
   outcome: Outcome;
   receiver: AnswerReceiver;
+  /** As the breaker says. */
+  begunAt: number;
 }
 
 async function send({ deps, call, client, served }: Serving, endpoint: Endpoint, plan: Plan): Promise<Sent> {
+  const begunAt = endpoint.breaker.begin();
   // Of an answer that comes whole nobody knows when it began.
   let waiting = call.inspection.stream ? 1 : 0;
   endpoint.waiting += waiting;
@@ -133,6 +136,8 @@ async function send({ deps, call, client, served }: Serving, endpoint: Endpoint,
   const receiver = receiverFor(call, plan, client, () => {
     served.firstByteAt = deps.now();
     begun();
+    // A stream may last for minutes: nobody else waits for its end.
+    if (call.inspection.stream) endpoint.breaker.release();
   });
   const attempt = new Attempt(receiver);
   client.onGone(() => attempt.abort());
@@ -140,7 +145,7 @@ async function send({ deps, call, client, served }: Serving, endpoint: Endpoint,
   const outcome = await attempt.outcome;
   client.onGone(undefined);
   begun();
-  return { outcome, receiver };
+  return { outcome, receiver, begunAt };
 }
 
 function requestOf(call: Call, { origin }: Endpoint, { path, body }: Plan): Dispatcher.DispatchOptions {
@@ -156,7 +161,7 @@ function requestOf(call: Call, { origin }: Endpoint, { path, body }: Plan): Disp
   };
 }
 
-function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver }: Sent): Failure | undefined {
+function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver, begunAt }: Sent): Failure | undefined {
   const { client, served } = serving;
   switch (outcome.kind) {
     case 'complete':
@@ -170,12 +175,12 @@ function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver }: Sen
       return undefined;
     case 'refused':
       endpoint.answered = true;
-      return settleRefusal(serving, endpoint, outcome);
+      return settleRefusal(serving, endpoint, outcome, begunAt);
     case 'broken':
       break;
   }
   const { error } = outcome;
-  endpoint.breaker.fail(failureKind(error));
+  endpoint.breaker.fail(failureKind(error), begunAt);
   if (client.started) {
     served.outcome = 'interrupted';
     receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer.' });
@@ -202,10 +207,11 @@ function settleRefusal(
   { deps, client, served }: Serving,
   endpoint: Endpoint,
   { status, headers, body }: Extract<Outcome, { kind: 'refused' }>,
+  begunAt: number,
 ): Failure | undefined {
   const verdict = judgeStatus(status);
   if (verdict.breaker === undefined) endpoint.breaker.succeed();
-  else endpoint.breaker.fail(verdict.breaker);
+  else endpoint.breaker.fail(verdict.breaker, begunAt);
   const wait =
     retryAfterMs(headers['retry-after'], deps.wallClock()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
   if (wait !== undefined && verdict.failover) endpoint.breaker.rest(wait);

@@ -8,24 +8,24 @@ function breakerAt() {
 
 describe('circuit breaker', () => {
   it('opens after three broken connections in a row, or ten failed answers', () => {
-    const { breaker } = breakerAt();
-    breaker.fail('connection');
-    breaker.fail('connection');
+    const { breaker, clock } = breakerAt();
+    breaker.fail('connection', clock.now);
+    breaker.fail('connection', clock.now);
     expect(breaker.permits).toBe(true);
-    breaker.fail('connection');
+    breaker.fail('connection', clock.now);
     expect(breaker.state).toBe('open');
     const patient = breakerAt().breaker;
-    for (let count = 0; count < 9; count += 1) patient.fail('error');
+    for (let count = 0; count < 9; count += 1) patient.fail('error', clock.now);
     expect(patient.permits).toBe(true);
-    patient.fail('error');
+    patient.fail('error', clock.now);
     expect(patient.permits).toBe(false);
   });
 
   it('forgets failures when an answer succeeds between them', () => {
-    const { breaker } = breakerAt();
+    const { breaker, clock } = breakerAt();
     for (let count = 0; count < 20; count += 1) {
-      breaker.fail('connection');
-      breaker.fail('connection');
+      breaker.fail('connection', clock.now);
+      breaker.fail('connection', clock.now);
       breaker.succeed();
     }
     expect(breaker.state).toBe('closed');
@@ -33,14 +33,14 @@ describe('circuit breaker', () => {
 
   it('lets one trial through when half-open, closes on success, stays open longer on failure', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
     expect(breaker.waitMs).toBe(1000);
     clock.now += 1000;
     expect(breaker.state).toBe('half-open');
     expect(breaker.permits).toBe(true);
     breaker.begin();
     expect(breaker.permits).toBe(false);
-    breaker.fail('connection');
+    breaker.fail('connection', clock.now);
     expect(breaker.waitMs).toBe(2000);
     clock.now += 2000;
     breaker.begin();
@@ -51,30 +51,57 @@ describe('circuit breaker', () => {
 
   it('never waits longer than 30 s', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
     for (let count = 0; count < 40; count += 1) {
       clock.now += 30_000;
       breaker.begin();
-      breaker.fail('connection');
+      breaker.fail('connection', clock.now);
     }
     expect(breaker.waitMs).toBe(30_000);
   });
 
   it('is not prolonged by requests that were under way when it opened', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
+    const begunAt = clock.now;
     clock.now += 500;
-    breaker.fail('connection');
+    breaker.fail('connection', begunAt);
     expect(breaker.waitMs).toBe(500);
+    clock.now += 500;
+    breaker.fail('connection', begunAt);
+    expect(breaker.permits).toBe(true);
   });
 
   it('gives the trial back when the client left before it told anything', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection');
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
     clock.now += 1000;
     breaker.begin();
     breaker.release();
     expect(breaker.permits).toBe(true);
+  });
+
+  it('gives the trial back when it told nothing for 30 s', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
+    clock.now += 1000;
+    breaker.begin();
+    clock.now += 29_999;
+    expect(breaker.permits).toBe(false);
+    clock.now += 1;
+    expect(breaker.permits).toBe(true);
+  });
+
+  it('opens for longer when a trial breaks after its first bytes', () => {
+    const { breaker, clock } = breakerAt();
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
+    clock.now += 1000;
+    const begunAt = breaker.begin();
+    breaker.release();
+    expect(breaker.permits).toBe(true);
+    clock.now += 500;
+    breaker.fail('connection', begunAt);
+    expect(breaker.waitMs).toBe(2000);
   });
 
   it('rests as long as Retry-After says, at most a minute, without being broken', () => {

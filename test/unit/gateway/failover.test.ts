@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { gatewayTo, post } from '../../support/model-gateway.ts';
+import { eventually, gatewayTo, post } from '../../support/model-gateway.ts';
 import type { Behaviour, ScriptedEngine } from '../../support/scripted-engine.ts';
 
 const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'Say hello' }] };
@@ -108,6 +108,21 @@ describe('failover', () => {
     expect(statuses.slice(0, 3)).toEqual([502, 502, 502]);
     expect(statuses.slice(3)).toEqual([503, 503, 503, 503, 503]);
     expect(engines[0]?.received).toHaveLength(3);
+  });
+
+  it('serves others as soon as the first stream after a pause has begun', async () => {
+    const { gateway, engines } = await setup(1);
+    const stalling: Behaviour = { kind: 'stall', reply: { text: 'Hello there' }, events: 2 };
+    engines[0]?.behave({ kind: 'reset' }, { kind: 'reset' }, { kind: 'reset' }, stalling, GOOD);
+    for (let count = 0; count < 3; count += 1) await post(gateway, 'chat/completions', CHAT);
+    const first = await eventually(async () => {
+      const response = await post(gateway, 'chat/completions', { ...CHAT, stream: true });
+      expect(response.status).toBe(200);
+      return response.body?.getReader();
+    });
+    expect((await first?.read())?.value?.length).toBeGreaterThan(0);
+    expect((await post(gateway, 'chat/completions', CHAT)).status).toBe(200);
+    await first?.cancel();
   });
 
   it('does not multiply the load of a failing pool without end', async () => {

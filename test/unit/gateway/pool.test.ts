@@ -42,7 +42,7 @@ describe('Pool', () => {
     const { pool, endpoints } = poolOf(4);
     const [tried, draining, open, good] = endpoints as [Endpoint, Endpoint, Endpoint, Endpoint];
     draining.available = false;
-    for (let count = 0; count < 3; count += 1) open.breaker.fail('connection');
+    for (let count = 0; count < 3; count += 1) open.breaker.fail('connection', 0);
     for (let key = 0; key < 50; key += 1) expect(pool.pick(key * 80_000_000, [tried])?.endpoint).toBe(good);
     expect(pool.pick(undefined, [tried, good])).toBeUndefined();
     expect(pool.readyCount).toBe(3);
