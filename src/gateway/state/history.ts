@@ -11,10 +11,14 @@ const MAX_TURNS = 1000;
  */
 export async function readHistory(store: ResponseStore, keyId: string, id: string): Promise<HistoryItem[]> {
   const turns: (readonly HistoryItem[])[] = [];
+  // Engines choose the ids. Each read once, they hold what the store keeps of a key at most.
+  const seen = new Set<string>();
   let next: string | undefined = id;
   while (next !== undefined) {
+    if (seen.has(next) || seen.size >= MAX_TURNS) throw notFound(id);
+    seen.add(next);
     const stored = await store.get(keyId, next);
-    if (stored === undefined || turns.length >= MAX_TURNS) throw notFound(id);
+    if (stored === undefined) throw notFound(id);
     turns.push(stored.items);
     next = stored.previous;
   }

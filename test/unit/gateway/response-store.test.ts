@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readHistory } from '../../../src/gateway/state/history.ts';
 import { createMemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
 
@@ -80,6 +80,8 @@ describe('readHistory', () => {
       code: 'previous_response_not_found',
     });
     await store.put('a', 'loop', stored('loop', 'loop'));
+    const get = vi.spyOn(store, 'get');
     await expect(readHistory(store, 'a', 'loop')).rejects.toMatchObject({ status: 400 });
+    expect(get).toHaveBeenCalledTimes(1);
   });
 });
