@@ -256,8 +256,8 @@ class StreamReceiver implements AnswerReceiver {
     const text =
       typeof out === 'string' ? out : Buffer.from(out.buffer, out.byteOffset, out.byteLength).toString('utf8');
     const line =
-      /^data: ?(\{"type":"response\.(?:completed|incomplete)".*)$/m.exec(text) ??
-      /^event: ?response\.(?:completed|incomplete)\r?\ndata: ?(.*)$/m.exec(text);
+      /(?:^|\n)data: ?(\{"type":"response\.(?:completed|incomplete)"[^\n]*)/.exec(text) ??
+      /(?:^|\n)event: ?response\.(?:completed|incomplete)\r?\ndata: ?([^\n]*)/.exec(text);
     if (line?.[1] === undefined) return;
     const event = JSON.parse(line[1]) as { response?: unknown };
     this.response = event.response;

@@ -66,6 +66,16 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect(JSON.stringify(engine.received[1]?.body)).toContain('Stream it');
   });
 
+  it('keep what was streamed with line separators in it', async () => {
+    const body = { model: 'tiny', input: 'Stream it', instructions: 'a\u2028b\u2029c', stream: true };
+    engine.behave({ kind: 'answer', reply: { text: 'Hello\u2028there' } });
+    const text = await (await post(gateway, 'responses', body)).text();
+    engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
+    expect(text).toContain('event: response.completed');
+    const id = /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? '';
+    expect(JSON.stringify(await (await get(id)).json())).toContain('Hello\u2028there');
+  });
+
   it('are read and deleted by the key that made them alone', async () => {
     const { id } = await create({ input: 'Keep it' });
     expect(await (await get(id)).json()).toMatchObject({ id, status: 'completed' });
