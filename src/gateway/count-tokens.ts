@@ -1,5 +1,12 @@
 import type { Request, Response } from 'express';
-import { checkMessages, DialectError, estimateTokens, quirksOf, translateRequest } from './dialects/index.ts';
+import {
+  checkMessages,
+  DialectError,
+  estimateTokens,
+  optionalCount,
+  quirksOf,
+  translateRequest,
+} from './dialects/index.ts';
 import type { Member } from './balance/pool.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { smallRequest } from './discovery/small-http.ts';
@@ -72,7 +79,7 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Record<string, u
 
 function numberAt(json: unknown, name: string): number | undefined {
   const value = typeof json === 'object' && json !== null ? (json as Record<string, unknown>)[name] : undefined;
-  return typeof value === 'number' ? value : undefined;
+  return optionalCount(value);
 }
 
 function objectOf(value: unknown): Record<string, unknown> {

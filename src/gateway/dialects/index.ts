@@ -12,6 +12,7 @@ export { estimateTokens } from './estimate.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './features.ts';
 export { checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect.ts';
 export { chooseUpstream, nativeDialects, quirksOf, type Engine, type Quirks } from './quirks.ts';
+export { optionalCount } from './json.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { translateRequest } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';

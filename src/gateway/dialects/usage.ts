@@ -1,4 +1,4 @@
-import { isObject, optionalNumber } from './json.ts';
+import { isObject, optionalCount } from './json.ts';
 import type { Dialect, Json, Usage } from './types.ts';
 
 /** The usage object of a backend, or undefined when it is not one (a stream chunk's `usage: null`). */
@@ -6,8 +6,8 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   if (!isObject(value)) return undefined;
   if (dialect === 'messages') return parseMessagesUsage(value);
   const chat = dialect === 'chat';
-  const input = optionalNumber(chat ? value.prompt_tokens : value.input_tokens);
-  const output = optionalNumber(chat ? value.completion_tokens : value.output_tokens);
+  const input = optionalCount(chat ? value.prompt_tokens : value.input_tokens);
+  const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
   if (input === undefined && output === undefined) return undefined;
   const inputDetails = chat ? value.prompt_tokens_details : value.input_tokens_details;
   const outputDetails = chat ? value.completion_tokens_details : value.output_tokens_details;
@@ -21,16 +21,16 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
 }
 
 function detail(details: unknown, name: string): number {
-  return isObject(details) ? (optionalNumber(details[name]) ?? 0) : 0;
+  return isObject(details) ? (optionalCount(details[name]) ?? 0) : 0;
 }
 
 /** Three disjoint input counts become one total. */
 function parseMessagesUsage(value: Json): Usage | undefined {
-  const fresh = optionalNumber(value.input_tokens);
-  const output = optionalNumber(value.output_tokens);
+  const fresh = optionalCount(value.input_tokens);
+  const output = optionalCount(value.output_tokens);
   if (fresh === undefined && output === undefined) return undefined;
-  const cachedTokens = optionalNumber(value.cache_read_input_tokens) ?? 0;
-  const cacheWriteTokens = optionalNumber(value.cache_creation_input_tokens) ?? 0;
+  const cachedTokens = optionalCount(value.cache_read_input_tokens) ?? 0;
+  const cacheWriteTokens = optionalCount(value.cache_creation_input_tokens) ?? 0;
   return {
     inputTokens: (fresh ?? 0) + cachedTokens + cacheWriteTokens,
     outputTokens: output ?? 0,

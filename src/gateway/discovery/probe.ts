@@ -1,4 +1,4 @@
-import type { Dialect, Engine } from '../dialects/index.ts';
+import { optionalCount, type Dialect, type Engine } from '../dialects/index.ts';
 import type { SmallResponse } from './small-http.ts';
 import { DIALECTS, type Probe, type ServedModel, type ServerSpec } from './types.ts';
 
@@ -12,6 +12,8 @@ export class ProbeError extends Error {
 const ROUTES = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' } as const;
 const MAX_MODELS = 512;
 const MAX_NAME = 256;
+/** The last second that a Date can hold. */
+const MAX_CREATED = 8.64e12;
 
 interface Signature {
   engine: Engine;
@@ -143,11 +145,12 @@ function modelsOf(body: unknown, info: Record<string, unknown>): ServedModel[] {
     const model = record(entry);
     if (typeof model.id !== 'string' || model.id === '' || model.id.length > MAX_NAME) return [];
     const contextLength = contextOf(model, info);
+    const created = optionalCount(model.created);
     return [
       {
         id: model.id,
         ...(contextLength !== undefined && { contextLength }),
-        ...(typeof model.created === 'number' && { created: model.created }),
+        ...(created !== undefined && created <= MAX_CREATED && { created }),
       },
     ];
   });
@@ -162,7 +165,7 @@ function contextOf(model: Record<string, unknown>, info: Record<string, unknown>
     record(model.meta).n_ctx_train,
     info.max_total_tokens,
   ];
-  return candidates.find((value): value is number => typeof value === 'number' && value > 0);
+  return candidates.map(optionalCount).find((value) => value !== undefined && value > 0);
 }
 
 function firstOf(body: unknown): Record<string, unknown> {

@@ -57,6 +57,14 @@ describe('a native call', () => {
     expect(metrics).toMatch(/gen_ai_client_token_usage_total\{[^}]*gen_ai_token_type="output"[^}]*\} 10/);
   });
 
+  it.each([false, true])('counts no tokens that cannot be counted, stream %s', async (stream) => {
+    engine.behave({ kind: 'answer', reply: { text: 'Hello', inputTokens: 1e308, outputTokens: -1000 } });
+    for (let count = 0; count < 2; count += 1)
+      await (await post(gateway, 'chat/completions', { ...CHAT, stream })).text();
+    const counted = (await gateway.registry.metrics()).match(/^gen_ai_client_token_usage_total\{.*\} (.*)$/gm) ?? [];
+    expect(counted.filter((line) => !/ \d+$/.test(line))).toEqual([]);
+  });
+
   it('never passes the key of the client on, nor headers of the engine back', async () => {
     engine.behave({ kind: 'status', status: 418, headers: { 'x-pod-ip': '10.1.2.3', server: 'uvicorn' } });
     const response = await post(gateway, 'chat/completions', CHAT, {

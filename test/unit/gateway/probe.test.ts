@@ -66,6 +66,25 @@ describe('probe', () => {
     expect(found).toMatchObject({ engine: 'sglang', dialects: ['messages'] });
   });
 
+  it('believes no time that a date cannot hold, and no context that is no count', async () => {
+    const models = [
+      { id: 'good', created: 8.64e12, max_model_len: 4096 },
+      { id: 'late', created: 8.64e12 + 1, max_model_len: 1e308 },
+      { id: 'huge', created: 1e18, max_model_len: -1 },
+      { id: 'early', created: -1 },
+    ];
+    const list = { status: 200, text: '', json: { data: models } };
+    const nothing = { status: 400, text: '', json: {} };
+    const ask = (path: string) => Promise.resolve(path === '/v1/models' ? list : nothing);
+    const found = await probe(ask, { ...SERVER, dialects: ['chat'] });
+    expect(found.models).toEqual([
+      { id: 'good', contextLength: 4096, created: 8.64e12 },
+      { id: 'late' },
+      { id: 'huge' },
+      { id: 'early' },
+    ]);
+  });
+
   it('says what is missing', async () => {
     await expect(probed({ models: [] })).rejects.toThrow(ProbeError);
     await engine?.close();
