@@ -58,20 +58,19 @@ export class KeyLimiter {
 
   /**
    * Sets the estimated tokens of a call aside, so that calls begun together cannot all pass a limit that one of them
-   * uses up. The real usage replaces the estimate when it is settled.
+   * uses up. The real usage replaces the estimate when it is settled, and counts alone in a later minute.
    */
   async reserveTokens({ keyId, limits }: Principal, estimate: number): Promise<Denied | Reservation> {
     const max = limits?.tokensPerMinute;
     if (max === undefined) return NO_RESERVATION;
+    const addedAt = performance.now();
     const { total, resetMs } = await this.#tokens.add(keyId, estimate);
-    if (total - estimate < max) {
-      return {
-        settle: async (tokens) => {
-          if (tokens !== estimate) await this.#tokens.add(keyId, tokens - estimate);
-        },
-      };
-    }
-    await this.#tokens.add(keyId, -estimate);
+    const settle = async (tokens: number): Promise<void> => {
+      const counted = performance.now() < addedAt + resetMs ? estimate : 0;
+      if (tokens !== counted) await this.#tokens.add(keyId, tokens - counted);
+    };
+    if (total - estimate < max) return { settle };
+    await settle(0);
     return { message: `This API key may use ${max} tokens per minute.`, retryAfterMs: resetMs };
   }
 }

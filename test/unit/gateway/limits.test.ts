@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
 import { KeyLimiter } from '../../../src/gateway/limits/key-limiter.ts';
 import type { KeyLimits, Principal } from '../../../src/gateway/principal.ts';
@@ -12,6 +12,10 @@ function caller(limits: KeyLimits, keyId = 'k'): Principal {
 }
 
 describe('KeyLimiter', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   it('counts requests per minute, per key', async () => {
     const limiter = setup();
     const key = caller({ requestsPerMinute: 2 });
@@ -44,6 +48,17 @@ describe('KeyLimiter', () => {
     const second = await limiter.reserveTokens(key, 10);
     expect(second).toHaveProperty('settle');
     if ('settle' in second) await second.settle(200);
+    expect(await limiter.reserveTokens(key, 1)).toHaveProperty('message');
+  });
+
+  it('gives no credit in a later minute for what a long call did not use', async () => {
+    vi.useFakeTimers();
+    const limiter = setup();
+    const key = caller({ tokensPerMinute: 100 });
+    const long = await limiter.reserveTokens(key, 100);
+    vi.advanceTimersByTime(60_000);
+    if ('settle' in long) await long.settle(30);
+    expect(await limiter.reserveTokens(key, 70)).toHaveProperty('settle');
     expect(await limiter.reserveTokens(key, 1)).toHaveProperty('message');
   });
 
