@@ -18,6 +18,7 @@ const PARALLEL = 8;
 export class Scraper {
   readonly #deps: ScraperDeps;
   readonly #running = new Set<Endpoint>();
+  readonly #begunAt = new WeakMap<Endpoint, number>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(deps: ScraperDeps) {
@@ -36,13 +37,14 @@ export class Scraper {
     const due = [...this.#deps.endpoints()]
       .filter((endpoint) => endpoint.available && endpoint.probe !== undefined && hasLoadMetrics(endpoint.probe.engine))
       .filter((endpoint) => !this.#running.has(endpoint))
-      // The ones not read for longest first: with more servers than places every one still gets its turn.
-      .toSorted((a, b) => (a.load?.at ?? 0) - (b.load?.at ?? 0));
+      // The ones not tried for longest first: with more servers than places every one still gets its turn.
+      .toSorted((a, b) => (this.#begunAt.get(a) ?? 0) - (this.#begunAt.get(b) ?? 0));
     for (const endpoint of due.slice(0, PARALLEL - this.#running.size)) void this.#scrape(endpoint);
   }
 
   async #scrape(endpoint: Endpoint): Promise<void> {
     this.#running.add(endpoint);
+    this.#begunAt.set(endpoint, this.#deps.now());
     try {
       const text = await this.#deps.fetch(endpoint);
       const load = parseLoad(endpoint.probe?.engine ?? 'unknown', text, this.#deps.now());
