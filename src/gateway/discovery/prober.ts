@@ -66,15 +66,14 @@ export class Prober {
     return this.#entries.get(key)?.probe;
   }
 
-  /** Starts the probes that are due, as many as may run at once. */
+  /** Starts the probes that are due, longest due first, as many as may run at once. */
   tick(): void {
-    if (this.#stop.signal.aborted) return;
+    if (this.#stop.signal.aborted || this.#running >= PARALLEL) return;
     const now = this.#deps.now();
-    for (const entry of this.#entries.values()) {
-      if (this.#running >= PARALLEL) return;
-      if (entry.running || !entry.target.available || entry.dueAt > now) continue;
-      void this.#run(entry);
-    }
+    const due = [...this.#entries.values()]
+      .filter(({ running, target, dueAt }) => !running && target.available && dueAt <= now)
+      .toSorted((a, b) => a.dueAt - b.dueAt);
+    for (const entry of due.slice(0, PARALLEL - this.#running)) void this.#run(entry);
   }
 
   #adopt(target: Target): void {

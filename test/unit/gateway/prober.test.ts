@@ -96,6 +96,22 @@ describe('Prober', () => {
     expect(probed).toHaveBeenCalledTimes(20);
   });
 
+  it('gets to those behind many that hang', async () => {
+    const hung: (() => void)[] = [];
+    const { prober, probed, clock } = setup(({ key }) =>
+      key === 'last' ? Promise.resolve(FOUND) : new Promise((_, reject) => hung.push(() => reject(new Error('no')))),
+    );
+    prober.sync([...Array.from({ length: 16 }, (_, index) => target(`t${index}`)), target('last')]);
+    // Those that fail are due again before the next ones do.
+    for (let count = 0; count < 3; count += 1) {
+      clock.now += 20_000;
+      for (const fail of hung.splice(0)) fail();
+      await settle();
+    }
+    expect(probed.mock.calls.map(([{ key }]) => key)).toContain('last');
+    prober.stop();
+  });
+
   it('forgets targets that left, follows no more than 4096 and says how many it left out', async () => {
     const { prober } = setup();
     prober.sync([target('a')]);
