@@ -10,6 +10,12 @@ export interface Authenticated {
   key: AuthorizedKey;
 }
 
+export interface AuthenticationEvents {
+  /** A key was offered, of which the answer tells something: also one that would open, and is not signed with. */
+  tried(): void;
+  done(authenticated: Authenticated): void;
+}
+
 // sshd allows 6; agents of people who rent machines hold more keys than that.
 const MAX_ATTEMPTS = 20;
 const METHODS: ['publickey'] = ['publickey'];
@@ -18,23 +24,16 @@ const METHODS: ['publickey'] = ['publickey'];
  * Public-key authentication against the directory as it is at each step. Until a key of the tenant has signed, every
  * answer is the same refusal: an instance that exists and one that does not cannot be told apart.
  */
-export function authenticate(
-  client: Connection,
-  directory: InstanceDirectory,
-  done: (authenticated: Authenticated) => void,
-): { readonly refused: number } {
-  const count = { attempts: 0, refused: 0 };
-  const refuse = (context: AuthContext): void => {
-    count.refused += 1;
-    context.reject(METHODS);
-  };
+export function authenticate(client: Connection, directory: InstanceDirectory, events: AuthenticationEvents): void {
+  let attempts = 0;
   const decide = (context: AuthContext): void => {
     if (context.method !== 'publickey') {
       context.reject(METHODS);
       return;
     }
-    count.attempts += 1;
-    if (count.attempts > MAX_ATTEMPTS) {
+    events.tried();
+    attempts += 1;
+    if (attempts > MAX_ATTEMPTS) {
       client.end();
       return;
     }
@@ -42,7 +41,7 @@ export function authenticate(
     const instance = user === undefined ? undefined : directory.find(user);
     const key = instance === undefined ? undefined : matchKey(directory.tenantKeys(instance), context.key.data);
     if (instance === undefined || key === undefined) {
-      refuse(context);
+      context.reject(METHODS);
       return;
     }
     if (context.signature === undefined || context.blob === undefined) {
@@ -50,18 +49,17 @@ export function authenticate(
       return;
     }
     if (!key.verify(context.blob, context.signature, context.hashAlgo)) {
-      refuse(context);
+      context.reject(METHODS);
       return;
     }
     if (!directory.opens(key, instance)) {
       // Refused rather than let in and told: the client goes on to its next key, which may be the right one.
       sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
-      refuse(context);
+      context.reject(METHODS);
       return;
     }
-    done({ instance, key });
+    events.done({ instance, key });
     context.accept();
   };
   client.on('authentication', decide);
-  return count;
 }

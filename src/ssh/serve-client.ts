@@ -9,8 +9,8 @@ import { serveSession } from './session.ts';
 const MAX_CHANNELS = 128;
 
 export interface ClientEvents {
-  /** When the login is decided, or the connection ends after keys were refused. */
-  settled(outcome: 'in' | 'failed'): void;
+  /** A key was offered. */
+  tried(): void;
   opened(connection: LiveConnection): void;
   closed(connection: LiveConnection): void;
 }
@@ -93,8 +93,11 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     reason = error.message;
     gateway.log.debug({ err: error }, 'client error');
   });
-  const attempts = authenticate(client, gateway.directory, (authenticated) => {
-    who = authenticated;
+  authenticate(client, gateway.directory, {
+    tried: () => events.tried(),
+    done: (authenticated) => {
+      who = authenticated;
+    },
   });
   client.once('ready', () => {
     if (who === undefined) {
@@ -102,7 +105,6 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       return;
     }
     live = login(gateway, client, socket, who);
-    events.settled('in');
     guardWindow(live);
     serveChannels(live);
     events.opened(live);
@@ -111,10 +113,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     gateway.audit({ event: 'login', login: live.login, connection: live.id });
   });
   socket.once('close', () => {
-    if (live === undefined) {
-      if (attempts.refused > 0) events.settled('failed');
-      return;
-    }
+    if (live === undefined) return;
     events.closed(live);
     left();
     const durationMs = gateway.now() - began;

@@ -28,6 +28,13 @@ export interface SshServer {
   close(drainMs: number): Promise<void>;
 }
 
+interface PendingLogin {
+  address: string;
+  grace: NodeJS.Timeout;
+  /** Offered a key: leaving without a login is a failure then. */
+  tried: boolean;
+}
+
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING = 512;
 const LOGIN_GRACE_MS = 60_000;
@@ -50,19 +57,31 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
 export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
   const gate = addressGate(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, () => deps.now());
   const live = new Set<LiveConnection>();
-  const pending = new Set<Socket>();
+  const pending = new Map<Socket, PendingLogin>();
   const all = new Set<Socket>();
   const options = { hostKey: deps.hostKey, banner: deps.banner };
   const fast = protocolServer(options, true);
   const wide = protocolServer(options, false);
-  const loginEnded = new WeakMap<Socket, (outcome: 'in' | 'failed' | 'left') => void>();
 
+  const settle = (socket: Socket, outcome: 'in' | 'left'): void => {
+    const login = pending.get(socket);
+    if (login === undefined) return;
+    pending.delete(socket);
+    clearTimeout(login.grace);
+    gate.settle(login.address, outcome === 'left' && login.tried);
+  };
   const onClient = (client: Connection): void => {
     // ssh2 does not hand out the socket that it was given.
     const { _sock: socket } = client as unknown as { _sock: Socket };
     serveClient(deps, client, socket, {
-      settled: (outcome) => loginEnded.get(socket)?.(outcome),
-      opened: (connection) => live.add(connection),
+      tried: () => {
+        const login = pending.get(socket);
+        if (login !== undefined) login.tried = true;
+      },
+      opened: (connection) => {
+        settle(socket, 'in');
+        live.add(connection);
+      },
       closed: (connection) => live.delete(connection),
     });
   };
@@ -85,17 +104,11 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       return;
     }
     all.add(socket);
-    pending.add(socket);
     const grace = setTimeout(() => socket.destroy(), LOGIN_GRACE_MS);
-    const settle = (outcome: 'in' | 'failed' | 'left'): void => {
-      if (!pending.delete(socket)) return;
-      clearTimeout(grace);
-      gate.settle(address, outcome === 'failed');
-    };
-    loginEnded.set(socket, settle);
+    pending.set(socket, { address, grace, tried: false });
     socket.once('close', () => {
       all.delete(socket);
-      settle('left');
+      settle(socket, 'left');
     });
     socket.setNoDelay(true);
     void greet(socket);
@@ -118,7 +131,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       const closed = new Promise((resolve) => {
         listener.close(resolve);
       });
-      for (const socket of pending) socket.destroy();
+      for (const socket of pending.keys()) socket.destroy();
       await emptied(live, drainMs);
       for (const connection of live) cutConnection(connection, 'The gateway restarts: connect again.');
       await emptied(live, FAREWELL_LIMIT_MS);

@@ -2,43 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import pino from 'pino';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAuthorizedKey, type AuthorizedKey } from '../../../src/ssh/authorized-key.ts';
-import type { InstanceDirectory } from '../../../src/ssh/directory.ts';
-import { startSshServer, type SshServer } from '../../../src/ssh/server.ts';
-import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
+import type { SshServer } from '../../../src/ssh/server.ts';
+import { loneGateway } from '../../support/ssh-gateway.ts';
 
 const IDENT = 'SSH-2.0-OpenSSH_9.9\r\n';
-const host = newEd25519Key('');
-const user = newEd25519Key('');
-let key: AuthorizedKey;
 let server: SshServer;
+let key: string;
 
 beforeAll(async () => {
-  const parsed = parseAuthorizedKey(user.public, 'team/k', 1);
-  if (parsed === undefined) throw new Error('no key');
-  key = parsed;
-  const view = { namespace: 'team', name: 'i-one', uid: 'u', target: undefined, condition: 'stopped' };
-  const directory: InstanceDirectory = {
-    find: ({ instance }) => (instance === 'i-one' ? view : undefined),
-    tenantKeys: () => [key],
-    opens: () => true,
-    onChange: () => () => true,
-  };
-  const limits = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
-  server = await startSshServer({
-    endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: async () => ({}) },
-    directory,
-    hostKey: host.private,
-    listen: { host: '127.0.0.1', port: 0 },
-    log: pino({ level: 'silent' }),
-    audit: () => undefined,
-    activity: { began: () => () => undefined },
-    now: () => Date.now(),
-    addressLimits: limits,
-  });
+  ({ server, key } = await loneGateway());
 });
 afterAll(() => server.close(0));
 
@@ -57,7 +31,7 @@ async function throwAt(chunks: readonly Uint8Array[]): Promise<void> {
 /** Logs in and asks for a command: the server must still do its work. */
 async function worksStill(): Promise<void> {
   const client = new ssh2.Client();
-  client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey: user.private });
+  client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey: key });
   await once(client, 'ready');
   const code = await new Promise<number>((resolve, reject) => {
     client.exec('true', (error, channel) => {

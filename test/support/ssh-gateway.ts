@@ -1,0 +1,48 @@
+import pino from 'pino';
+import ssh2 from 'ssh2';
+import { parseAuthorizedKey } from '../../src/ssh/authorized-key.ts';
+import { newEd25519Key } from '../../src/ssh/ed25519-key.ts';
+import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
+
+export interface LoneGateway {
+  server: SshServer;
+  /** Private half of the one key that opens the one instance. */
+  key: string;
+}
+
+/** A gateway without a cluster: one stopped instance, `i-one`, and one key that opens it; no limits for addresses. */
+export async function loneGateway(overrides: Partial<SshServerDeps> = {}): Promise<LoneGateway> {
+  const user = newEd25519Key('');
+  const key = parseAuthorizedKey(user.public, 'team/k', 1);
+  if (key === undefined) throw new Error('no key');
+  const view = { namespace: 'team', name: 'i-one', uid: 'u', target: undefined, condition: 'stopped' };
+  const server = await startSshServer({
+    endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: async () => ({}) },
+    directory: {
+      find: ({ instance }) => (instance === 'i-one' ? view : undefined),
+      tenantKeys: () => [key],
+      opens: () => true,
+      onChange: () => () => true,
+    },
+    hostKey: newEd25519Key('').private,
+    listen: { host: '127.0.0.1', port: 0 },
+    log: pino({ level: 'silent' }),
+    audit: () => undefined,
+    activity: { began: () => () => undefined },
+    now: () => Date.now(),
+    addressLimits: { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 },
+    ...overrides,
+  });
+  return { server, key: user.private };
+}
+
+/** Logs in with a key; undefined when the connection ends before. */
+export async function loginTo(server: SshServer, privateKey: string): Promise<ssh2.Client | undefined> {
+  const client = new ssh2.Client();
+  client.on('error', () => undefined);
+  const done = new Promise<ssh2.Client | undefined>((resolve) => {
+    client.once('ready', () => resolve(client)).once('close', () => resolve(undefined));
+  });
+  client.connect({ host: '127.0.0.1', port: server.address.port, username: 'i-one', privateKey });
+  return await done;
+}

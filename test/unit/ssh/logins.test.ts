@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
+import type { SshServer } from '../../../src/ssh/server.ts';
+import { loginTo, loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const LIMITS = { burst: 1000, perSecond: 1000, failures: 2, failureWindowSeconds: 10, pending: 1000 };
+
+let server: SshServer | undefined;
+afterEach(() => server?.close(0));
+
+async function gateway(overrides: Parameters<typeof loneGateway>[0]): Promise<LoneGateway> {
+  const started = await loneGateway(overrides);
+  server = started.server;
+  return started;
+}
+
+/** Connects and waits for the first word of the server; undefined when it hangs up instead. */
+async function greeting(port: number): Promise<string | undefined> {
+  const socket: Socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write('SSH-2.0-OpenSSH_9.9\r\n');
+  const heard = await new Promise<string | undefined>((resolve) => {
+    socket.once('data', (bytes) => resolve(String(bytes))).once('close', () => resolve(undefined));
+  });
+  socket.destroy();
+  return heard;
+}
+
+describe('logins that fail', () => {
+  it('shut the address out, also for the right key, until time has passed', async () => {
+    let now = 0;
+    const { server: gate, key } = await gateway({ addressLimits: LIMITS, now: () => now });
+    const wrong = newEd25519Key('').private;
+    expect(await loginTo(gate, wrong)).toBeUndefined();
+    expect(await greeting(gate.address.port)).toContain('SSH-2.0-Berth');
+    expect(await loginTo(gate, wrong)).toBeUndefined();
+    await waitFor('a refusal', async () => (await greeting(gate.address.port)) === undefined);
+    expect(await loginTo(gate, key)).toBeUndefined();
+    now = 6000;
+    expect(await loginTo(gate, key)).toBeDefined();
+  });
+
+  it('are not those that succeed', async () => {
+    const { server: gate, key } = await gateway({ addressLimits: LIMITS, now: () => 0 });
+    for (let login = 0; login < 4; login += 1) {
+      const client = await loginTo(gate, key);
+      if (client === undefined) throw new Error(`Login ${login} was refused.`);
+      const closed = once(client, 'close');
+      client.end();
+      await closed;
+    }
+  });
+});
