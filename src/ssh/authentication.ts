@@ -39,8 +39,13 @@ export function authenticate(client: Connection, directory: InstanceDirectory, e
     }
     const user = parseUserName(context.username);
     const instance = user === undefined ? undefined : directory.find(user);
-    const key = instance === undefined ? undefined : matchKey(directory.tenantKeys(instance), context.key.data);
-    if (instance === undefined || key === undefined) {
+    if (instance === undefined) {
+      context.reject(METHODS);
+      return;
+    }
+    const opens = (key: AuthorizedKey): boolean => directory.opens(key, instance);
+    const key = matchKey(directory.tenantKeys(instance), context.key.data, opens);
+    if (key === undefined) {
       context.reject(METHODS);
       return;
     }
@@ -52,7 +57,7 @@ export function authenticate(client: Connection, directory: InstanceDirectory, e
       context.reject(METHODS);
       return;
     }
-    if (!directory.opens(key, instance)) {
+    if (!opens(key)) {
       // Refused rather than let in and told: the client goes on to its next key, which may be the right one.
       sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
       context.reject(METHODS);

@@ -65,12 +65,16 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
   }
 }
 
-/** The key whose wire form was offered. Compares all of them in constant time each, whatever matches. */
-export function matchKey(keys: Iterable<AuthorizedKey>, blob: Buffer): AuthorizedKey | undefined {
+/**
+ * The key whose wire form was offered. A tenant may have registered it several times: one that `opens` is preferred.
+ * Compares all of them in constant time each, whatever matches.
+ */
+export function matchKey(
+  keys: Iterable<AuthorizedKey>,
+  blob: Buffer,
+  opens: (key: AuthorizedKey) => boolean,
+): AuthorizedKey | undefined {
   const offered = digestOf(blob);
-  let found: AuthorizedKey | undefined;
-  for (const key of keys) {
-    if (timingSafeEqual(key.digest, offered)) found = key;
-  }
-  return found;
+  const found = [...keys].filter(({ digest }) => timingSafeEqual(digest, offered));
+  return found.find(opens) ?? found[0];
 }
