@@ -35,16 +35,32 @@ export interface AddressGate {
   settle(address: string, failed: boolean): void;
 }
 
-/** One IPv6 customer has a /64: its addresses count as one. */
-export function limitKey(address: string): string {
-  if (address.startsWith('::ffff:')) return address.slice(7);
-  if (!isIPv6(address)) return address;
+function isMapped(address: string): boolean {
+  return address.startsWith('::ffff:');
+}
+
+/** The first 16-bit groups of an IPv6 address. */
+function groupsOf(address: string, count: number): string {
   const [head = '', tail] = address.split('::');
   const front = head === '' ? [] : head.split(':');
   const back = tail === undefined || tail === '' ? [] : tail.split(':');
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - front.length - back.length);
   const groups = [...front, ...Array.from({ length: zeros }, () => '0'), ...back];
-  return `${groups.slice(0, 4).join(':')}::/64`;
+  return groups.slice(0, count).join(':');
+}
+
+/** One IPv6 customer has a /64: its addresses count as one. */
+export function limitKey(address: string): string {
+  if (isMapped(address)) return address.slice(7);
+  return isIPv6(address) ? `${groupsOf(address, 4)}::/64` : address;
+}
+
+/** What one owner often has many addresses of: the IPv6 /48, the IPv4 /24. */
+export function networkOf(address: string): string {
+  const key = limitKey(address);
+  return isIPv6(address) && !isMapped(address)
+    ? `${groupsOf(address, 3)}::/48`
+    : `${key.slice(0, Math.max(0, key.lastIndexOf('.')))}.0/24`;
 }
 
 /** Leaky counters per address, at most {@link MAX_ADDRESSES}; the one idle longest is forgotten first. */

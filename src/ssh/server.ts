@@ -4,6 +4,7 @@ import type { Connection } from 'ssh2';
 import { addressGate, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './address-limits.ts';
 import { cutConnection, recheck, type Gateway, type LiveConnection } from './connection.ts';
 import { awaitIdent, isOpenSsh } from './ident.ts';
+import { pendingLogins } from './pending-logins.ts';
 import { protocolServer } from './protocol.ts';
 import { serveClient } from './serve-client.ts';
 
@@ -14,6 +15,8 @@ export interface SshServerDeps extends Gateway {
   /** Shown before the login; none by default, because scripts get it on stderr with every command. */
   banner?: string;
   maxConnections?: number;
+  /** Connections that have not logged in. */
+  maxPending?: number;
   addressLimits?: AddressLimits;
 }
 
@@ -26,13 +29,6 @@ export interface SshServer {
    * user. 0 cuts at once.
    */
   close(drainMs: number): Promise<void>;
-}
-
-interface PendingLogin {
-  address: string;
-  grace: NodeJS.Timeout;
-  /** Offered a key: leaving without a login is a failure then. */
-  tried: boolean;
 }
 
 const MAX_CONNECTIONS = 10_000;
@@ -57,29 +53,19 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
 export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
   const gate = addressGate(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, () => deps.now());
   const live = new Set<LiveConnection>();
-  const pending = new Map<Socket, PendingLogin>();
+  const pending = pendingLogins(gate, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
   const all = new Set<Socket>();
   const options = { hostKey: deps.hostKey, banner: deps.banner };
   const fast = protocolServer(options, true);
   const wide = protocolServer(options, false);
 
-  const settle = (socket: Socket, outcome: 'in' | 'left'): void => {
-    const login = pending.get(socket);
-    if (login === undefined) return;
-    pending.delete(socket);
-    clearTimeout(login.grace);
-    gate.settle(login.address, outcome === 'left' && login.tried);
-  };
   const onClient = (client: Connection): void => {
     // ssh2 does not hand out the socket that it was given.
     const { _sock: socket } = client as unknown as { _sock: Socket };
     serveClient(deps, client, socket, {
-      tried: () => {
-        const login = pending.get(socket);
-        if (login !== undefined) login.tried = true;
-      },
+      tried: () => pending.tried(socket),
       opened: (connection) => {
-        settle(socket, 'in');
+        pending.settle(socket, 'in');
         live.add(connection);
       },
       closed: (connection) => live.delete(connection),
@@ -95,20 +81,17 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
     if (!socket.destroyed) (isOpenSsh(first) ? fast : wide).injectSocket(socket);
   };
   const onSocket = (socket: Socket): void => {
-    const address = socket.remoteAddress ?? '';
     socket.on('error', () => undefined);
-    const full = all.size >= (deps.maxConnections ?? MAX_CONNECTIONS) || pending.size >= MAX_PENDING;
-    if (full || !gate.admit(address)) {
-      deps.log.info({ address, full }, 'connection refused');
+    const full = all.size >= (deps.maxConnections ?? MAX_CONNECTIONS);
+    if (full || !pending.admit(socket)) {
+      deps.log.info({ address: socket.remoteAddress, full }, 'connection refused');
       socket.destroy();
       return;
     }
     all.add(socket);
-    const grace = setTimeout(() => socket.destroy(), LOGIN_GRACE_MS);
-    pending.set(socket, { address, grace, tried: false });
     socket.once('close', () => {
       all.delete(socket);
-      settle(socket, 'left');
+      pending.settle(socket, 'left');
     });
     socket.setNoDelay(true);
     void greet(socket);
@@ -131,7 +114,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       const closed = new Promise((resolve) => {
         listener.close(resolve);
       });
-      for (const socket of pending.keys()) socket.destroy();
+      pending.drop();
       await emptied(live, drainMs);
       for (const connection of live) cutConnection(connection, 'The gateway restarts: connect again.');
       await emptied(live, FAREWELL_LIMIT_MS);

@@ -54,3 +54,20 @@ describe('logins that fail', () => {
     }
   });
 });
+
+describe('silent connections that take every place', () => {
+  it('keep nobody from logging in', async () => {
+    const { server: gate, key } = await gateway({ maxPending: 8 });
+    const silent = Array.from({ length: 8 }, (_, index) =>
+      connect({ port: gate.address.port, host: '127.0.0.1', localAddress: `127.0.1.${1 + (index % 2)}` }),
+    );
+    const closed = new Set<number>();
+    for (const [index, socket] of silent.entries()) {
+      socket.on('error', () => undefined).once('close', () => closed.add(index));
+    }
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    expect(await loginTo(gate, key)).toBeDefined();
+    await waitFor('the one that makes room', () => closed.size === 1);
+    for (const socket of silent) socket.destroy();
+  });
+});
