@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import type { Connection, ServerChannel } from 'ssh2';
+import type { Connection } from 'ssh2';
 import type { StreamEndpoint } from '../kube/websocket.ts';
 import type { Activity as InstanceActivity } from './activity.ts';
 import type { AuditSink, Login } from './audit.ts';
 import type { AuthorizedKey } from './authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
+import type { Windows } from './windows.ts';
 
 /** What every connection is served with. */
 export interface Gateway {
@@ -25,6 +26,8 @@ export interface Activity {
    * which a client that does not read prevents.
    */
   cut(message: string): Promise<void>;
+  /** Bytes that wait in this process for either side to read. */
+  held(): number;
 }
 
 /** A client that has logged in. */
@@ -38,15 +41,13 @@ export interface LiveConnection {
   /** Aborts when the connection is gone. */
   gone: AbortSignal;
   activities: Set<Activity>;
-  channels: Set<ServerChannel>;
+  windows: Windows;
   /** Being ended: nothing more is to be said. */
   isCut: boolean;
   /** Lines that the next session shows on stderr. */
   notices: string[];
 }
 
-// Beyond what an honest client can have sent into one channel's window (ssh2's lib/Channel.js: 2 MiB).
-const MAX_UNREAD = 4 * 1024 * 1024;
 // Twice that is under the second within which a deleted key must be of no use.
 const FAREWELL_MS = 350;
 
@@ -80,12 +81,29 @@ export function recheck(connection: LiveConnection): void {
 /** Ends a client that sends beyond the window it was given: ssh2 itself would keep all of it. */
 export function guardWindow(connection: LiveConnection): void {
   connection.socket.on('data', () => {
-    for (const channel of connection.channels) {
-      if (channel.readableLength > MAX_UNREAD) {
-        connection.gateway.log.warn({ connection: connection.id }, 'client ignores the channel window');
-        connection.socket.destroy();
-        return;
-      }
-    }
+    if (!connection.windows.overrun()) return;
+    connection.gateway.log.warn({ connection: connection.id }, 'client ignores the channel window');
+    connection.socket.destroy();
   });
+}
+
+function heldBy(connection: LiveConnection): number {
+  let bytes = connection.socket.writableLength;
+  for (const activity of connection.activities) bytes += activity.held();
+  return bytes;
+}
+
+/** Cuts the connections for which most bytes wait, until at most `limit` bytes wait for the others together. */
+export function relieve(connections: Iterable<LiveConnection>, limit: number): void {
+  const holders = [...connections]
+    .filter(({ isCut }) => !isCut)
+    .map((connection) => ({ connection, bytes: heldBy(connection) }));
+  let total = holders.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total <= limit) return;
+  for (const { connection, bytes } of holders.toSorted((a, b) => b.bytes - a.bytes)) {
+    if (total <= limit) return;
+    connection.gateway.log.warn({ connection: connection.id, bytes }, 'connection cut for memory');
+    cutConnection(connection, 'The gateway is short of memory, and most of it waits for this connection to be read.');
+    total -= bytes;
+  }
 }

@@ -106,7 +106,7 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
   const lane = laneOf(channel, connection.socket);
   const ended = new AbortController();
   const began = connection.gateway.now();
-  let bytesIn = 0;
+  const inlet = connection.windows.follow(channel);
   const end = (): void => ended.abort();
   connection.gone.addEventListener('abort', end, { signal: ended.signal });
   const activity = {
@@ -114,14 +114,12 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
       end();
       return Promise.resolve();
     },
+    held: () => channel.readableLength + lane.waiting + remote.input.writableLength + remote.output.readableLength,
   };
   connection.activities.add(activity);
-  connection.channels.add(channel);
   channel.once('close', end);
   channel.once('error', end);
-  channel.on('data', (chunk: Buffer) => {
-    bytesIn += chunk.length;
-  });
+  channel.on('data', (chunk: Buffer) => inlet.took(chunk.length));
   channel.pipe(remote.input);
   void remote.inputOver.then(() => {
     channel.unpipe();
@@ -140,13 +138,13 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
   channel.resume();
   channel.end();
   connection.activities.delete(activity);
-  connection.channels.delete(channel);
+  inlet.end();
   connection.gateway.audit({
     event: 'session',
     login: connection.login,
     connection: connection.id,
     kind: 'forward',
-    bytesIn,
+    bytesIn: inlet.bytes,
     bytesOut: lane.bytes,
     durationMs: connection.gateway.now() - began,
     status: undefined,

@@ -25,6 +25,8 @@ export interface Lane {
   say(text: string): Promise<void>;
   /** Bytes handed to the channel so far. */
   readonly bytes: number;
+  /** Bytes that wait for the client. */
+  readonly waiting: number;
   /** Resolves when that many bytes were handed over; never, when they never are. */
   sent(count: number): Promise<void>;
 }
@@ -79,9 +81,11 @@ export function laneOf(channel: ServerChannel, socket: Socket): Lane {
     writable.on('error', () => undefined);
     return writable;
   };
+  const stdout = way(channel);
+  const stderr = way(channel.stderr);
   return {
-    stdout: way(channel),
-    stderr: way(channel.stderr),
+    stdout,
+    stderr,
     say: (text) =>
       new Promise((resolve) => {
         waiting.push({ stream: channel.stderr, chunk: Buffer.from(text), done: () => resolve() });
@@ -89,6 +93,9 @@ export function laneOf(channel: ServerChannel, socket: Socket): Lane {
       }),
     get bytes() {
       return bytes;
+    },
+    get waiting() {
+      return stdout.writableLength + stderr.writableLength;
     },
     sent: (count) =>
       new Promise((resolve) => {

@@ -19,6 +19,8 @@ export interface PodProcess extends ExecStream {
    * resolves for a terminal, whose status comes by itself.
    */
   readonly programEnded: Promise<void>;
+  /** Bytes that wait here for the program or for whoever reads its output. */
+  held(): number;
   /** Sends a signal, named without SIG, to the process group. Never rejects. */
   signal(name: string): Promise<void>;
   /**
@@ -98,6 +100,7 @@ export async function startInPod(
     ...stream,
     stderr,
     programEnded: programEnded.promise,
+    held: () => stream.stdin.writableLength + stream.stdout.readableLength + stream.stderr.readableLength,
     signal: async (name) => {
       await runScript(endpoint, target, signalScript(launch.session, name, target.tools)).catch(() => undefined);
     },

@@ -5,6 +5,7 @@ import { authenticate, type Authenticated } from './authentication.ts';
 import { guardWindow, type Gateway, type LiveConnection } from './connection.ts';
 import { serveForward } from './forward.ts';
 import { serveSession } from './session.ts';
+import { shareWindows } from './windows.ts';
 
 const MAX_CHANNELS = 128;
 
@@ -76,7 +77,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
     },
     gone: gone.signal,
     activities: new Set(),
-    channels: new Set(),
+    windows: shareWindows(client),
     isCut: false,
     notices: [],
   };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Connection } from 'ssh2';
 import { addressGate, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './address-limits.ts';
-import { cutConnection, recheck, type Gateway, type LiveConnection } from './connection.ts';
+import { cutConnection, recheck, relieve, type Gateway, type LiveConnection } from './connection.ts';
 import { awaitIdent, isOpenSsh } from './ident.ts';
 import { pendingLogins } from './pending-logins.ts';
 import { protocolServer } from './protocol.ts';
@@ -17,6 +17,8 @@ export interface SshServerDeps extends Gateway {
   maxConnections?: number;
   /** Connections that have not logged in. */
   maxPending?: number;
+  /** Bytes that may wait for sessions and clients to read them, of all connections together. */
+  maxHeld?: number;
   addressLimits?: AddressLimits;
 }
 
@@ -34,6 +36,9 @@ export interface SshServer {
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING = 512;
 const LOGIN_GRACE_MS = 60_000;
+// A quarter of the memory that a replica is given: what each byte costs besides, and everything else, needs the rest.
+const MAX_HELD = 256 * 1024 * 1024;
+const RELIEF_INTERVAL_MS = 250;
 const FAREWELL_LIMIT_MS = 2_000;
 
 /** Waits until the set is empty or the time is over. */
@@ -103,6 +108,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       if (connection.login.namespace === namespace) recheck(connection);
     }
   });
+  const relief = setInterval(() => relieve(live, deps.maxHeld ?? MAX_HELD), RELIEF_INTERVAL_MS).unref();
   listener.listen(deps.listen.port, deps.listen.host);
   await once(listener, 'listening');
   return {
@@ -119,6 +125,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       for (const connection of live) cutConnection(connection, 'The gateway restarts: connect again.');
       await emptied(live, FAREWELL_LIMIT_MS);
       for (const socket of all) socket.destroy();
+      clearInterval(relief);
       unsubscribe();
       await closed;
     },

@@ -91,7 +91,7 @@ async function run(
   const { kind, action, preparation, ended } = work;
   const lane = laneOf(channel, connection.socket);
   const began = connection.gateway.now();
-  let bytesIn = 0;
+  const inlet = connection.windows.follow(channel);
   let told: Promise<unknown> = Promise.resolve();
   const activity = {
     cut: async (message: string): Promise<void> => {
@@ -99,9 +99,9 @@ async function run(
       ended.abort();
       await told;
     },
+    held: () => channel.readableLength + lane.waiting + (preparation.process?.held() ?? 0),
   };
   connection.activities.add(activity);
-  connection.channels.add(channel);
   for (const notice of connection.notices.splice(0)) lane.stderr.write(lineFor(preparation, notice));
   const started = await start(connection, preparation, action, ended.signal);
   let end: SessionEnd;
@@ -109,9 +109,7 @@ async function run(
     end = started;
   } else {
     preparation.process = started;
-    channel.on('data', (chunk: Buffer) => {
-      bytesIn += chunk.length;
-    });
+    channel.on('data', (chunk: Buffer) => inlet.took(chunk.length));
     const exit = await relay(channel, lane, started, { gone: ended.signal, tty: preparation.terminal !== undefined });
     end = sessionEnd(exit);
     // The client is gone or the stream is: either way the program may still run.
@@ -127,13 +125,13 @@ async function run(
   channel.resume();
   channel.end();
   connection.activities.delete(activity);
-  connection.channels.delete(channel);
+  inlet.end();
   connection.gateway.audit({
     event: 'session',
     login: connection.login,
     connection: connection.id,
     kind,
-    bytesIn,
+    bytesIn: inlet.bytes,
     bytesOut: lane.bytes,
     durationMs: connection.gateway.now() - began,
     status: end.code,

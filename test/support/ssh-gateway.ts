@@ -1,6 +1,7 @@
 import pino from 'pino';
 import ssh2 from 'ssh2';
 import { parseAuthorizedKey } from '../../src/ssh/authorized-key.ts';
+import type { InstanceView } from '../../src/ssh/directory.ts';
 import { newEd25519Key } from '../../src/ssh/ed25519-key.ts';
 import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 
@@ -10,12 +11,18 @@ export interface LoneGateway {
   key: string;
 }
 
-/** A gateway without a cluster: one stopped instance, `i-one`, and one key that opens it; no limits for addresses. */
-export async function loneGateway(overrides: Partial<SshServerDeps> = {}): Promise<LoneGateway> {
+/**
+ * A gateway without a cluster: one instance, `i-one`, and one key that opens it; no limits for addresses. The instance is
+ * stopped unless it has a target.
+ */
+export async function loneGateway(
+  overrides: Partial<SshServerDeps> = {},
+  target?: InstanceView['target'],
+): Promise<LoneGateway> {
   const user = newEd25519Key('');
   const key = parseAuthorizedKey(user.public, 'team/k', 1);
   if (key === undefined) throw new Error('no key');
-  const view = { namespace: 'team', name: 'i-one', uid: 'u', target: undefined, condition: 'stopped' };
+  const view = { namespace: 'team', name: 'i-one', uid: 'u', target, condition: 'stopped' };
   const server = await startSshServer({
     endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: async () => ({}) },
     directory: {

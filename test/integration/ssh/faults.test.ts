@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { stat, truncate, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -148,6 +149,19 @@ onNode('what breaks under a session', () => {
     child.kill();
     child.stdout.resume();
     await closed;
+  });
+
+  it('programs that read late slow their connection and lose nothing', async () => {
+    const client = sshClient(world.configOf(world.server, key));
+    const control = join(world.folder, 'control');
+    const flags = ['-o', `ControlPath=${control}`];
+    const master = client.start('steady', 'cat', [...flags, '-M']);
+    await waitFor('the shared connection', () => existsSync(control));
+    const input = Buffer.alloc(4 * MIB);
+    const uploads = Array.from({ length: 20 }, () => client.ssh('steady', 'sleep 2; wc -c', { flags, input }));
+    const counts = (await Promise.all(uploads)).map(({ stdout }) => Number(stdout));
+    expect(new Set(counts)).toEqual(new Set([4 * MIB]));
+    expect((await finished(master)).code).toBe(0);
   });
 
   it('two hundred connections come and go and leave nothing', async () => {
