@@ -29,7 +29,7 @@ async function greeting(port: number): Promise<string | undefined> {
   return heard;
 }
 
-describe('logins that fail', { timeout: 30_000 }, () => {
+describe('logins that fail', () => {
   it('shut the address out, also for the right key, until time has passed', async () => {
     let now = 0;
     const { server: gate, key } = await gateway({ addressLimits: LIMITS, now: () => now });
@@ -55,7 +55,7 @@ describe('logins that fail', { timeout: 30_000 }, () => {
   });
 });
 
-describe('silent connections that take every place', { timeout: 30_000 }, () => {
+describe('silent connections that take every place', () => {
   it('keep nobody from logging in', async () => {
     const { server: gate, key } = await gateway({ maxPending: 8 });
     const silent = Array.from({ length: 8 }, (_, index) =>

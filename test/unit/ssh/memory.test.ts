@@ -79,7 +79,7 @@ async function sentInAll(client: Client): Promise<number> {
   return sentBy(client);
 }
 
-describe('input that nobody reads', { timeout: 30_000 }, () => {
+describe('input that nobody reads', () => {
   it('is held back at the client, and not in the gateway', async () => {
     const client = await (await gateway())();
     let ended = false;
