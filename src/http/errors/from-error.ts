@@ -1,4 +1,4 @@
-import { ForbiddenError, hasCause, InvalidError, KubeError } from '../../kube/errors.ts';
+import { hasCause, InvalidError, KubeError } from '../../kube/errors.ts';
 import { ApiError, validationFailed } from './api-error.ts';
 
 /** What Express raises, for example for a path that is no valid URL encoding. */
@@ -8,6 +8,16 @@ interface HttpError {
 
 const RETRY_SECONDS = '2';
 
+/** The words of the API server for what a quota or an admission webhook refuses; undefined for any other failure. */
+function policyWords({ message, reason, status }: KubeError): string | undefined {
+  const isQuota = status === 403 && /exceeded quota|is forbidden: .*quota/i.test(message);
+  // A webhook that names no status gets 400 from the API server.
+  const isWebhook = (status === 403 || status === 400) && /admission webhook .* denied the request/i.test(message);
+  if (!isQuota && !isWebhook) return undefined;
+  const before = `${reason}: `;
+  return message.slice(message.indexOf(before) + before.length).slice(0, 500);
+}
+
 function fromKube(error: KubeError): ApiError {
   if (hasCause(error, 'NamespaceTerminating')) {
     return new ApiError('tenant_unavailable', 'The namespace of this key is being deleted.', { cause: error });
@@ -16,10 +26,8 @@ function fromKube(error: KubeError): ApiError {
     const causes = error.details?.causes ?? [];
     return validationFailed(causes.map(({ field, message }) => ({ path: field ?? '', expected: message ?? '' })));
   }
-  if (error instanceof ForbiddenError && /exceeded quota|is forbidden: .*quota/i.test(error.message)) {
-    const words = error.message.slice(error.message.indexOf('Forbidden: ') + 'Forbidden: '.length);
-    return new ApiError('quota_exceeded', `The cluster refuses: ${words.slice(0, 500)}`, { cause: error });
-  }
+  const words = policyWords(error);
+  if (words !== undefined) return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
   return new ApiError('cluster_unavailable', 'Kubernetes does not answer as it should. Try again in some seconds.', {
     headers: { 'retry-after': RETRY_SECONDS },
     cause: error,

@@ -14,7 +14,10 @@ export type Decision = 'granted' | 'refused' | 'gone';
 export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
-  return instanceState(instance).state === 'failed' ? 'refused' : undefined;
+  const { state, reason } = instanceState(instance);
+  // The controller would try again when the quota has room; a client that does not queue wants its no now.
+  const isOverQuota = reason === 'QuotaExceeded' && instance.spec.onNoCapacity === 'Fail';
+  return state === 'failed' || isOverQuota ? 'refused' : undefined;
 }
 
 export interface Waited {

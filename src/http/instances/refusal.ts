@@ -38,11 +38,14 @@ export function offerUnavailable(offers: readonly Offer[], wish: Wish, image: st
 
 /** The answer for an instance that the controller refused, from the reason it gave. */
 export function refusal(instance: GpuInstance, offers: readonly Offer[], image: string): ApiError {
-  const { reason, message } = instanceState(instance);
+  // What was refused may be on its way out by now; what counts is the reason it had.
+  const { deletionTimestamp: _leaving, ...metadata } = instance.metadata;
+  const { reason, message } = instanceState({ ...instance, metadata });
   const { offerId, diskGb } = instance.spec;
   const wish = { offerId, diskGb };
   if (reason === 'TemplateNotFound') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
+  if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   const unavailable = offerUnavailable(offers, wish, image);
   if (reason !== 'OfferChanged') return unavailable;
   const text = `Offer ${offerId} now has less disk than offer_disk_space. Nothing was rented. Read the offers again.`;

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { toApiError } from '../../../src/http/errors/from-error.ts';
+import { toKubeError } from '../../../src/kube/errors.ts';
+
+const CALL = 'POST /apis/berth.dev/v1alpha1/namespaces/a/gpuinstances';
+
+function answer(status: number, reason: string | undefined, message: string): [code: string, message: string] {
+  const error = toApiError(toKubeError(CALL, { status, body: { kind: 'Status', reason, message } }));
+  return [error.code, error.message];
+}
+
+it.each([
+  [403, 'Forbidden', 'gpuinstances.berth.dev "i" is forbidden: exceeded quota: few, requested: 1, limited: 1'],
+  [403, 'Forbidden', 'admission webhook "costs.example.com" denied the request: the project has no money'],
+  // What the API server makes of a webhook that says no and nothing else.
+  [400, undefined, 'admission webhook "costs.example.com" denied the request without explanation'],
+])('what the cluster refuses by its rules is told in its words: %d %s %s', (status, reason, words) => {
+  expect(answer(status, reason, words)).toEqual(['quota_exceeded', `The cluster refuses: ${words}`]);
+});
+
+it.each([
+  [403, 'Forbidden', 'gpuinstances.berth.dev is forbidden: User "api" cannot create resource "gpuinstances"'],
+  [500, 'InternalError', 'failed calling webhook "costs.example.com": connection refused'],
+])('what is a fault of the cluster is not: %d %s %s', (status, reason, words) => {
+  const [code, message] = answer(status, reason, words);
+  expect(code).toBe('cluster_unavailable');
+  expect(message).not.toContain(words);
+});
