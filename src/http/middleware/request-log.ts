@@ -5,7 +5,7 @@ import { findPrincipal } from '../auth/principal.ts';
 const QUIET = new Set(['/livez', '/readyz']);
 const MAX_PATH = 512;
 /** A key that somebody put into a path by mistake. */
-const TOKEN = /berth_\w+/g;
+const TOKEN = /berth_[\w-]+/g;
 
 /**
  * One line per request, with what is known to be harmless and nothing else: no header, no query, no body. pino escapes
