@@ -66,7 +66,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const context = createContext(deps);
   const app = createApp(context, () => stopping.signal.aborted);
   const server = createServer(SERVER_LIMITS, app);
-  serveUpgrades(server, app);
+  const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = MAX_CONNECTIONS;
   server.on('clientError', answerBrokenRequest);
@@ -81,7 +81,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
     async close(lastAnswersMs = 0) {
       stopping.abort();
       context.proxy.close();
-      await drain(server, deps.clock, lastAnswersMs);
+      await drain(server, deps.clock, { lastAnswersMs, cutUpgraded });
       for (const part of [context.waiter, context.instanceEvents, context.offerEvents]) part.close();
       await Promise.all(work);
     },

@@ -21,17 +21,25 @@ export function isWebSocket({ method, headers }: IncomingMessage): boolean {
 
 /**
  * Lets requests that ask for a WebSocket go the way of all others, through authentication, limits and the log. Whoever
- * does not grant the switch answers as usual, and the connection ends.
+ * does not grant the switch answers as usual, and the connection ends: from here on Node sets it no time limit, and nobody
+ * reads it to learn that the client is gone. The function returned cuts what is open.
  */
-export function serveUpgrades(server: Server, app: RequestListener): void {
-  server.on('upgrade', (request, socket, head) => {
+export function serveUpgrades(server: Server, app: RequestListener): () => void {
+  const open = new Set<Duplex>();
+  server.on('upgrade', (request, duplex, head) => {
+    // A connection of ours is always a socket; the type allows for other transports.
+    const socket = duplex as Socket;
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
     socket.on('error', () => undefined);
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    // A connection of ours is always a socket; the type allows for other transports.
-    response.assignSocket(socket as Socket);
-    response.once('finish', () => socket.end());
+    response.assignSocket(socket);
+    response.once('finish', () => socket.destroySoon());
     upgrades.set(request, { socket, head });
     app(request, response);
   });
+  return () => {
+    for (const socket of open) socket.destroy();
+  };
 }

@@ -110,6 +110,7 @@ export async function exchangeUpgrade(
       client.socket.write(headOf(client.response.statusCode, outcome.statusMessage ?? '', out));
       await pipeline(outcome, client.socket).catch(() => undefined);
       stream.destroy();
+      client.socket.destroy();
       return;
     }
     const [answer, , head] = outcome;

@@ -64,10 +64,11 @@ test('no call fails while one replica ends and another one takes over', { timeou
     asked.push(ms);
     await allCall();
   };
-  await drain(first.server, { ...clock, sleep }, 1000);
+  const cutUpgraded = () => undefined;
+  await drain(first.server, { ...clock, sleep }, { lastAnswersMs: 1000, cutUpgraded });
   await allCall();
   await Promise.all(clients.map((client) => client.stop()));
-  await drain(second.server, clock, 0);
+  await drain(second.server, clock, { lastAnswersMs: 0, cutUpgraded });
   expect(clients.map(({ counts }) => counts.failures).reduce((sum, count) => sum + count)).toBe(0);
   expect(asked).toEqual([1000]);
 });

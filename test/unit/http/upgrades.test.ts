@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { drain } from '../../../src/http/drain.ts';
+import { isWebSocket, serveUpgrades } from '../../../src/http/upgrades.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const UPGRADE = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n';
+
+let server: Server;
+let clients: Socket[] = [];
+
+afterEach(async () => {
+  for (const client of clients) client.destroy();
+  clients = [];
+  await new Promise((resolve) => server.close(resolve));
+});
+
+async function serve(app: RequestListener): Promise<() => void> {
+  server = createServer({ shouldUpgradeCallback: isWebSocket }, app);
+  const cut = serveUpgrades(server, app);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return cut;
+}
+
+function connections(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  });
+}
+
+/** A client that closes its side only when it wants to. */
+async function ask(): Promise<Socket> {
+  const { port } = server.address() as AddressInfo;
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', () => undefined);
+  clients.push(socket);
+  await once(socket, 'connect');
+  socket.write(UPGRADE);
+  return socket;
+}
+
+it.each<[string, (socket: Socket) => void]>([
+  ['never closes', () => undefined],
+  ['closes its side', (socket) => socket.end()],
+  ['goes on to send', (socket) => socket.write('x')],
+  ['sends more and closes its side', (socket) => socket.end('x')],
+])('a refused client that %s has its answer and no connection', async (_name, then) => {
+  await serve((_request, response) => {
+    response.writeHead(401, { 'content-length': 2 });
+    response.end('no');
+  });
+  const socket = await ask();
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 401 [^]*\r\n\r\nno$/);
+  then(socket);
+  await waitFor('the connection to go', async () => (await connections()) === 0);
+});
+
+it('a client that is still connected at the deadline is cut', async () => {
+  const asked = Promise.withResolvers<void>();
+  const cutUpgraded = await serve(() => asked.resolve());
+  const closed = once((await ask()).resume(), 'end');
+  await asked.promise;
+  const clock = fakeClock();
+  const drained = drain(server, clock, { lastAnswersMs: 0, cutUpgraded });
+  await clock.advance(24_000);
+  expect(await connections()).toBe(1);
+  await clock.advance(1000);
+  await Promise.all([drained, closed]);
+});
