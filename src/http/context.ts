@@ -16,6 +16,7 @@ import type { InstanceEvents } from './events/instance-events.ts';
 import type { OfferEvents } from './events/offer-events.ts';
 import type { StreamRegistry } from './events/stream-registry.ts';
 import type { MinuteCounter } from '../gateway/limits/counter.ts';
+import type { Abandoned } from './instances/abandoned.ts';
 import type { ClaimGate } from './instances/claim-gate.ts';
 import type { ClaimWaiter } from './instances/claim-waiter.ts';
 import type { TemplateFinder } from './instances/templates.ts';
@@ -58,6 +59,7 @@ export interface ApiContext extends ApiDeps {
   lastUsed: LastUsed;
   waiter: ClaimWaiter;
   gate: ClaimGate;
+  abandoned: Abandoned;
   templates: TemplateFinder;
   instances: InstancePresenter;
   streams: StreamRegistry;

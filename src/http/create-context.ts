@@ -4,6 +4,7 @@ import type { ApiContext, ApiDeps } from './context.ts';
 import { createInstanceEvents } from './events/instance-events.ts';
 import { createOfferEvents } from './events/offer-events.ts';
 import { createStreamRegistry } from './events/stream-registry.ts';
+import { createAbandoned } from './instances/abandoned.ts';
 import { createClaimGate } from './instances/claim-gate.ts';
 import { createClaimWaiter } from './instances/claim-waiter.ts';
 import { createTemplateFinder } from './instances/templates.ts';
@@ -24,6 +25,7 @@ export function createContext(deps: ApiDeps): ApiContext {
     lastUsed: createLastUsed({ client, apiKeys: stores.apiKeys, clock, log }),
     waiter: createClaimWaiter(stores.instances, clock),
     gate: createClaimGate(CLAIMS_AT_ONCE, clock),
+    abandoned: createAbandoned(),
     templates,
     instances,
     streams: createStreamRegistry({ authenticator, clock }),

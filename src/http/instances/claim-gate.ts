@@ -22,6 +22,7 @@ export function createClaimGate(width: number, clock: Clock): ClaimGate {
 
   return {
     enter({ timeoutMs, signal }) {
+      if (signal.aborted) return Promise.resolve(undefined);
       if (inside < width) {
         inside += 1;
         return Promise.resolve(leave);

@@ -7,6 +7,7 @@ import { instanceState } from '../../resources/instance-state.ts';
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
 import type { OfferSource } from '../inventory.ts';
 import { ApiError } from '../errors/api-error.ts';
+import type { Abandoned } from './abandoned.ts';
 import { CONFIRM_BY, REQUEST_HASH } from './annotations.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { foreseeRefusal } from './foresee.ts';
@@ -22,6 +23,7 @@ export interface CreateDeps {
   gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;
+  abandoned: Abandoned;
   clock: Clock;
   log: Logger;
 }
@@ -56,7 +58,8 @@ function newInstance(request: CreateRequest, now: number): GpuInstance {
  *
  * Nothing is rented that nobody knows of. With an Idempotency-Key the instance stays whatever happens to the connection,
  * and a retry finds it. Without one it carries an annotation until the moment of the answer; when the client goes away
- * before, it is deleted here, and when this process dies before, by the reaper of any replica.
+ * before, it is deleted here, and when this process dies before, by the reaper of any replica. What cannot be deleted
+ * here is left to the reaper of this one.
  * @throws ApiError claim_timeout, idempotency_conflict; KubeError
  */
 export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
@@ -85,7 +88,9 @@ async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created>
   const { decision, instance = made } = await deps.waiter.decision(ref, options);
   if (decision === 'granted' && idempotency) return { outcome: 'granted', instance, replayed };
   if (decision === 'granted' && !signal.aborted) {
-    return { outcome: 'granted', instance: await confirm(deps, made), replayed };
+    const confirmed = await confirm(deps, made);
+    // That call may have been repeated for a minute.
+    if (!signal.aborted) return { outcome: 'granted', instance: confirmed, replayed };
   }
   if (decision === 'refused' || !idempotency) await remove(deps, made);
   // A request with the same key was refused meanwhile and took the instance away.
@@ -111,13 +116,17 @@ async function confirm(deps: CreateDeps, made: GpuInstance): Promise<GpuInstance
   }
 }
 
-async function remove({ client, log }: CreateDeps, { metadata }: GpuInstance): Promise<void> {
-  const { namespace, name, uid } = metadata;
+async function remove({ client, abandoned, log }: CreateDeps, { metadata }: GpuInstance): Promise<void> {
+  const { namespace, name, uid = '' } = metadata;
   try {
-    await client.delete(GPU_INSTANCES, { namespace, name }, { ...(uid !== undefined && { uid }) });
+    await client.delete(GPU_INSTANCES, { namespace, name }, { uid });
   } catch (error) {
     // Another object of this name took its place, so ours is gone.
-    if (!(error instanceof ConflictError)) throw error;
+    if (!(error instanceof ConflictError)) {
+      // One with an Idempotency-Key waits for its retry.
+      if (metadata.annotations?.[REQUEST_HASH] === undefined) abandoned.add({ namespace, name, uid });
+      throw error;
+    }
   }
   log.debug({ namespace, instance: name }, 'An instance that was not rented is removed');
 }

@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { getPrincipal } from '../auth/principal.ts';
 import type { ApiContext } from '../context.ts';
@@ -31,9 +31,18 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
   if (errors.length > 0) throw validationFailed(errors);
 }
 
+/** Aborts when the client goes away, at once when it is gone already. */
+function departureOf(response: Response): AbortSignal {
+  if (response.destroyed) return AbortSignal.abort();
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  return left.signal;
+}
+
 /** POST /instances: 201 with the claim granted, or a 409 with alternatives and nothing rented. */
 export function createInstanceHandler(context: ApiContext): RequestHandler {
   return async (request, response) => {
+    const signal = departureOf(response);
     const { namespace } = getPrincipal(request);
     const key = idempotencyKey(request.headers);
     const body = parseBody(createInstanceSchema, request.body);
@@ -43,10 +52,8 @@ export function createInstanceHandler(context: ApiContext): RequestHandler {
       throw offerUnavailable(context.offers.offers(), wish, context.defaultImage);
     }
     await checkReferences(context, namespace, spec);
-    const left = new AbortController();
-    response.once('close', () => left.abort());
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
-    const created = await createInstance(context, { namespace, spec, idempotency, signal: left.signal });
+    const created = await createInstance(context, { namespace, spec, idempotency, signal });
     const { instance } = created;
     if (instance === undefined) {
       throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);

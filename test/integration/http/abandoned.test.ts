@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
 import { CONFIRM_BY } from '../../../src/http/instances/annotations.ts';
 import { runReaper } from '../../../src/http/instances/reaper.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
@@ -118,7 +119,8 @@ it('an instance of a replica that died goes after a while, one that was answered
   await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'answered' }, spec });
   await waitFor('both in the cache', () => cluster.stores.instances.by('namespace', namespace).length === 2);
   const abort = new AbortController();
-  const running = runReaper({ client: cluster.client, stores: cluster.stores, clock, log: cluster.log }, abort.signal);
+  const { client, stores, log } = cluster;
+  const running = runReaper({ client, stores, abandoned: createAbandoned(), clock, log }, abort.signal);
   await clock.advance(30_000);
   expect(await names()).toContain('orphan');
   await clock.advance(15_000);

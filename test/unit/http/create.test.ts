@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { pino } from 'pino';
+import { expect, it, vi } from 'vitest';
+import { setPrincipal } from '../../../src/http/auth/principal.ts';
+import type { ApiContext } from '../../../src/http/context.ts';
+import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
+import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { createInstance } from '../../../src/http/instances/create.ts';
+import { runReaper } from '../../../src/http/instances/reaper.ts';
+import { createInstanceHandler } from '../../../src/http/routes/instance-create.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { toKubeError } from '../../../src/kube/errors.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { numericId } from '../../../src/resources/ids.ts';
+import { FakeStore } from '../../support/fake-store.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+
+const UID = 'uid-1';
+const lost = toKubeError('PATCH /', { status: 503, body: 'the answer was lost' });
+
+/** Everything is granted at once; the calls that follow the grant are the test's. */
+function world() {
+  const clock = fakeClock();
+  const client = {
+    create: vi.fn<(type: unknown, wanted: GpuInstance) => Promise<GpuInstance>>((_, wanted) =>
+      Promise.resolve({ ...wanted, metadata: { ...wanted.metadata, uid: UID } }),
+    ),
+    patch: vi.fn<() => Promise<GpuInstance>>(),
+    delete: vi.fn<(...call: unknown[]) => Promise<void>>(() => Promise.resolve()),
+    list: vi.fn<() => Promise<{ items: never[] }>>(),
+  };
+  const deps = {
+    offers: { grant: () => ({}) },
+    gate: createClaimGate(1, clock),
+    client: client as unknown as KubeClient,
+    waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
+    stores: { instances: new FakeStore<GpuInstance>(), sshKeys: new FakeStore() },
+    abandoned: createAbandoned(),
+    clock,
+    log: pino({ level: 'silent' }),
+  } as unknown as ApiContext;
+  const gone = new AbortController();
+  const spec = { type: 'OnDemand', onNoCapacity: 'Fail' } as GpuInstanceSpec;
+  const create = () => createInstance(deps, { namespace: 'a', spec, signal: gone.signal });
+  return { clock, client, deps, gone, create };
+}
+
+it('a client that leaves while its answer is confirmed leaves nothing', async () => {
+  const { client, gone, create } = world();
+  client.patch.mockImplementation(() => {
+    gone.abort();
+    return Promise.resolve({ metadata: { name: 'i' } } as GpuInstance);
+  });
+  await expect(create()).rejects.toThrow('Nothing was rented');
+  expect(client.delete.mock.calls.map((call) => call[2])).toEqual([{ uid: UID }]);
+});
+
+it('what was perhaps confirmed and could not be removed is removed later', async () => {
+  const { client, clock, create, deps } = world();
+  client.patch.mockRejectedValue(lost);
+  client.delete.mockRejectedValueOnce(lost).mockRejectedValueOnce(lost);
+  await expect(create()).rejects.toThrow('the answer was lost');
+  const end = new AbortController();
+  const running = runReaper(deps, end.signal);
+  const removals = async (): Promise<number> => {
+    await clock.advance(15_000);
+    return client.delete.mock.calls.length;
+  };
+  expect([await removals(), await removals(), await removals()]).toEqual([2, 3, 3]);
+  expect(client.delete.mock.calls[2]).toEqual([...(client.delete.mock.calls[0] ?? [])]);
+  end.abort();
+  await running;
+});
+
+it('remembers the newest of what could not be removed', () => {
+  const abandoned = createAbandoned();
+  for (let n = 1; n <= 1001; n += 1) abandoned.add({ namespace: 'a', name: `i-${n}`, uid: String(n) });
+  expect(abandoned.all().map(({ name }) => name)).toHaveLength(1000);
+  expect(abandoned.all()[0]?.name).toBe('i-2');
+});
+
+it.each(['before', 'while'])('a client that leaves %s its request is checked makes nothing', async (moment) => {
+  const { client, deps } = world();
+  const handle = createInstanceHandler(deps);
+  const handled = Promise.withResolvers<unknown>();
+  const app = express();
+  app.post('/', express.json(), async (request, response) => {
+    setPrincipal(request, { keyId: 'k', namespace: 'a', name: 'k', scopes: [] });
+    const leave = async (): Promise<void> => {
+      call.destroy();
+      await once(response, 'close');
+    };
+    if (moment === 'before') await leave();
+    client.list.mockImplementation(async () => {
+      if (moment === 'while') await leave();
+      return { items: [{ metadata: { name: 'key', uid: 'uid-key' } }] as never[] };
+    });
+    await Promise.resolve(handle(request, response, () => undefined)).catch(handled.resolve);
+  });
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const headers = { 'content-type': 'application/json' };
+  const call = httpRequest({ port, host: '127.0.0.1', method: 'POST', headers });
+  call.on('error', () => undefined).end(JSON.stringify({ ssh_key_ids: [numericId('uid-key')] }));
+  expect(String(await handled.promise)).toContain('Nothing was rented');
+  expect(client.create).not.toHaveBeenCalled();
+  await new Promise((resolve) => server.close(resolve));
+});
