@@ -28,7 +28,7 @@ export interface ProxyDeps {
   sessionKey: () => Promise<Buffer>;
   /** How often a ticket was shown in the last minute, at all replicas when they share a store. */
   shown(id: string): Promise<number>;
-  /** Whether the API key is still good. */
+  /** Whether the API key is still good, and for ports. */
   mayGoOn(user: User): boolean;
   /** Counts one more request of the key; whether its limit has room for it. */
   mayAsk(user: User): Promise<boolean>;

@@ -57,7 +57,7 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     base: config.proxyUrl,
     sessionKey: sessionKeyReader(client, config.namespace),
     shown: async (id) => (await tickets.add(id, 1)).total,
-    mayGoOn: (user) => authenticator.isValid(user),
+    mayGoOn: (user) => authenticator.isValid(user, 'compute:write'),
     mayAsk: async ({ keyId }) => {
       const [key] = apiKeys.by('uid', keyId);
       const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;

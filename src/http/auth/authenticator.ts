@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../kube/clock.ts';
 import type { IndexFunctions, ReadStore } from '../../kube/store.ts';
-import { hashToken, SCOPES, type ApiKey } from '../../resources/api-key.ts';
+import { hashToken, SCOPES, type ApiKey, type Scope } from '../../resources/api-key.ts';
 import type { Principal } from './principal.ts';
 
 /** The indexes that the store of APIKeys must have. */
@@ -14,8 +14,8 @@ export const API_KEY_INDEXERS: IndexFunctions<ApiKey> = {
 export interface Authenticator {
   /** The caller that the token stands for, or undefined for every reason why there is none. */
   authenticate(token: string | undefined): Principal | undefined;
-  /** Whether a principal found before may still act. */
-  isValid(principal: Pick<Principal, 'keyId'>): boolean;
+  /** Whether a principal found before may still do what needs the scope: its key is good and has the scope now. */
+  isValid(principal: Pick<Principal, 'keyId'>, scope: Scope): boolean;
 }
 
 const NO_HASH = '0'.repeat(64);
@@ -36,12 +36,16 @@ function oldest(keys: readonly ApiKey[]): ApiKey | undefined {
   return keys.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))[0];
 }
 
+function scopesOf({ spec }: ApiKey): readonly Scope[] {
+  return spec.scopes ?? SCOPES;
+}
+
 function toPrincipal(key: ApiKey): Principal {
   return {
     keyId: key.metadata.uid ?? '',
     namespace: key.metadata.namespace ?? '',
     name: key.metadata.name,
-    scopes: key.spec.scopes ?? SCOPES,
+    scopes: scopesOf(key),
     ...(key.spec.limits && { limits: key.spec.limits }),
   };
 }
@@ -62,9 +66,9 @@ export function createAuthenticator(deps: { apiKeys: ReadStore<ApiKey>; clock: C
       if (principal === undefined) known.set(key, (principal = toPrincipal(key)));
       return principal;
     },
-    isValid(principal) {
+    isValid(principal, scope) {
       const [key] = deps.apiKeys.by('uid', principal.keyId);
-      return key !== undefined && isUsable(key, deps.clock.now());
+      return key !== undefined && isUsable(key, deps.clock.now()) && scopesOf(key).includes(scope);
     },
   };
 }

@@ -7,7 +7,7 @@ import { type EventStream, openEventStream } from './event-stream.ts';
 
 const MAX_PER_KEY = 32;
 const MAX_STREAMS = 5000;
-/** A revoked key loses its streams within this time. */
+/** A key that is revoked, or may not read any more, loses its streams within this time. */
 const CHECK_MS = 1000;
 const CHECKS_PER_BEAT = 15;
 
@@ -50,7 +50,7 @@ export function createStreamRegistry(deps: { authenticator: Authenticator; clock
       for (let checks = 1; !signal.aborted; checks += 1) {
         await deps.clock.sleep(CHECK_MS, signal);
         for (const [stream, principal] of streams) {
-          if (!deps.authenticator.isValid(principal)) stream.end();
+          if (!deps.authenticator.isValid(principal, 'compute:read')) stream.end();
           else if (checks % CHECKS_PER_BEAT === 0) stream.beat();
         }
       }

@@ -127,12 +127,15 @@ it('streams offers', async () => {
   await elsewhere.close();
 });
 
-it('ends when the key is revoked', async () => {
+it.each([
+  ['is revoked', { revoked: true }],
+  ['may not read any more', { scopes: ['models', 'compute:write'] }],
+])('ends when the key %s', async (_name, change) => {
   const short = await cluster.key(namespace);
   const events = await openEvents(`${one}/api/v1/instances`, short);
   const key = cluster.stores.apiKeys.by('namespace', namespace).find(({ spec }) => short.startsWith(spec.prefix));
   const ref = { namespace, name: key?.metadata.name ?? '' };
-  await cluster.client.patch(API_KEYS, ref, { spec: { revoked: true } }, { type: 'merge' });
+  await cluster.client.patch(API_KEYS, ref, { spec: change }, { type: 'merge' });
   await events.ended;
 });
 

@@ -28,7 +28,6 @@ let berth: BerthProcess;
 let tenant: TestNamespace;
 let stranger: TestNamespace;
 let token: string;
-let keyName: string;
 let call: Call;
 let other: Call;
 
@@ -76,7 +75,7 @@ beforeAll(async () => {
   const { kubeconfig, initPid = 0, programs = '' } = inject('cluster');
   [tenant, stranger] = await Promise.all([testNamespace(), testNamespace()]);
   [berth] = await Promise.all([startBerth(kubeconfig), importJupyterImage({ initPid, programs })]);
-  ({ token, name: keyName } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'proxy' }));
+  ({ token } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'proxy' }));
   call = clientOf(berth.url, token);
   const theirs = await createKey(stranger.client, { namespace: stranger.name, displayName: 'stranger' });
   other = clientOf(berth.url, theirs.token);
@@ -192,14 +191,14 @@ onNode('calls', () => {
 });
 
 onNode('a browser', () => {
-  async function link(port: number, path = '/'): Promise<URL> {
-    const { status, json } = await call('POST', '/instances/lab/links', { port, path });
+  async function link(port: number, path = '/', by = call): Promise<URL> {
+    const { status, json } = await by('POST', '/instances/lab/links', { port, path });
     expect(status).toBe(201);
     return new URL(z.string().parse(json['url']));
   }
 
-  async function visit(port: number): Promise<{ host: string; cookie: string }> {
-    const url = await link(port);
+  async function visit(port: number, by = call): Promise<{ host: string; cookie: string }> {
+    const url = await link(port, '/', by);
     const entered = await ask(url.pathname + url.search, { host: url.host });
     return { host: url.host, cookie: String(entered.headers['set-cookie']).split(';', 1)[0] ?? '' };
   }
@@ -274,8 +273,14 @@ onNode('a browser', () => {
     await chrome.close();
   });
 
-  it('is out within a second when the key is revoked, WebSockets too', async () => {
-    const { host, cookie } = await visit(7000);
+  it.each([
+    ['loses the scope', { scopes: ['compute:read'] }],
+    ['is revoked', { revoked: true }],
+  ])('is out within a second when the key %s, WebSockets too', async (_name, change) => {
+    const short = await createKey(tenant.client, { namespace: tenant.name, displayName: 'short' });
+    const by = clientOf(berth.url, short.token);
+    await waitFor('the key', async () => (await by('GET', '/instances')).status === 200);
+    const { host, cookie } = await visit(7000, by);
     const socket = new WebSocket(`${berth.url.replace('http', 'ws')}/ws`, {
       headers: { host, cookie, origin: `http://${host}` },
     });
@@ -283,8 +288,8 @@ onNode('a browser', () => {
     socket.send('ping');
     expect(String((await once(socket, 'message'))[0])).toBe('ping');
     const closed = once(socket, 'close');
-    const ref = { name: keyName, namespace: tenant.name };
-    await tenant.client.patch(API_KEYS, ref, { spec: { revoked: true } }, { type: 'merge' });
+    const ref = { name: short.name, namespace: tenant.name };
+    await tenant.client.patch(API_KEYS, ref, { spec: change }, { type: 'merge' });
     const began = performance.now();
     await closed;
     expect(performance.now() - began).toBeLessThan(1000);

@@ -6,7 +6,7 @@ import { createRing } from '../../../src/http/events/ring.ts';
 import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { createCache } from '../../../src/kube/cache.ts';
 import type { KubeClient } from '../../../src/kube/client.ts';
-import { type ApiKey, type ApiKeySpec, hashToken } from '../../../src/resources/api-key.ts';
+import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
@@ -35,6 +35,18 @@ describe('authentication', () => {
     expect(check({ expiresAt: new Date(clock.now()).toISOString() })).toBeUndefined();
     expect(check({ revoked: true })).toBeUndefined();
     expect(check({ hash: hashToken('other') })).toBeUndefined();
+  });
+
+  it.each<[Partial<ApiKeySpec>, read: boolean, write: boolean]>([
+    [{}, true, false],
+    [{ scopes: ['compute:write', 'models'] }, false, true],
+    [{ scopes: undefined }, true, true],
+    [{ scopes: ['compute:read', 'compute:write'], revoked: true }, false, false],
+  ])('lasts as long as the key is good and has the scope: %j', (spec, read, write) => {
+    const authenticator = createAuthenticator({ apiKeys: keys(apiKey('a', spec)).store, clock: fakeClock() });
+    const caller = { keyId: 'uid-a' };
+    const may = (scope: Scope): boolean => authenticator.isValid(caller, scope);
+    expect([may('compute:read'), may('compute:write')]).toEqual([read, write]);
   });
 
   it('is not drawn to a copy of the hash in another namespace', () => {
