@@ -10,11 +10,11 @@ import {
   PODS,
 } from '../../src/kube/types.ts';
 import { ROOT } from '../../src/local/paths.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../src/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { attacks, LENIENT, tryAll } from './support/attacks.ts';
+import { attacks, attempt, harmless, KEPT, LENIENT, MANAGER, tryAll } from './support/attacks.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
@@ -304,13 +304,16 @@ describe('a release on a real node', () => {
     await client.create(NAMESPACES, { metadata: { name: LENIENT, labels: { 'berth.dev/tenant': 'true' } } });
     const account = ['get', 'serviceaccount', 'default', '-n', LENIENT];
     await waitFor('pods may be made there', async () => (await world.kubectl(account)).code === 0);
-    const { metadata } = await client.get(GPU_INSTANCES, { namespace: TENANT, name: rented.id });
+    expect((await world.kubectl(['create', 'serviceaccount', 'another', '-n', LENIENT])).code).toBe(0);
+    const noted = { metadata: { namespace: TENANT, name: rented.id, annotations: KEPT } } as unknown as GpuInstance;
+    const { metadata } = await client.apply(GPU_INSTANCES, noted, { fieldManager: MANAGER });
     const targets = {
       instance: { name: rented.id, uid: metadata.uid ?? '' },
       otherPod: (await world.pod(TENANT, 'app=model')).metadata.name,
       ownPod: (await world.pod(NAMESPACE, 'app.kubernetes.io/component=api')).metadata.name,
       admin: `system:serviceaccount:${TENANT}:e2e-admin`,
     };
+    expect((await attempt(world, harmless(targets))).stderr).toBe('');
     expect(await tryAll(world, attacks(targets))).toEqual([]);
   });
 

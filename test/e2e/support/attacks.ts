@@ -1,13 +1,17 @@
+import type { Outcome } from '../../../src/local/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 import type { World } from './world.ts';
 
-/** Something that somebody tries with rights that are not his, or that he has for another purpose. */
-export interface Attack {
-  title: string;
+interface Attempt {
   /** User name to act as; a cluster administrator without. */
   as?: string;
   command: readonly string[];
   input?: object;
+}
+
+/** Something that somebody tries with rights that are not his, or that he has for another purpose. */
+export interface Attack extends Attempt {
+  title: string;
   /** Words of the refusal. */
   refusal: string;
 }
@@ -26,6 +30,11 @@ export interface Targets {
 /** A tenant's namespace for which somebody forgot the Pod Security level. */
 export const LENIENT = 'lenient';
 
+/** Annotations of the attacked instance, and the field manager that set them: whoever applies as it without them takes them off. */
+export const KEPT = { 'example.com/kept': 'yes' };
+export const MANAGER = 'attack';
+
+const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
 const ROLES = ['controller', 'api', 'ssh'];
 const account = (role: string): string => `system:serviceaccount:${NAMESPACE}:berth-${role}`;
 const CREATE = ['create', '-f', '-'];
@@ -38,14 +47,29 @@ const post = (namespace: string, path: string): string[] => [
   '-',
 ];
 
-/** A pod that Pod Security does not look at, so that what refuses it is Berth's own policy. */
+/** A pod that Pod Security does not look at, so that what refuses it is Berth's own policy: all else of it is allowed. */
 function pod(metadata: object, spec: object = {}, container: object = {}): object {
+  const securityContext = { allowPrivilegeEscalation: false };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { namespace: LENIENT, name: 'attack', ...metadata },
-    spec: { automountServiceAccountToken: false, ...spec, containers: [{ name: 'main', image: 'any', ...container }] },
+    spec: {
+      automountServiceAccountToken: false,
+      priorityClassName: 'berth-on-demand',
+      ...spec,
+      containers: [{ name: 'main', image: 'any', securityContext, ...container }],
+    },
   };
+}
+
+function ownedBy(instance: Targets['instance']): object {
+  return { ownerReferences: [{ ...INSTANCE, ...instance }] };
+}
+
+/** What the attacks on pods differ from in one thing each. The controller may make it. */
+export function harmless({ instance }: Targets): Attempt {
+  return { as: account('controller'), command: [...CREATE, '--dry-run=server'], input: pod(ownedBy(instance)) };
 }
 
 function custom(kind: string, namespace: string, spec: object): object {
@@ -93,16 +117,43 @@ function byHand({ instance, admin }: Targets): Attack[] {
 
 function asController({ instance, otherPod }: Targets): Attack[] {
   const as = account('controller');
-  const owned = { ownerReferences: [{ apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance', ...instance }] };
+  const owned = ownedBy(instance);
   const labelled = { labels: { 'berth.dev/instance': instance.name } };
-  const refusal = 'an instance gets no host network, process or IPC namespace, no host path';
-  const escapes: [string, object][] = [
-    ["the node's network", pod(owned, { hostNetwork: true })],
-    ["the node's processes", pod(owned, { hostPID: true })],
-    ["the node's IPC", pod(owned, { hostIPC: true })],
-    ["the node's disk", pod(owned, { volumes: [{ name: 'root', hostPath: { path: '/' } }] })],
-    ['all privileges', pod(owned, {}, { securityContext: { privileged: true } })],
-    ['a token', pod(owned, { automountServiceAccountToken: true })],
+  const sandbox = 'an instance gets no host network, process or IPC namespace';
+  const identity = 'an instance runs as the service account `default` without its token';
+  const volumes = 'an instance has its own disk and empty volumes, and no other volume';
+  const secret = { name: 'any', key: 'any' };
+  const token = { projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } };
+  const disk = { persistentVolumeClaim: { claimName: 'of-somebody-else' } };
+  const withVolume = (volume: object): object => pod(owned, { volumes: [{ name: 'any', ...volume }] });
+  const withSecurity = (context: object): object =>
+    pod(owned, {}, { securityContext: { allowPrivilegeEscalation: false, ...context } });
+  const init = { name: 'init', image: 'any', securityContext: { privileged: true } };
+  const escapes: [string, object, string][] = [
+    ["the node's network", pod(owned, { hostNetwork: true }), sandbox],
+    ["the node's processes", pod(owned, { hostPID: true }), sandbox],
+    ["the node's IPC", pod(owned, { hostIPC: true }), sandbox],
+    ['a port of the node', pod(owned, {}, { ports: [{ containerPort: 80, hostPort: 80 }] }), sandbox],
+    ['a sysctl', pod(owned, { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '1' }] } }), sandbox],
+    ['all privileges', pod(owned, {}, { securityContext: { privileged: true } }), sandbox],
+    ['all privileges before its start', pod(owned, { initContainers: [init] }), sandbox],
+    ['the way to more privileges', withSecurity({ allowPrivilegeEscalation: true }), sandbox],
+    ['one capability more', withSecurity({ capabilities: { add: ['SYS_ADMIN'] } }), sandbox],
+    ['a token', pod(owned, { automountServiceAccountToken: true }), identity],
+    ['another account', pod(owned, { serviceAccountName: 'another' }), identity],
+    ['a Secret', pod(owned, {}, { env: [{ name: 'A', valueFrom: { secretKeyRef: secret } }] }), identity],
+    ['a whole Secret', pod(owned, {}, { envFrom: [{ secretRef: { name: 'any' } }] }), identity],
+    ["the node's disk", withVolume({ hostPath: { path: '/' } }), volumes],
+    ['a token as a volume', withVolume(token), volumes],
+    ['a Secret as a volume', withVolume({ secret: { secretName: 'any' } }), volumes],
+    ["another's disk", withVolume(disk), volumes],
+    [
+      'the priority of the system',
+      pod(owned, { priorityClassName: 'berth-system' }),
+      'an instance has the PriorityClass',
+    ],
+    // Two policies refuse it, either of which may be the first.
+    ['the rights of the cluster', pod({ ...owned, namespace: 'kube-system' }), 'namespace kube-system'],
   ];
   return [
     {
@@ -120,7 +171,7 @@ function asController({ instance, otherPod }: Targets): Attack[] {
       input: pod(labelled),
       refusal: "Berth's controller makes pods for GPUInstances only",
     },
-    ...escapes.map(([what, input]) => ({
+    ...escapes.map(([what, input, refusal]) => ({
       title: `the controller makes a pod with ${what}`,
       as,
       command: CREATE,
@@ -136,10 +187,24 @@ function asController({ instance, otherPod }: Targets): Attack[] {
   ];
 }
 
-function asGateway({ otherPod, ownPod }: Targets): Attack[] {
+function asGateway({ instance, otherPod, ownPod }: Targets): Attack[] {
   const as = account('ssh');
+  const nobody = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'f6e3b1f0-0000-4000-8000-000000000000' };
   const own = 'Berth does not enter pods of the cluster';
+  const changes: [string, object][] = [
+    ['gives an instance an owner that is gone', { ownerReferences: [nobody], annotations: KEPT }],
+    ['takes an annotation off an instance', {}],
+    ['annotates an instance', { annotations: { ...KEPT, 'example.com/note': 'attack' } }],
+  ];
   return [
+    ...changes.map(([what, metadata]) => ({
+      title: `the ssh role ${what}`,
+      as,
+      // Unlike `kubectl patch` this asks for nothing first.
+      command: ['apply', '--server-side', `--field-manager=${MANAGER}`, '-f', '-'],
+      input: { ...INSTANCE, metadata: { namespace: TENANT, name: instance.name, ...metadata } },
+      refusal: "Berth's SSH gateway writes the annotation berth.dev/last-activity of instances, and nothing else",
+    })),
     {
       title: 'the ssh role enters a container that is no instance',
       as,
@@ -190,12 +255,17 @@ export function attacks(targets: Targets): Attack[] {
   return [...byHand(targets), ...asController(targets), ...asGateway(targets), ...forSecrets()];
 }
 
+/** Tries one thing. */
+export function attempt(world: World, { as, command, input }: Attempt): Promise<Outcome> {
+  const who = as === undefined ? [] : ['--as', as];
+  return world.kubectl([...command, ...who], JSON.stringify(input ?? {}));
+}
+
 /** Tries all of it. Returns what was not refused, or not for the expected reason. */
 export async function tryAll(world: World, all: readonly Attack[]): Promise<string[]> {
   const unexpected: string[] = [];
-  for (const { title, as, command, input, refusal } of all) {
-    const who = as === undefined ? [] : ['--as', as];
-    const { code, stdout, stderr } = await world.kubectl([...command, ...who], JSON.stringify(input ?? {}));
+  for (const { title, refusal, ...how } of all) {
+    const { code, stdout, stderr } = await attempt(world, how);
     if (code === 0 || !stderr.includes(refusal)) unexpected.push(`${title}: ${stdout}${stderr}`);
   }
   return unexpected;
