@@ -1,9 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { drain } from '../../../src/http/drain.ts';
-import { isWebSocket, serveUpgrades } from '../../../src/http/upgrades.ts';
+import { isWebSocket, serveUpgrades, upgradeOf } from '../../../src/http/upgrades.ts';
+import { exchangeUpgrade } from '../../../src/proxy/exchange.ts';
+import { createOpenStreams } from '../../../src/proxy/open-streams.ts';
+import type { Upstream } from '../../../src/proxy/upstream.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -58,6 +61,36 @@ it.each<[string, (socket: Socket) => void]>([
   expect(String(answer)).toMatch(/^HTTP\/1\.1 401 [^]*\r\n\r\nno$/);
   then(socket);
   await waitFor('the connection to go', async () => (await connections()) === 0);
+});
+
+it('a client whose program in the instance refuses has the answer and no connection', async () => {
+  const program = createServer((_request, response) => response.writeHead(403).end('not here')).listen(0, '127.0.0.1');
+  await once(program, 'listening');
+  const { port } = program.address() as AddressInfo;
+  const upstream: Upstream = {
+    begin: (_target, call) => {
+      const stream = connect(port, '127.0.0.1');
+      return Promise.resolve({ request: httpRequest({ ...call, createConnection: () => stream }), stream });
+    },
+  };
+  const deps = { upstream, streams: createOpenStreams(() => true), activity: { began: () => () => undefined } };
+  const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, jupyter: false };
+  const sender = { address: '127.0.0.1', protocol: 'http' } as const;
+  const ended = Promise.withResolvers<void>();
+  await serve((request, response) => {
+    const upgrade = upgradeOf(request);
+    if (upgrade === undefined) throw new Error('The request does not ask to switch.');
+    const exchange = { request, target, user: { keyId: 'k' }, path: '/', way: { kind: 'host' }, sender } as const;
+    exchangeUpgrade(deps, exchange, { ...upgrade, response }).then(ended.resolve, ended.reject);
+  });
+  const answer = (await ask()).setEncoding('utf8');
+  let got = '';
+  answer.on('data', (chunk: string) => (got += chunk));
+  await ended.promise;
+  await waitFor('the answer', () => got.includes('not here'));
+  expect(got).toMatch(/^HTTP\/1\.1 403 /);
+  await waitFor('the connection to go', async () => (await connections()) === 0);
+  await new Promise((resolve) => program.close(resolve));
 });
 
 it('a client that is still connected at the deadline is cut', async () => {
