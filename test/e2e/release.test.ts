@@ -312,6 +312,7 @@ describe('a release on a real node', () => {
     const { metadata } = await client.apply(GPU_INSTANCES, noted, { fieldManager: MANAGER });
     const targets = {
       instance: { name: rented.id, uid: metadata.uid ?? '' },
+      pod: (await world.pod(TENANT, `berth.dev/instance=${rented.id}`)).metadata.name,
       otherPod: (await world.pod(TENANT, 'app=model')).metadata.name,
       ownPod: (await world.pod(NAMESPACE, 'app.kubernetes.io/component=api')).metadata.name,
       admin: `system:serviceaccount:${TENANT}:e2e-admin`,

@@ -19,6 +19,8 @@ export interface Attack extends Attempt {
 export interface Targets {
   /** An instance of the tenant, and its uid. */
   instance: { name: string; uid: string };
+  /** The pod of that instance. */
+  pod: string;
   /** A pod of the tenant that is no instance's. */
   otherPod: string;
   /** A pod of Berth's own. */
@@ -74,6 +76,31 @@ export function harmless({ instance }: Targets): Attempt {
 
 function custom(kind: string, namespace: string, spec: object): object {
   return { apiVersion: 'berth.dev/v1alpha1', kind, metadata: { namespace, name: 'attack' }, spec };
+}
+
+/** Lets the pod of an instance run on for a month, in all the ways to delete it. */
+function byGrace({ instance, pod: name, admin }: Targets): Attack[] {
+  const seconds = 30 * 86_400;
+  const path = `/api/v1/namespaces/${TENANT}/pods`;
+  const metadata = { namespace: TENANT, name };
+  const eviction = {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata,
+    deleteOptions: { gracePeriodSeconds: seconds },
+  };
+  const selector = `labelSelector=berth.dev/instance%3D${instance.name}`;
+  const ways: { command: string[]; input?: object }[] = [
+    { command: ['delete', 'pod', name, '-n', TENANT, '--wait=false', `--grace-period=${seconds}`] },
+    { command: ['delete', '--raw', `${path}?${selector}&gracePeriodSeconds=${seconds}`] },
+    { command: post(TENANT, `${name}/eviction`), input: eviction },
+  ];
+  return ways.map((way) => ({
+    title: `a tenant keeps a pod that nobody pays for: ${way.command.join(' ')}`,
+    as: admin,
+    ...way,
+    refusal: 'the pod of an instance has 30 seconds to end at most',
+  }));
 }
 
 function byHand({ instance, admin }: Targets): Attack[] {
@@ -252,7 +279,7 @@ function forSecrets(): Attack[] {
 
 /** What a role would try after it was taken over, and what people would. */
 export function attacks(targets: Targets): Attack[] {
-  return [...byHand(targets), ...asController(targets), ...asGateway(targets), ...forSecrets()];
+  return [...byHand(targets), ...byGrace(targets), ...asController(targets), ...asGateway(targets), ...forSecrets()];
 }
 
 /** Tries one thing. */
