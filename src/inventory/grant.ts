@@ -1,6 +1,6 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareMoney } from '../resources/money.ts';
-import { freeOf, hasLocalRoom, type NodeView, placesOn } from './node-view.ts';
+import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
 /** What an instance asks for. */
@@ -74,6 +74,20 @@ function better(a: Scored, b: Scored): number {
   return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || (a.node < b.node ? -1 : 1);
 }
 
+/** The disk that a request would get with its share of a node, or why it cannot start there: taken, or too small a disk. */
+export function diskFor(
+  market: Market,
+  view: NodeView,
+  share: Share,
+  { only, diskGb }: PlaceRequest,
+): ReturnType<typeof diskOn> | 'full' | 'small' {
+  if (only !== undefined && !only.has(view.facts.name)) return 'full';
+  if (placesOn(view, share) === 0) return 'full';
+  const disk = diskOn(view.facts, share, market.hasStorage);
+  if (diskGb > disk.maxGb) return 'small';
+  return disk.persistent || hasLocalRoom(view, diskGb) ? disk : 'full';
+}
+
 /** Places of a class on one node that the request could have, with how good they are. */
 function scoreMember(
   market: Market,
@@ -82,12 +96,9 @@ function scoreMember(
   request: PlaceRequest,
 ): Scored | 'full' | 'small' {
   const view = market.viewOf(member.node);
-  const share = { resource: member.resource, count: klass.gpuCount };
-  if (view === undefined || (request.only !== undefined && !request.only.has(member.node))) return 'full';
-  if (placesOn(view, share) === 0) return 'full';
-  const disk = diskOn(view.facts, share, market.hasStorage);
-  if (request.diskGb > disk.maxGb) return 'small';
-  if (!disk.persistent && !hasLocalRoom(view, request.diskGb)) return 'full';
+  if (view === undefined) return 'full';
+  const disk = diskFor(market, view, { resource: member.resource, count: klass.gpuCount }, request);
+  if (typeof disk === 'string') return disk;
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,

@@ -1,14 +1,15 @@
 import { addAmounts, type Amounts } from './amounts.ts';
-import { candidates, type Market, type PlaceRequest } from './grant.ts';
+import { candidates, diskFor, type Market, type Place, type PlaceRequest } from './grant.ts';
 import type { ClaimHolding } from './holdings.ts';
-import { amountsOfClaim, type NodeView, placesOn, withoutLeaving } from './node-view.ts';
+import { amountsOfClaim, type NodeView, withoutLeaving } from './node-view.ts';
 
 /** What makes room for an on-demand instance. */
-export type Preemption =
-  /** Interruptible instances of one node whose leaving makes the place. */
-  | { victims: readonly ClaimHolding[]; node: string }
-  /** A place becomes free on this node as soon as those that leave have left. */
-  | { leaving: string };
+export interface Preemption {
+  /** What the request can have then. */
+  place: Place;
+  /** Interruptible instances of one node that must go; none when those that leave already are enough. */
+  victims: readonly ClaimHolding[];
+}
 
 // Latest first: whoever has run longest keeps its place.
 function newestFirst(a: ClaimHolding, b: ClaimHolding): number {
@@ -37,27 +38,33 @@ function afterLeaving(view: NodeView, victims: readonly ClaimHolding[]): NodeVie
 
 /**
  * Which interruptible instances to take the GPUs from so that an on-demand request gets a place: those of the node where
- * the fewest must go. Undefined when no node would do. Instances that are leaving already are waited for first, so that
- * nobody is sent away twice for one place.
+ * the fewest must go. Undefined when no node would do: what {@link grant} would refuse there is no reason to send anybody
+ * away. Instances that are leaving already are waited for first, so that nobody is sent away twice for one place.
  */
 export function preempt(
   market: Market,
   request: PlaceRequest,
   holdingsOn: (node: string) => readonly ClaimHolding[],
 ): Preemption | undefined {
-  let best: { victims: ClaimHolding[]; node: string } | undefined;
+  let best: Preemption | undefined;
   for (const klass of candidates(market, request)) {
     for (const { node, resource } of klass.members) {
       const view = market.viewOf(node);
-      if (view === undefined || (request.only !== undefined && !request.only.has(node))) continue;
-      const share = { resource, count: klass.gpuCount };
-      if (placesOn(withoutLeaving(view), share) > 0) return { leaving: node };
+      if (view === undefined) continue;
+      const placeIn = (freed: NodeView): Place | undefined => {
+        const disk = diskFor(market, freed, { resource, count: klass.gpuCount }, request);
+        if (typeof disk === 'string') return undefined;
+        return { klass, node, diskGbMax: disk.maxGb, diskPersistent: disk.persistent };
+      };
+      const waitedFor = placeIn(withoutLeaving(view));
+      if (waitedFor !== undefined) return { place: waitedFor, victims: [] };
       const victims: ClaimHolding[] = [];
       for (const holding of holdingsOn(node).toSorted(newestFirst)) {
         if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== klass.resourceName) continue;
         victims.push(holding);
-        if (placesOn(afterLeaving(view, victims), share) === 0) continue;
-        if (best === undefined || isMilder(victims, best.victims)) best = { victims: [...victims], node };
+        const place = placeIn(afterLeaving(view, victims));
+        if (place === undefined) continue;
+        if (best === undefined || isMilder(victims, best.victims)) best = { place, victims: [...victims] };
         break;
       }
     }

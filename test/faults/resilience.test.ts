@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NotFoundError } from '../../src/kube/errors.ts';
-import { NODES, PODS } from '../../src/kube/types.ts';
+import { NODES, PODS, RESOURCE_QUOTAS } from '../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
@@ -156,6 +156,28 @@ describe.concurrent('what somebody breaks is mended', () => {
     await world.remove('sure');
     const back = await world.reached('spot', 'Running');
     expect(back.status?.incarnation).toBe(2);
+    expect(await violationsAtRest(world, replica)).toEqual([]);
+  });
+
+  test('nobody gives way to an instance that its quota holds back', async () => {
+    await using world = await createWorld({ nodes: 1 });
+    const replica = await world.replica();
+    await world.create('spot', { type: 'Interruptible', gpu: { count: 8 } });
+    const before = await world.reached('spot', 'Running');
+    const quota = {
+      metadata: { namespace: world.namespace, name: 'none' },
+      spec: { hard: { 'requests.nvidia.com/gpu': '0' } },
+    };
+    await world.client.create(RESOURCE_QUOTAS, quota);
+    await waitFor('the quota to be counted', async () => {
+      const { status } = await world.client.get(RESOURCE_QUOTAS, quota.metadata);
+      return status?.hard !== undefined;
+    });
+    await world.create('sure', { gpu: { count: 4 } });
+    await world.reached('sure', 'QuotaExceeded');
+    const after = await world.get('spot');
+    expect(after?.status).toMatchObject({ incarnation: 1, podUid: before.status?.podUid });
+    expect(readyReason(after)).toBe('Running');
     expect(await violationsAtRest(world, replica)).toEqual([]);
   });
 

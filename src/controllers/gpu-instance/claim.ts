@@ -1,6 +1,7 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../kube/errors.ts';
 import type { Place, PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
 import { requestsOf } from '../../inventory/node-view.ts';
+import type { Preemption } from '../../inventory/preempt.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { INDEX } from '../stores.ts';
@@ -45,19 +46,15 @@ function refuse(instance: GpuInstance, refusal: RefusalReason, message: string):
 }
 
 /** Asks interruptible instances for their GPUs; they go by themselves once that is in their status. */
-async function askBack(run: Run, instance: GpuInstance, request: PlaceRequest): Promise<Waiting | undefined> {
+async function askBack(run: Run, { place, victims }: Preemption): Promise<Waiting> {
   const { deps } = run;
-  if (instance.spec.type !== 'OnDemand') return undefined;
-  const found = deps.inventory.preempt(request);
-  if (found === undefined) return undefined;
-  const node = 'leaving' in found ? found.leaving : found.node;
-  for (const { key } of 'victims' in found ? found.victims : []) {
+  for (const { key } of victims) {
     const victim = deps.stores.instances.get(key);
     if (victim === undefined || victim.status?.ending !== undefined) continue;
     const message = `On-demand instance ${run.key} needs the GPUs. This one comes back by itself when others are free.`;
     await writeStatus(run, victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
   }
-  return { reason: 'WaitingForCapacity', message: `A place on node ${node} is becoming free.` };
+  return { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` };
 }
 
 function quotaWords({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
@@ -89,16 +86,18 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     return { waiting: { reason: 'WaitingForCapacity', message: 'Instances that wait longer come first.' } };
   }
   const granted = deps.inventory.grant(request);
-  if ('refusal' in granted) {
-    const asked = granted.refusal === 'NoCapacity' ? await askBack(run, instance, request) : undefined;
-    return asked === undefined ? refuse(instance, granted.refusal, granted.message) : { waiting: asked };
-  }
-  const overQuota = quotaWords(run, instance, granted.place, settings);
+  const isFull = 'refusal' in granted && granted.refusal === 'NoCapacity';
+  const preemption = isFull && request.type === 'OnDemand' ? deps.inventory.preempt(request) : undefined;
+  const place = 'place' in granted ? granted.place : preemption?.place;
+  // Asked before anybody is sent away for a place that the quota would not let this instance have.
+  const overQuota = place && quotaWords(run, instance, place, settings);
   if (overQuota !== undefined) {
     // Not in line: whoever waits for quota must not hold up those who wait for GPUs.
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
+  if (preemption !== undefined) return { waiting: await askBack(run, preemption) };
+  if ('refusal' in granted) return refuse(instance, granted.refusal, granted.message);
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });

@@ -70,8 +70,7 @@ export class WaitingLine {
   preempting(): string[] {
     return this.#inOrder((request) => {
       if (request.type !== 'OnDemand') return false;
-      const found = this.#inventory.preempt(request);
-      return found !== undefined && 'victims' in found;
+      return (this.#inventory.preempt(request)?.victims.length ?? 0) > 0;
     });
   }
 

@@ -294,7 +294,7 @@ describe('preemption', () => {
   test('takes the node where the fewest must go', () => {
     const instances = [held('a', 'n'), held('b', 'n'), held('c', 'm', { gpuCount: 8 })];
     const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
-    expect(inventory.preempt(onDemand)).toMatchObject({ node: 'm', victims: [{ key: 'default/c' }] });
+    expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'm' }, victims: [{ key: 'default/c' }] });
   });
 
   test('the newest goes first, and no more than needed', () => {
@@ -313,6 +313,23 @@ describe('preemption', () => {
     leaving.status = { ...leaving.status, ending: { reason: 'Preempted', message: '', at: '2026-01-01T00:00:00Z' } };
     const instances = [leaving, held('b', 'm', { gpuCount: 8 })];
     const { inventory } = inventoryOf({ nodes: [gpuNode('n'), gpuNode('m')], instances });
-    expect(inventory.preempt(onDemand)).toEqual({ leaving: 'n' });
+    expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'n' }, victims: [] });
+  });
+
+  test('sends nobody away, and waits for nobody, where the disk would not fit', () => {
+    const nodes = [
+      gpuNode('small', { allocatable: { 'ephemeral-storage': '100Gi' } }),
+      gpuNode('large', { allocatable: { 'ephemeral-storage': '1Ti' } }),
+    ];
+    const request = placeRequest({ gpu: { count: 8 }, diskGb: 200 });
+    const sure = gpuInstance('sure', {}, { claim: claimOn('large', { gpuCount: 8 }), diskPersistent: true });
+    const spots = [held('a', 'large'), held('b', 'large')];
+    for (const onSmall of [[], [held('c', 'small', { gpuCount: 8 })]]) {
+      const busy = inventoryOf({ nodes, instances: [...onSmall, sure] }).inventory;
+      expect(busy.grant(request)).toMatchObject({ refusal: 'NoCapacity' });
+      expect(busy.preempt(request)).toBeUndefined();
+      const { inventory } = inventoryOf({ nodes, instances: [...onSmall, ...spots] });
+      expect(inventory.preempt(request)).toMatchObject({ place: { node: 'large' }, victims: [{}, {}] });
+    }
   });
 });
