@@ -4,7 +4,7 @@ import type { GpuInstance } from '../resources/gpu-instance.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import { EXPORTER_LABEL } from './gpu-instance/observe.ts';
 import { instanceUidsOf } from './gpu-instance/owner.ts';
-import { INDEX } from './stores.ts';
+import { INDEX, instanceIndexKey } from './stores.ts';
 
 function inNamespace({ metadata }: KubeObject): string[] {
   return [metadata.namespace ?? ''];
@@ -22,7 +22,7 @@ export const CONTROLLER_INDEXERS = {
   } satisfies IndexFunctions<GpuInstance>,
   keys: { [INDEX.namespace]: inNamespace } satisfies IndexFunctions<SshKey>,
   pods: {
-    [INDEX.instance]: instanceUidsOf,
+    [INDEX.instance]: (pod) => instanceUidsOf(pod).map((uid) => instanceIndexKey(pod.metadata.namespace, uid)),
     // Of exporters alone: an index of all pods by node would be kept for nothing.
     [INDEX.node]: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],

@@ -21,9 +21,16 @@ export interface ControllerStores {
   storageClasses: ReadStore<StorageClass>;
 }
 
+/**
+ * Names the instance that a pod belongs to. With the namespace: elsewhere its uid is only a word that anybody can write.
+ */
+export function instanceIndexKey(namespace = '', uid = ''): string {
+  return `${namespace}/${uid}`;
+}
+
 /** Names of the indexes that the controllers look things up by. */
 export const INDEX = {
-  /** Pods and disks by the uid of the instance they belong to. */
+  /** Pods by the key {@link instanceIndexKey} gives their instance. */
   instance: 'instance',
   /** Instances by the node of their claim; exporter pods by their node. */
   node: 'node',

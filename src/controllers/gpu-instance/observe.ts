@@ -1,7 +1,7 @@
 import { keyOf, type Pod } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { numericId } from '../../resources/ids.ts';
-import { INDEX } from '../stores.ts';
+import { INDEX, instanceIndexKey } from '../stores.ts';
 import type { InstanceDeps } from './deps.ts';
 import { isPodOf } from './live-view.ts';
 import type { Observed } from './observed.ts';
@@ -12,7 +12,7 @@ export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
 
 /** Pods of an instance: those that name it, and the one its status names when that has lost its owner. */
 function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
-  const pods = [...stores.pods.by(INDEX.instance, metadata.uid ?? '')];
+  const pods = [...stores.pods.by(INDEX.instance, instanceIndexKey(metadata.namespace, metadata.uid))];
   if (status?.podName === undefined) return pods;
   const named = stores.pods.get(keyOf({ namespace: metadata.namespace, name: status.podName }));
   if (named === undefined || pods.includes(named)) return pods;

@@ -91,6 +91,16 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 
 /** Makes the world match one instance, as far as it can be done now. */
 export async function reconcileInstance(run: Run): Promise<Result> {
+  try {
+    return await reconcile(run);
+  } catch (error) {
+    // Whoever cannot be served now holds nobody up; the next try takes the place in line that its age gives it.
+    run.deps.line.remove(run.key);
+    throw error;
+  }
+}
+
+async function reconcile(run: Run): Promise<Result> {
   const { deps, key } = run;
   await billVanished(run);
   const instance = await currentInstance(run);
@@ -101,7 +111,10 @@ export async function reconcileInstance(run: Run): Promise<Result> {
   const { finalizers = [], deletionTimestamp } = instance.metadata;
   const isHeld = finalizers.includes(FINALIZER);
   // Deleted before we ever held it: there is nothing of ours to clean up.
-  if (!isHeld && deletionTimestamp !== undefined) return undefined;
+  if (!isHeld && deletionTimestamp !== undefined) {
+    deps.line.remove(key);
+    return undefined;
+  }
   // The claim lives in the instance itself, so it may be written beside the finalizer; whatever else is made waits.
   const holding = isHeld ? Promise.resolve() : hold(run, instance);
   // Awaited before the first thing that needs it; a failure until then is no unhandled one.
@@ -123,7 +136,8 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
   let isCertain = false;
   for (let count = 0; count < MAX_STEPS; count += 1) {
     let observed = observe(deps, instance, { ...(pods && { pods }), login: undefined });
-    pods = await repair(run, instance, observed.pods);
+    const repaired = await repair(run, instance, observed.pods);
+    pods = repaired.pods;
     observed = { ...observed, pods, pod: pods.find((pod) => pod.metadata.name === instance.status?.podName) };
     const step = planNext(observed);
     if (step.do !== 'claim') {
@@ -152,7 +166,9 @@ async function walk(run: Run, first: GpuInstance, holding: Promise<void>): Promi
     }
     const waiting = moved?.waiting;
     const told = await settleStatus(run, observed, statusOf(observed, deps.config.ssh, waiting));
-    return nextLook(observed, { step, told, isHidden: isHidden(run, pods) });
+    const next = nextLook(observed, { step, told, isHidden: isHidden(run, pods) });
+    const afterMs = Math.min(next?.requeueAfterMs ?? Infinity, repaired.againAfterMs ?? Infinity);
+    return Number.isFinite(afterMs) ? { requeueAfterMs: afterMs } : undefined;
   }
   throw new Error('The instance went round in a circle; this is a bug.');
 }

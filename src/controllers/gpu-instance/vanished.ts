@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { StoreChange } from '../../kube/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { INDEX } from '../stores.ts';
+import { INDEX, instanceIndexKey } from '../stores.ts';
 import { writeUsageRecord } from './clean-up.ts';
 import type { Run } from './deps.ts';
 import { closedUsage } from './usage.ts';
@@ -60,7 +60,8 @@ export async function billVanished(run: Run): Promise<void> {
     context.log.warn({ uid: metadata.uid, usage }, 'An instance went without being cleaned up; its bill is written');
     await writeUsageRecord(run, { ...instance, status: final });
     // Kubernetes collects them too, in its own time; until then nobody pays for their GPUs.
-    await deletePods(run, deps.stores.pods.by(INDEX.instance, metadata.uid ?? ''));
+    const pods = deps.stores.pods.by(INDEX.instance, instanceIndexKey(metadata.namespace, metadata.uid));
+    await deletePods(run, pods);
     deps.vanished.forget(metadata.uid ?? '');
   }
 }

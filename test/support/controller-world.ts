@@ -1,0 +1,108 @@
+import { pino } from 'pino';
+import { CONTROLLER_INDEXERS } from '../../src/controllers/indexers.ts';
+import type { InstanceDeps } from '../../src/controllers/gpu-instance/deps.ts';
+import { FINALIZER } from '../../src/controllers/gpu-instance/names.ts';
+import { reconcileInstance } from '../../src/controllers/gpu-instance/reconcile.ts';
+import { createVanished } from '../../src/controllers/gpu-instance/vanished.ts';
+import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
+import { createCache } from '../../src/kube/cache.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
+import type { IndexFunctions } from '../../src/kube/store.ts';
+import {
+  type KubeObject,
+  keyOf,
+  type ObjectRef,
+  type PersistentVolumeClaim,
+  type Pod,
+  type ResourceQuota,
+  type ResourceType,
+} from '../../src/kube/types.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
+import type { SshKey } from '../../src/resources/ssh-key.ts';
+import { createFence } from '../../src/runtime/fence.ts';
+import { Inventory } from '../../src/inventory/inventory.ts';
+import { fakeClock } from './fake-clock.ts';
+import { gpuNode } from './inventory-world.ts';
+
+function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
+  const cache = createCache<T>({
+    indexers,
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+  cache.replace(objects, '1');
+  return cache;
+}
+
+const FORBIDDEN = new ForbiddenError({ message: 'not yours', status: 403, reason: 'Forbidden' });
+
+/** As the controller holds it. */
+export function held(instance: GpuInstance): GpuInstance {
+  return { ...instance, metadata: { ...instance.metadata, finalizers: [FINALIZER] } };
+}
+
+/**
+ * The reconciler of instances in front of one node with eight GPUs. What it writes of instances is in the caches at once;
+ * pods are made, but to change or to delete a pod or a disk is refused.
+ */
+export function controllerWorld(refusal: KubeError = FORBIDDEN) {
+  const instances = cacheOf<GpuInstance>([], CONTROLLER_INDEXERS.instances);
+  const pods = cacheOf<Pod>([], CONTROLLER_INDEXERS.pods);
+  const disks = cacheOf<PersistentVolumeClaim>();
+  const stores: InstanceDeps['stores'] = {
+    instances: instances.store,
+    pods: pods.store,
+    nodes: cacheOf([gpuNode('n')]).store,
+    keys: cacheOf<SshKey>([], CONTROLLER_INDEXERS.keys).store,
+    quotas: cacheOf<ResourceQuota>([], CONTROLLER_INDEXERS.quotas).store,
+    templates: cacheOf<never>().store,
+    apiKeys: cacheOf<never>().store,
+    pools: cacheOf<never>().store,
+    disks: disks.store,
+    namespaces: cacheOf<never>().store,
+    storageClasses: cacheOf<never>().store,
+  };
+  const clock = fakeClock();
+  const log = pino({ level: 'silent' });
+  const refuse = (): Promise<never> => Promise.reject(refusal);
+  let version = 1;
+  const client: Pick<KubeClient, 'get' | 'create' | 'patch' | 'delete'> = {
+    get(type: ResourceType, ref: ObjectRef) {
+      const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
+      if (found !== undefined) return Promise.resolve(found as never);
+      return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
+    },
+    create: (_type, object) => Promise.resolve(object),
+    patch(type, ref, body) {
+      const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
+      if (before === undefined) return refuse();
+      const { value } = (body as { op: string; path: string; value: GpuInstanceStatus }[]).at(-1) ?? {};
+      const after = { ...before, metadata: { ...before.metadata, resourceVersion: String((version += 1)) } };
+      instances.upsert({ ...after, ...(value && { status: value }) });
+      return Promise.resolve(instances.store.get(keyOf(ref)) as never);
+    },
+    delete: refuse,
+  };
+  const inventory = new Inventory(stores, clock);
+  const deps: InstanceDeps = {
+    client: client as KubeClient,
+    stores,
+    inventory,
+    line: new WaitingLine(inventory),
+    fence: createFence(clock, log),
+    vanished: createVanished(log),
+    events: { record: () => undefined, run: () => Promise.resolve() },
+    clock,
+    config: { defaultImage: 'debian:12', toolsImage: 'tools', ssh: { host: '', port: 22 } },
+  };
+  return {
+    instances,
+    pods,
+    disks,
+    line: deps.line,
+    reconcile: (name: string) =>
+      reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),
+  };
+}

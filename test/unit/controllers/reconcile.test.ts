@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { KubeError } from '../../../src/kube/errors.ts';
+import { controllerWorld, held } from '../../support/controller-world.ts';
+import { claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
+
+const ALL = { gpu: { count: 8 } };
+
+/** Two that wait for the one node, and the one that has it. */
+async function waiting(refusal?: KubeError) {
+  const world = controllerWorld(refusal);
+  const owner = held(gpuInstance('owner', ALL, { claim: claimOn('n', { gpuCount: 8 }) }));
+  for (const one of [owner, held(gpuInstance('a', ALL)), held(gpuInstance('b', ALL))]) world.instances.upsert(one);
+  await world.reconcile('a');
+  await world.reconcile('b');
+  const claims = () => ['a', 'b'].filter((name) => world.instances.store.get(`default/${name}`)?.status?.claim);
+  return { ...world, claims, free: () => world.instances.remove(owner) };
+}
+
+test('whoever waits longest is served first', async () => {
+  const { reconcile, claims, free, line } = await waiting();
+  expect(line.size).toBe(2);
+  free();
+  await reconcile('b');
+  expect(claims()).toEqual([]);
+  await reconcile('a');
+  expect(claims()).toEqual(['a']);
+});
+
+test('an instance that cannot be looked after holds up nobody', async () => {
+  const refusal = new KubeError({ message: 'no more space', status: 500, reason: 'InternalError' });
+  const { pods, reconcile, claims, free, line } = await waiting(refusal);
+  pods.upsert(gpuPod('stray', undefined, { instanceUid: 'uid-a' }));
+  free();
+  await expect(reconcile('a')).rejects.toBe(refusal);
+  expect(line.size).toBe(1);
+  await reconcile('b');
+  expect(claims()).toEqual(['b']);
+});
+
+// The uid is no secret, and the controller may change and delete only what has a name of Berth's on it.
+test('a mark that cannot be put right does not stop an instance', async () => {
+  const { disks, reconcile, claims, free } = await waiting();
+  disks.upsert({ metadata: { name: 'a-disk', namespace: 'default', labels: { 'berth.dev/instance-uid': 'uid-a' } } });
+  free();
+  await reconcile('a');
+  expect(claims()).toEqual(['a']);
+});
+
+test('an instance that is deleted before it was held leaves the line', async () => {
+  const { instances, reconcile, claims, free } = await waiting();
+  const { metadata, ...rest } = gpuInstance('a', ALL);
+  instances.upsert({ ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
+  free();
+  await reconcile('a');
+  await reconcile('b');
+  expect(claims()).toEqual(['b']);
+});
+
+test('a pod of another namespace is nobody’s, whatever it says', async () => {
+  const { pods, reconcile, claims, free } = await waiting();
+  const stray = gpuPod('stray', undefined, { instanceUid: 'uid-a' });
+  pods.upsert({ ...stray, metadata: { ...stray.metadata, namespace: 'elsewhere' } });
+  free();
+  await reconcile('a');
+  expect(claims()).toEqual(['a']);
+});
