@@ -1,5 +1,5 @@
 import type { ReadStore } from '../kube/store.ts';
-import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '../kube/types.ts';
+import { keyOf, type KubeObject, type Node, type Pod, refOf, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
 import type { Clock } from '../runtime/clock.ts';
@@ -10,7 +10,7 @@ import { nodeFacts, type NodeFacts, type NodeView } from './node-view.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
 import { orderPools, type Pool } from './pools.ts';
 import { preempt, type Preemption } from './preempt.ts';
-import { nodeFailuresOf, quarantinedUntil } from './quarantine.ts';
+import { type NodeFailure, nodeFailuresOf, quarantinedUntil } from './quarantine.ts';
 import { storageClassOf } from './storage.ts';
 import { TwoKeyMap } from './two-key-map.ts';
 
@@ -43,7 +43,9 @@ export class Inventory {
   readonly #views = new Map<string, NodeView>();
   readonly #pods = new TwoKeyMap<PodHolding>();
   readonly #claims = new TwoKeyMap<ClaimHolding>();
-  readonly #failures = new TwoKeyMap<number>();
+  readonly #failures = new TwoKeyMap<NodeFailure>();
+  /** Keys of the instances that run or want to, by namespace. */
+  readonly #tenants = new Map<string, Set<string>>();
   readonly #assumptions = new Assumptions();
   readonly #listeners = new Set<() => void>();
   readonly #stops: (() => void)[];
@@ -138,7 +140,9 @@ export class Inventory {
     if (known !== undefined) return known;
     const facts = this.#facts.get(node);
     if (facts === undefined) return undefined;
-    const until = quarantinedUntil(this.#failures.of(node), this.#clock.now());
+    const until = quarantinedUntil(this.#failures.of(node), this.#clock.now(), (namespace) =>
+      [...this.#tenants.keys()].every((tenant) => tenant === namespace),
+    );
     if (until !== undefined) this.#staleAt = Math.min(this.#staleAt, until);
     const view = {
       facts,
@@ -219,8 +223,24 @@ export class Inventory {
     this.#setClaim(key, instance && claimHolding(key, instance));
     const failures = instance === undefined ? [] : nodeFailuresOf(instance);
     const nodes = new Set([...this.#failures.nodesOf(key), ...failures.map(({ node }) => node)]);
-    this.#failures.replace(key, new Map(failures.map(({ node, at }) => [node, at])));
+    this.#failures.replace(key, new Map(failures.map((failure) => [failure.node, failure])));
     for (const node of nodes) this.#touch(node);
+    this.#setTenant(key, instance);
+  }
+
+  #setTenant(key: string, instance: GpuInstance | undefined): void {
+    const { namespace = '' } = refOf(key);
+    const wanting = this.#tenants.get(namespace) ?? new Set();
+    const before = this.#tenants.size;
+    if (instance?.spec.powerState === 'Running') wanting.add(key);
+    else wanting.delete(key);
+    if (wanting.size > 0) this.#tenants.set(namespace, wanting);
+    else this.#tenants.delete(namespace);
+    const after = this.#tenants.size;
+    // Whether a tenant is alone decides about quarantines.
+    if (before === after || Math.min(before, after) > 1) return;
+    this.#views.clear();
+    this.#changed();
   }
 
   #setClaim(key: string, holding: ClaimHolding | undefined): void {

@@ -37,6 +37,7 @@ export const ENDINGS = {
   QuotaExceeded: { meanwhile: 'QuotaExceeded', after: 'QuotaExceeded', next: 'backOff', blamesNode: false },
   PlaceLost: { meanwhile: 'Stopping', after: 'BackingOff', next: 'backOff', blamesNode: false },
   AdmissionRejected: { meanwhile: 'Stopping', after: 'BackingOff', next: 'backOff', blamesNode: true },
+  ContainerInvalid: { meanwhile: 'Stopping', after: 'BackingOff', next: 'backOff', blamesNode: false },
   ContainerNotCreated: { meanwhile: 'Stopping', after: 'BackingOff', next: 'backOff', blamesNode: true },
 } as const satisfies Record<string, EndingRule>;
 

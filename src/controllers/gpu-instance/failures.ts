@@ -52,3 +52,13 @@ export function nodesToAvoid(failures: Failures, now: number): string[] {
   if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
   return failures.nodes ?? [];
 }
+
+// Words of containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) about what an image or
+// its instance names. A runtime that is missing on the node says `exec: "…"` too, but not of a container process.
+const IMAGE_FAULT =
+  /no command specified|runAsNonRoot|container process: (error during container init: )?(exec|chdir)\b|executable file `|no users found|unable to find (user|group)|no matching entries in (passwd|group) file/i;
+
+/** Whether a container that cannot be made is its image's or its settings' fault: it would fail on every node. */
+export function isImageFault({ reason, message }: { reason: string; message: string }): boolean {
+  return reason === 'CreateContainerConfigError' || IMAGE_FAULT.test(message);
+}

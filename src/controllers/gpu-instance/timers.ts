@@ -2,6 +2,7 @@ import type { Ending } from './endings.ts';
 import { isNodeReady } from '../../inventory/node-state.ts';
 import { LAST_ACTIVITY } from '../../resources/gpu-instance.ts';
 import { parseDuration } from '../../resources/schema.ts';
+import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod-facts.ts';
 
@@ -57,7 +58,8 @@ function stuck({ pod }: Observed): Deadline | undefined {
     return { at: since + PULL_LIMIT_MS, ending: { reason: 'ImagePullFailed', message: said } };
   }
   if (isNotCreated(waiting.reason)) {
-    return { at: since + CREATE_LIMIT_MS, ending: { reason: 'ContainerNotCreated', message: said } };
+    const reason = isImageFault(waiting) ? 'ContainerInvalid' : 'ContainerNotCreated';
+    return { at: since + CREATE_LIMIT_MS, ending: { reason, message: said } };
   }
   return undefined;
 }

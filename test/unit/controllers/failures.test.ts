@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { nextStartAt, nodesToAvoid, pauseAfter, withFailure } from '../../../src/controllers/gpu-instance/failures.ts';
+import {
+  isImageFault,
+  nextStartAt,
+  nodesToAvoid,
+  pauseAfter,
+  withFailure,
+} from '../../../src/controllers/gpu-instance/failures.ts';
 
 const HOUR = 3_600_000;
 
@@ -39,4 +45,37 @@ test('a node is avoided for a while', () => {
   const failures = withFailure(undefined, { now, upMs: 0, node: 'n' });
   expect(nodesToAvoid(failures, now + 599_000)).toEqual(['n']);
   expect(nodesToAvoid(failures, now + 600_000)).toEqual([]);
+});
+
+test.each([
+  ['CreateContainerConfigError', 'container has runAsNonRoot and image will run as root'],
+  ['CreateContainerError', 'failed to generate container "x" spec: no command specified'],
+  ['CreateContainerError', 'container has runAsNonRoot and image has non-numeric user (me)'],
+  ['CreateContainerError', 'unable to find user nobody-here: no matching entries in passwd file'],
+  [
+    'RunContainerError',
+    'runc create failed: unable to start container process: exec: "x": executable file not found in $PATH',
+  ],
+  [
+    'RunContainerError',
+    'unable to start container process: error during container init: exec: "/x.sh": permission denied: unknown',
+  ],
+  ['RunContainerError', 'unable to start container process: chdir to cwd ("/x") set in config.json failed'],
+])('%s, %s: not the fault of the node', (reason, message) => {
+  expect(isImageFault({ reason, message })).toBe(true);
+});
+
+test.each([
+  ['CreateContainerError', 'context deadline exceeded'],
+  [
+    'RunContainerError',
+    'unable to retrieve OCI runtime error: exec: "nvidia-container-runtime": executable file not found in $PATH',
+  ],
+  [
+    'RunContainerError',
+    'unable to start container process: error during container init: error running prestart hook #0',
+  ],
+  ['CreateContainerError', 'failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=0'],
+])('%s, %s: the fault of the node', (reason, message) => {
+  expect(isImageFault({ reason, message })).toBe(false);
 });

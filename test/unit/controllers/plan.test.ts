@@ -123,6 +123,7 @@ describe('with a claim', () => {
     ['an image name that cannot be', { pod: waiting('InvalidImageName') }, 'InvalidImage'],
     ['an image that never comes', { pod: waiting('ImagePullBackOff') }, 'ImagePullFailed'],
     ['a container that cannot be made', { pod: waiting('CreateContainerError') }, 'ContainerNotCreated'],
+    ['settings that no node can use', { pod: waiting('CreateContainerConfigError') }, 'ContainerInvalid'],
     [
       'a place that somebody took',
       { pod: startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable' }] }) },

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import {
   claimOn,
   gpuInstance,
@@ -116,6 +117,28 @@ describe('what counts as free', () => {
     expect(inventory.offers()[0]?.available).toBe(0);
     clock.at = inventory.staleAt;
     expect(inventory.offers()[0]?.available).toBe(8);
+  });
+
+  test('one tenant of several takes no node out of service, two do, and so does one that is alone', () => {
+    const failed = (name: string, namespace: string, at = '2026-01-01T00:00:00Z') => {
+      const one = gpuInstance(name, {}, { failures: { count: 1, lastTime: at, nodes: ['n'] } });
+      return { ...one, metadata: { ...one.metadata, namespace } };
+    };
+    const instances = ['a', 'b', 'c'].map((name) => failed(name, 'bad'));
+    const { inventory, caches, clock } = inventoryOf({ nodes: [gpuNode('n')], instances });
+    const available = () => inventory.offers()[0]?.available;
+    expect(available()).toBe(0);
+    const put = (one: GpuInstance, resourceVersion: string): void =>
+      caches.instances.upsert({ ...one, metadata: { ...one.metadata, resourceVersion } });
+    put(gpuInstance('d'), '101');
+    expect(available()).toBe(8);
+    put(gpuInstance('d', { powerState: 'Stopped' }), '102');
+    expect(available()).toBe(0);
+    put(failed('d', 'default', '2025-12-31T23:55:00Z'), '103');
+    expect(available()).toBe(0);
+    expect(inventory.staleAt - clock.at).toBe(300_000);
+    clock.at = inventory.staleAt;
+    expect(available()).toBe(8);
   });
 
   test('prices are of the whole instance', () => {
