@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../kube/client.ts';
-import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
+import { AlreadyExistsError, KubeError, NotFoundError } from '../kube/errors.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   NAMESPACES,
@@ -35,11 +35,32 @@ export async function applyDefinitions(client: KubeClient, signal: AbortSignal):
   throw new LocalFailure('The API server does not serve the custom resources.', 'See `kubectl get crd -o yaml`.');
 }
 
-/** Applies what gives new instances their finalizer, where the API server knows the kind. */
+/**
+ * Applies what gives new instances their finalizer, where the API server knows the kind, and resolves when instances can
+ * be made under it: a mutating policy needs the schema of the kind, and until the API server has it there it answers 503.
+ */
 export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
   const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
   if (!resources.some(({ kind }) => kind === 'MutatingAdmissionPolicy')) return;
   await applyAll(client, await readManifests(join(ROOT, 'deploy/finalizers')), signal);
+  const path = '/apis/berth.dev/v1alpha1/namespaces/default/gpuinstances?dryRun=All';
+  const probe = {
+    apiVersion: 'berth.dev/v1alpha1',
+    kind: 'GPUInstance',
+    metadata: { generateName: 'probe-' },
+    spec: { gpu: { count: 1 } },
+  };
+  const isMade = async (): Promise<boolean> => {
+    try {
+      await client.raw('POST', path, probe, { signal });
+      return true;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 503) return false;
+      throw error;
+    }
+  };
+  if ((await waitFor(isMade, { timeout: 60_000, interval: 100, signal })) === true) return;
+  throw new LocalFailure('The API server makes no GPUInstance.', 'Read .berth/logs/kube-apiserver.log.');
 }
 
 function isEstablished({ status }: CustomResourceDefinition): boolean {
