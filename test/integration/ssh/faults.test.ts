@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, LAST_ACTIVITY } from '../../../src/resources/gpu-instance.ts';
+import { DEFAULT_ADDRESS_LIMITS } from '../../../src/ssh/address-limits.ts';
 import { startBerth } from '../../support/berth-process.ts';
 import { killApiServer } from '../../support/kill-api-server.ts';
 import { BARE } from '../../support/ssh-images.ts';
@@ -165,7 +166,9 @@ onNode('what breaks under a session', () => {
   });
 
   it('two hundred connections come and go and leave nothing', async () => {
-    const { port } = world.server.address;
+    // One address may not open so many at once.
+    const gateway = await world.startGateway({ addressLimits: { ...DEFAULT_ADDRESS_LIMITS, burst: 1000 } });
+    const { port } = gateway.address;
     const round = async (): Promise<void> => {
       const socket = connect(port, '127.0.0.1');
       await once(socket, 'connect');
@@ -178,7 +181,8 @@ onNode('what breaks under a session', () => {
     const before = handles();
     for (let batch = 0; batch < 20; batch += 1) await Promise.all(Array.from({ length: 10 }, round));
     await waitFor('the handles to go', () => handles() <= before);
-    await waitFor('the connections to go', () => world.server.connections === 0);
+    await waitFor('the connections to go', () => gateway.connections === 0);
+    await gateway.close(0);
   });
 
   it('an API server that is killed ends sessions with 255 and a reason, and their processes once it is back', async () => {
