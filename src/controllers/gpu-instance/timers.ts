@@ -12,6 +12,11 @@ export const NODE_GRACE_MS = 40_000;
 export const PULL_LIMIT_MS = 1_200_000;
 /** A container that cannot be made for this long is tried on another node. */
 const CREATE_LIMIT_MS = 120_000;
+/**
+ * A pod that the scheduler says nothing about for this long is made anew: one that it may not bind while an API server
+ * starts (its roles are not known yet) it puts aside for five minutes without a word.
+ */
+const SILENT_LIMIT_MS = 120_000;
 /** A place that the scheduler refuses for this long was taken by somebody else. */
 export const UNSCHEDULABLE_LIMIT_MS = 15_000;
 
@@ -42,9 +47,15 @@ function idle({ instance }: Observed): Deadline | undefined {
   };
 }
 
-function stuck({ pod }: Observed): Deadline | undefined {
-  const scheduled = pod && podCondition(pod, 'PodScheduled');
-  if (pod === undefined || scheduled === undefined) return undefined;
+function stuck({ instance, pod }: Observed): Deadline | undefined {
+  if (pod === undefined) return undefined;
+  const scheduled = podCondition(pod, 'PodScheduled');
+  if (scheduled === undefined) {
+    if (pod.spec?.nodeName !== undefined) return undefined;
+    const message = `The scheduler said nothing about the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
+    const granted = Date.parse(instance.status?.claim?.grantedAt ?? '');
+    return { at: granted + SILENT_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
+  }
   const since = Date.parse(scheduled.lastTransitionTime ?? '');
   if (scheduled.status !== 'True') {
     const message = `The place was taken meanwhile: ${words(scheduled.message, 'the scheduler refuses the pod')}`;

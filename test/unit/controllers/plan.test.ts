@@ -149,6 +149,15 @@ describe('with a claim', () => {
     expect(planNext(observed(over))).toMatchObject({ do: 'end', ending: { reason } });
   });
 
+  test('a pod of which the scheduler says nothing for two minutes is given up, and not before', () => {
+    const claim = { ...claimOn('n'), grantedAt: EARLIER };
+    const instance = gpuInstance('one', {}, { ...CLAIMED, claim });
+    const pod = { ...startedPod({ phase: 'Pending' }), spec: { containers: [] } };
+    const after = (ms: number) => planNext(observed({ instance, pod, now: Date.parse(EARLIER) + ms }));
+    expect(after(119_999)).toEqual({ do: 'observe' });
+    expect(after(120_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
+  });
+
   test('a session keeps an idle instance', () => {
     const instance = gpuInstance('one', { idleTimeout: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } });
     instance.metadata.annotations = { 'berth.dev/last-activity': '2026-01-01T00:25:00Z' };
