@@ -17,6 +17,7 @@ import { guardWrites } from '../runtime/write-guard.ts';
 import { apiKeySources, reconcileApiKey } from './api-key/reconcile.ts';
 import type { Caches } from './caches.ts';
 import type { InstanceConfig, InstanceDeps, JupyterState } from './gpu-instance/deps.ts';
+import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './gpu-instance/login.ts';
 import { createPodLooks } from './gpu-instance/pod-looks.ts';
 import { createVanished } from './gpu-instance/vanished.ts';
 import { reconcileInstance } from './gpu-instance/reconcile.ts';
@@ -61,9 +62,6 @@ const WORKERS = 32;
 const SMALL_WORKERS = 2;
 const TIMEOUT_MS = 60_000;
 const GRACE_MS = 20_000;
-const LOGIN_PAUSE_MS = 1_000;
-/** It may still be installed, or start. */
-const JUPYTER_PAUSE_MS = 5_000;
 
 /**
  * The controllers of one process: its caches stay warm, and when it gets the lease it reconciles. Every write asks first

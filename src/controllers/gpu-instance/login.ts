@@ -3,6 +3,10 @@ import type { JupyterState, Run } from './deps.ts';
 import type { Observed } from './observed.ts';
 import { isPodReady, podCondition } from './pod-facts.ts';
 
+/** Milliseconds between two tries of a login. */
+export const LOGIN_PAUSE_MS = 1_000;
+/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
+export const JUPYTER_PAUSE_MS = 5_000;
 /**
  * How long logins are tried. The image decides whether they work, so without an end a tenant could keep its meter from
  * starting: from then on the instance counts as up since its pod was ready.

@@ -2,6 +2,7 @@ import type { GpuInstanceStatus } from '../../resources/gpu-instance.ts';
 import { READY_REASONS } from '../../resources/instance-state.ts';
 import type { Result } from '../../runtime/controller.ts';
 import type { Run } from './deps.ts';
+import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './login.ts';
 import type { Observed } from './observed.ts';
 import type { Step } from './plan.ts';
 import { deadlines, NODE_GRACE_MS, nodeLostSince } from './timers.ts';
@@ -9,9 +10,6 @@ import { isReadyReason, writeStatus } from './writes.ts';
 
 /** Stages that pass within this time are not written one by one: most starts need one write, not four. */
 const QUICK_MS = 3_000;
-const LOGIN_RETRY_MS = 1_000;
-/** It may still be installed, or start: large images take their time. */
-const JUPYTER_RETRY_MS = 5_000;
 /** How often to look after a pod that is there and that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
 
@@ -49,8 +47,8 @@ export function nextLook(
   if (told !== undefined) times.push(now + told);
   if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);
-  if (observed.login === 'pending') times.push(now + LOGIN_RETRY_MS);
-  if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_RETRY_MS);
+  if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
+  if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_PAUSE_MS);
   if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
     const due = deadlines(observed)[0];
     if (due !== undefined) times.push(due.at);

@@ -4,7 +4,7 @@ import type { Ending, SeenEnding } from './endings.ts';
 import { nodesToAvoid, withFailure } from './failures.ts';
 import { podNameOf } from './names.ts';
 import type { Settings } from './settings.ts';
-import { closedUsage } from './usage.ts';
+import { closedBill } from './usage.ts';
 
 /** The claim of a granted place, with the price locked. */
 export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
@@ -67,7 +67,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
 export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
   const { claim, podName: _name, podUid: _uid, podIP: _ip, ...rest } = instance.status ?? {};
   const end = Date.parse(ending.at);
-  const usage = closedUsage({ ...rest, ...(claim && { claim }) }, end);
+  const bill = closedBill({ ...rest, ...(claim && { claim }) }, end);
   const { failures: before, stages, usage: _usage, ...kept } = rest;
   const upMs = stages?.ready === undefined ? 0 : Math.max(0, end - Date.parse(stages.ready));
   const node = ending.rule.blamesNode ? claim?.node : undefined;
@@ -75,9 +75,8 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
     ending.rule.next === 'backOff' ? withFailure(before, { now: end, upMs, node }) : settled(before, ending, now);
   return {
     ...kept,
-    ...(usage && { usage }),
+    ...bill,
     ...(failures && { failures }),
-    ...(claim && { lastProduct: { product: claim.product, gpuCount: claim.gpuCount } }),
     stages: { ...stages, stopped: new Date(now).toISOString() },
   };
 }

@@ -16,3 +16,13 @@ export function closedUsage(status: GpuInstanceStatus, end: number): GpuInstance
     currency: claim.currency,
   };
 }
+
+/** What a status says of the bill once the current start, if there is one, has ended at `end`. */
+export function closedBill(status: GpuInstanceStatus, end: number): Pick<GpuInstanceStatus, 'usage' | 'lastProduct'> {
+  const { claim } = status;
+  const usage = closedUsage(status, end);
+  return {
+    ...(usage && { usage }),
+    ...(claim && { lastProduct: { product: claim.product, gpuCount: claim.gpuCount } }),
+  };
+}

@@ -5,7 +5,7 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { INDEX, instanceIndexKey } from '../stores.ts';
 import { writeUsageRecord } from './clean-up.ts';
 import type { Run } from './deps.ts';
-import { closedUsage } from './usage.ts';
+import { closedBill } from './usage.ts';
 import { deletePods } from './writes.ts';
 
 /**
@@ -53,11 +53,11 @@ export async function billVanished(run: Run): Promise<void> {
   for (const instance of deps.vanished.of(key)) {
     const { status = {}, metadata } = instance;
     const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
-    const usage = closedUsage(status, end);
-    const { claim } = status;
-    const lastProduct = claim === undefined ? status.lastProduct : { product: claim.product, gpuCount: claim.gpuCount };
-    const final = { ...status, ...(usage && { usage }), ...(lastProduct && { lastProduct }) };
-    context.log.warn({ uid: metadata.uid, usage }, 'An instance went without being cleaned up; its bill is written');
+    const final = { ...status, ...closedBill(status, end) };
+    context.log.warn(
+      { uid: metadata.uid, usage: final.usage },
+      'An instance went without being cleaned up; its bill is written',
+    );
     await writeUsageRecord(run, { ...instance, status: final });
     // Kubernetes collects them too, in its own time; until then nobody pays for their GPUs.
     const pods = deps.stores.pods.by(INDEX.instance, instanceIndexKey(metadata.namespace, metadata.uid));

@@ -10,7 +10,7 @@ let lost = 0;
 async function open(): Promise<ssh2.Client> {
   const client = new ssh2.Client();
   client.on('error', () => (lost += 1));
-  client.connect({ host: '127.0.0.1', port: Number(port), username: 'bench', privateKey: process.env['KEY'] ?? '' });
+  client.connect({ host: '127.0.0.1', port: Number(port), username: 'i-one', privateKey: process.env['KEY'] ?? '' });
   await once(client, 'ready');
   return client;
 }

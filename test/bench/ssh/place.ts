@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pino from 'pino';
 import { loadKubeConfig } from '../../../src/kube/config.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { bringUp } from '../../../src/local/bring-up.ts';
@@ -11,14 +10,11 @@ import { cacheFolder, stateFolder } from '../../../src/local/paths.ts';
 import { createProgress } from '../../../src/local/progress.ts';
 import { toolsImage } from '../../../src/local/tools-image.ts';
 import { TOOLS_BIN, toolsVolume } from '../../../src/resources/tools-volume.ts';
-import { parseAuthorizedKey } from '../../../src/ssh/authorized-key.ts';
-import type { InstanceDirectory } from '../../../src/ssh/directory.ts';
-import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
-import { startSshServer, type SshServer } from '../../../src/ssh/server.ts';
+import type { SshServer } from '../../../src/ssh/server.ts';
+import { loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const IMAGE = 'localhost/berth-tools:bench';
-const NO_LIMIT = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
 
 /** One pod on the real node, with a gateway in this process and kubectl before it. */
 export interface Place {
@@ -66,35 +62,16 @@ export async function makePlace(): Promise<Place> {
     },
     60_000,
   );
-  const pair = newEd25519Key('');
-  const key = parseAuthorizedKey(pair.public, 'default/bench', 1);
-  if (key === undefined) throw new Error('no key');
   const target = { namespace: 'default', pod: 'bench', container: 'main', uid, tools: true };
-  const directory: InstanceDirectory = {
-    find: () => ({ namespace: 'default', name: 'bench', uid: 'u', condition: 'running', target }),
-    tenantKeys: () => [key],
-    opens: () => true,
-    onChange: () => () => undefined,
-  };
-  const server = await startSshServer({
-    endpoint: await loadKubeConfig({ kubeconfig }),
-    directory,
-    hostKey: newEd25519Key('').private,
-    listen: { host: '127.0.0.1', port: 0 },
-    log: pino({ level: 'silent' }),
-    audit: () => undefined,
-    activity: { began: () => () => undefined },
-    now: () => Date.now(),
-    addressLimits: NO_LIMIT,
-  });
+  const { server, key } = await loneGateway({ endpoint: await loadKubeConfig({ kubeconfig }) }, target);
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
   const identity = join(folder, 'id');
-  writeFileSync(identity, pair.private, { mode: 0o600 });
+  writeFileSync(identity, key, { mode: 0o600 });
   const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
   return {
     server,
-    privateKey: pair.private,
-    ssh: `ssh ${flags} bench@127.0.0.1`,
+    privateKey: key,
+    ssh: `ssh ${flags} i-one@127.0.0.1`,
     kubectl: `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main -- ${TOOLS_BIN}/busybox`,
     stop: async () => {
       await server.close(0);
