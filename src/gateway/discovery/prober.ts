@@ -78,13 +78,15 @@ export class Prober {
 
   #adopt(target: Target): void {
     const entry = this.#entries.get(target.key);
+    const now = this.#deps.now();
     if (entry === undefined) {
-      this.#entries.set(target.key, { target, failures: 0, dueAt: 0, running: false });
+      this.#entries.set(target.key, { target, failures: 0, dueAt: now, running: false });
       return;
     }
     const stale = target.incarnation !== entry.target.incarnation || differs(target, entry.target);
     entry.target = target;
-    if (stale) entry.dueAt = 0;
+    // Due now, and not before those that have waited: a target that changes all the time must not keep them from a turn.
+    if (stale) entry.dueAt = Math.min(entry.dueAt, now);
   }
 
   async #run(entry: Entry): Promise<void> {
@@ -106,7 +108,7 @@ export class Prober {
     }
     // The target may have changed under way: what was found out is of the old one.
     if (entry.target !== target && (entry.target.incarnation !== target.incarnation || differs(entry.target, target)))
-      entry.dueAt = 0;
+      entry.dueAt = this.#deps.now();
     if (this.#stop.signal.aborted) return;
     this.#deps.changed();
     this.tick();

@@ -112,6 +112,29 @@ describe('Prober', () => {
     prober.stop();
   });
 
+  it('gets to those behind many that hang and change all the time', async () => {
+    const hung: (() => void)[] = [];
+    const no = new Error('no');
+    const { prober, probed, clock } = setup(({ key }) =>
+      key === 'loads' ? Promise.reject(no) : new Promise((_, reject) => hung.push(() => reject(no))),
+    );
+    const round = (count: number): Target[] => {
+      const { server } = target('');
+      const changed = { server: { ...server, prefix: `/${count}` } };
+      return [target('loads'), ...Array.from({ length: 16 }, (_, index) => target(`t${index}`, changed))];
+    };
+    for (let count = 0; count < 20; count += 1) {
+      clock.now += 2500;
+      prober.sync(round(count));
+      clock.now += 2500;
+      for (const fail of hung.splice(0)) fail();
+      await settle();
+    }
+    // 0.5 s to 30 s after each failure, and a turn behind those that came before.
+    expect(probed.mock.calls.filter(([{ key }]) => key === 'loads').length).toBeGreaterThan(4);
+    prober.stop();
+  });
+
   it('forgets targets that left, follows no more than 4096 and says how many it left out', async () => {
     const { prober } = setup();
     prober.sync([target('a')]);
