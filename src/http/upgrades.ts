@@ -34,7 +34,13 @@ export function serveUpgrades(server: Server, app: RequestListener): () => void 
     socket.on('error', () => undefined);
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket);
+    try {
+      response.assignSocket(socket);
+    } catch {
+      // The request before it on this connection has not had its whole answer yet. No client that means well does that.
+      socket.destroy();
+      return;
+    }
     response.once('finish', () => socket.destroySoon());
     upgrades.set(request, { socket, head });
     app(request, response);

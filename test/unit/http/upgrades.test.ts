@@ -63,6 +63,21 @@ it.each<[string, (socket: Socket) => void]>([
   await waitFor('the connection to go', async () => (await connections()) === 0);
 });
 
+it.each(['at once', 'never'])(
+  'a switch behind a request that is answered %s ends the connection alone',
+  async (when) => {
+    await serve((_request, response) => void (when === 'at once' && response.end('yes')));
+    const { port } = server.address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1');
+    clients.push(socket);
+    const closed = once(socket, 'close');
+    socket.on('error', () => undefined).write(`GET / HTTP/1.1\r\nhost: x\r\n\r\n${UPGRADE}`);
+    socket.resume();
+    await closed;
+    await waitFor('the connection to go', async () => (await connections()) === 0);
+  },
+);
+
 it('a client whose program in the instance refuses has the answer and no connection', async () => {
   const program = createServer((_request, response) => response.writeHead(403).end('not here')).listen(0, '127.0.0.1');
   await once(program, 'listening');
