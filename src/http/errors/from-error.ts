@@ -8,12 +8,13 @@ interface HttpError {
 
 const RETRY_SECONDS = '2';
 
-/** The words of the API server for what a quota or an admission webhook refuses; undefined for any other failure. */
+/** The words of the API server for what a quota or an admission rule refuses; undefined for any other failure. */
 function policyWords({ message, reason, status }: KubeError): string | undefined {
   const isQuota = status === 403 && /exceeded quota|is forbidden: .*quota/i.test(message);
   // A webhook that names no status gets 400 from the API server.
   const isWebhook = (status === 403 || status === 400) && /admission webhook .* denied the request/i.test(message);
-  if (!isQuota && !isWebhook) return undefined;
+  const isPolicy = status === 403 && /ValidatingAdmissionPolicy .* denied request/i.test(message);
+  if (!isQuota && !isWebhook && !isPolicy) return undefined;
   const before = `${reason}: `;
   return message.slice(message.indexOf(before) + before.length).slice(0, 500);
 }

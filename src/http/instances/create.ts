@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import { AlreadyExistsError, ConflictError, NotFoundError } from '../../kube/errors.ts';
+import type { ObjectRef } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
@@ -11,12 +12,14 @@ import type { Abandoned } from './abandoned.ts';
 import { CONFIRM_BY, REQUEST_HASH } from './annotations.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { foreseeRefusal } from './foresee.ts';
-import type { ClaimWaiter } from './claim-waiter.ts';
+import { type ClaimWaiter, decisionOf, type Waited } from './claim-waiter.ts';
 import { idempotencyConflict } from './idempotency.ts';
 
 /** How long a client waits for the decision of the controller. */
 const DECISION_MS = 15_000;
 const CONFIRM_MS = 30_000;
+/** Each further one means that the controller wrote between a read and a delete that follows at once. */
+const WITHDRAW_TRIES = 5;
 
 export interface CreateDeps {
   offers: OfferSource;
@@ -80,23 +83,30 @@ function timedOut(rest: string): ApiError {
   });
 }
 
+function deleted(): ApiError {
+  return new ApiError('instance_deleting', 'Somebody deleted the instance before it was ready.');
+}
+
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const { signal, idempotency } = request;
   const { instance: made, replayed } = await createOrFind(deps, request);
   const ref = { namespace: request.namespace, name: made.metadata.name, uid: made.metadata.uid ?? '' };
   const options = { timeoutMs: DECISION_MS, ...(!idempotency && { signal }) };
-  const { decision, instance = made } = await deps.waiter.decision(ref, options);
+  const waited = await deps.waiter.decision(ref, options);
+  // Without a key nobody else can have had an answer about it.
+  const isShared = waited.decision === 'refused' && idempotency !== undefined;
+  const { decision, instance = made } = isShared ? await withdraw(deps, waited) : waited;
   if (decision === 'granted' && idempotency) return { outcome: 'granted', instance, replayed };
   if (decision === 'granted' && !signal.aborted) {
     const confirmed = await confirm(deps, made);
+    if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
     // That call may have been repeated for a minute.
     if (!signal.aborted) return { outcome: 'granted', instance: confirmed, replayed };
   }
-  if (decision === 'refused' || !idempotency) await remove(deps, made);
+  if (!idempotency) await remove(deps, made);
   // A request with the same key was refused meanwhile and took the instance away.
   if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
-  if (decision === 'gone')
-    throw new ApiError('instance_deleting', 'Somebody deleted the instance before it was ready.');
+  if (decision === 'gone') throw deleted();
   // Somebody who waits longer gets the next place: for a client that does not wait that is a no.
   if (!idempotency && instanceState(instance).reason === 'WaitingForCapacity') {
     return { outcome: 'refused', instance, replayed };
@@ -116,19 +126,51 @@ async function confirm(deps: CreateDeps, made: GpuInstance): Promise<GpuInstance
   }
 }
 
-async function remove({ client, abandoned, log }: CreateDeps, { metadata }: GpuInstance): Promise<void> {
+/**
+ * Removes an instance that the cache shows as refused, unless it is not any more: another replica, whose cache is ahead,
+ * may have answered the same key with a grant since. The decision that holds then.
+ * @throws ApiError claim_timeout when it changes each time it is read
+ */
+async function withdraw(deps: CreateDeps, refused: Waited): Promise<Waited> {
+  let { instance } = refused;
+  for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
+    if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
+    const live = await find(deps, instance.metadata);
+    if (live?.metadata.uid !== instance.metadata.uid) return refused;
+    instance = live;
+    const decision = instance && decisionOf(instance);
+    if (decision === 'granted') return { decision, instance };
+    if (decision === 'gone') return refused;
+  }
+  throw timedOut('Send the same request again to learn the outcome.');
+}
+
+/** Removes this incarnation; given a version, only as it was then. False when it has changed since. */
+async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersion?: string): Promise<boolean> {
+  const { client, abandoned, log } = deps;
   const { namespace, name, uid = '' } = metadata;
   try {
-    await client.delete(GPU_INSTANCES, { namespace, name }, { uid });
+    await client.delete(GPU_INSTANCES, { namespace, name }, { uid, ...(resourceVersion && { resourceVersion }) });
   } catch (error) {
-    // Another object of this name took its place, so ours is gone.
     if (!(error instanceof ConflictError)) {
       // One with an Idempotency-Key waits for its retry.
       if (metadata.annotations?.[REQUEST_HASH] === undefined) abandoned.add({ namespace, name, uid });
       throw error;
     }
+    // With the uid alone: another object of this name took its place, so ours is gone.
+    if (resourceVersion !== undefined) return false;
   }
   log.debug({ namespace, instance: name }, 'An instance that was not rented is removed');
+  return true;
+}
+
+async function find({ client }: CreateDeps, { namespace, name }: ObjectRef): Promise<GpuInstance | undefined> {
+  try {
+    return await client.get(GPU_INSTANCES, { namespace, name });
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
 }
 
 async function createOrFind(deps: CreateDeps, request: CreateRequest) {
@@ -142,10 +184,7 @@ async function createOrFind(deps: CreateDeps, request: CreateRequest) {
     } catch (error) {
       if (!(error instanceof AlreadyExistsError)) throw error;
     }
-    const found = await client.get(GPU_INSTANCES, { namespace, name }).catch((error: unknown) => {
-      if (error instanceof NotFoundError) return undefined;
-      throw error;
-    });
+    const found = await find(deps, { namespace, name });
     if (found === undefined) continue;
     if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) {
       throw idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');

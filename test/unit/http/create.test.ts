@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { pino } from 'pino';
-import { expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { setPrincipal } from '../../../src/http/auth/principal.ts';
 import type { ApiContext } from '../../../src/http/context.ts';
 import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
@@ -19,6 +19,7 @@ import { FakeStore } from '../../support/fake-store.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 const UID = 'uid-1';
+const changed = toKubeError('DELETE /', { status: 409, body: { reason: 'Conflict' } });
 const lost = toKubeError('PATCH /', { status: 503, body: 'the answer was lost' });
 
 /** Everything is granted at once; the calls that follow the grant are the test's. */
@@ -73,6 +74,60 @@ it('what was perhaps confirmed and could not be removed is removed later', async
   expect(client.delete.mock.calls[2]).toEqual([...(client.delete.mock.calls[0] ?? [])]);
   end.abort();
   await running;
+});
+
+it('what was deleted before the answer was confirmed is not answered with a success', async () => {
+  const { client, create } = world();
+  client.patch.mockResolvedValue({ metadata: { name: 'i', deletionTimestamp: 'now' } } as GpuInstance);
+  await expect(create()).rejects.toThrow('deleted the instance');
+});
+
+describe('a refusal that another replica has seen pass', () => {
+  const idempotency = { key: 'k', hash: 'h' };
+  const version = (resourceVersion: string, status: object): GpuInstance =>
+    ({ metadata: { namespace: 'a', name: 'i', uid: UID, resourceVersion }, spec: {}, status }) as GpuInstance;
+  const refused = version('2', {});
+
+  function late() {
+    const { client, deps, gone } = world();
+    const get = vi.fn<() => Promise<GpuInstance>>();
+    Object.assign(client, { get });
+    deps.waiter.decision = () => Promise.resolve({ decision: 'refused', instance: refused });
+    const request = { namespace: 'a', spec: { onNoCapacity: 'Fail' } as GpuInstanceSpec, idempotency };
+    const versions = () => client.delete.mock.calls.map((call) => (call[2] as GpuInstance['metadata']).resourceVersion);
+    return { client, get, versions, create: () => createInstance(deps, { ...request, signal: gone.signal }) };
+  }
+
+  it('leaves what was granted since, and answers so', async () => {
+    const { client, get, versions, create } = late();
+    client.delete.mockRejectedValue(changed);
+    get.mockResolvedValue(version('3', { incarnation: 1 }));
+    await expect(create()).resolves.toMatchObject({ outcome: 'granted', instance: { status: { incarnation: 1 } } });
+    expect(versions()).toEqual(['2']);
+  });
+
+  it('stands when only words have changed', async () => {
+    const { client, get, versions, create } = late();
+    client.delete.mockRejectedValueOnce(changed);
+    get.mockResolvedValue(version('3', {}));
+    await expect(create()).resolves.toMatchObject({ outcome: 'refused' });
+    expect(versions()).toEqual(['2', '3']);
+  });
+
+  it('stands when another replica has removed the instance', async () => {
+    const { client, get, create } = late();
+    client.delete.mockRejectedValue(changed);
+    get.mockRejectedValue(toKubeError('GET /', { status: 404, body: '' }));
+    await expect(create()).resolves.toMatchObject({ outcome: 'refused' });
+  });
+
+  it('is left to the next request when it changes all the time', async () => {
+    const { client, get, versions, create } = late();
+    client.delete.mockRejectedValue(changed);
+    get.mockResolvedValue(version('3', {}));
+    await expect(create()).rejects.toThrow('Send the same request again');
+    expect(versions()).toHaveLength(5);
+  });
 });
 
 it('remembers the newest of what could not be removed', () => {

@@ -12,6 +12,11 @@ function answer(status: number, reason: string | undefined, message: string): [c
 it.each([
   [403, 'Forbidden', 'gpuinstances.berth.dev "i" is forbidden: exceeded quota: few, requested: 1, limited: 1'],
   [403, 'Forbidden', 'admission webhook "costs.example.com" denied the request: the project has no money'],
+  [
+    403,
+    'Forbidden',
+    `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'berth-tenants' with binding 'berth-tenants' denied request: namespace a is no tenant of Berth`,
+  ],
   // What the API server makes of a webhook that says no and nothing else.
   [400, undefined, 'admission webhook "costs.example.com" denied the request without explanation'],
 ])('what the cluster refuses by its rules is told in its words: %d %s %s', (status, reason, words) => {
