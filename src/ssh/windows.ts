@@ -6,9 +6,9 @@ interface Announcer {
   channelWindowAdjust(remote: number, amount: number): void;
 }
 
-/** The client's number of a channel (lib/Channel.js, 1.17). */
-interface Numbered {
-  outgoing: { id: number };
+/** The client's number of a channel, and how far our side of it has ended (lib/Channel.js, 1.17). */
+interface Outgoing {
+  outgoing: { id: number; state: 'open' | 'eof' | 'closing' | 'closed' };
 }
 
 /** What a client may always send into a channel ahead of its reader. */
@@ -66,11 +66,14 @@ export function shareWindows(client: Connection): Windows {
           if (rest === undefined) return;
           const left = rest - count;
           set(channel, left);
+          // After CLOSE the number is the client's again, for another channel perhaps. What it sent before is still read.
+          const { id, state } = (channel as unknown as Outgoing).outgoing;
+          if (state === 'closing' || state === 'closed') return;
           const beyond = Math.max(0, left - FIRST_WINDOW);
           const window = FIRST_WINDOW + Math.min(bytes, LARGEST_WINDOW - FIRST_WINDOW, beyond + SHARED_WINDOW - shared);
           if (window - left < window / 2) return;
           set(channel, window);
-          adjust((channel as unknown as Numbered).outgoing.id, window - left);
+          adjust(id, window - left);
         },
         end: () => {
           set(channel, 0);

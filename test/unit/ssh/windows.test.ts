@@ -13,7 +13,7 @@ function clientOf(count: number) {
   };
   const protocol = { channelOpenConfirm: () => undefined, channelWindowAdjust: adjusted };
   const windows = shareWindows({ _protocol: protocol } as unknown as Connection);
-  const channels = given.map((_, id) => ({ readableLength: 0, outgoing: { id } }));
+  const channels = given.map((_, id) => ({ readableLength: 0, outgoing: { id, state: 'open' } }));
   const inlets = channels.map((channel) => windows.follow(channel as unknown as ServerChannel));
   const waits = (id: number): number => (given[id] ?? 0) - (inlets[id]?.bytes ?? 0);
   return {
@@ -58,6 +58,18 @@ describe('the windows of one connection', () => {
     for (const id of early) client.inlets[id]?.end();
     readAll(late);
     expect(client.waits(39)).toBe(2 * MIB);
+  });
+
+  it('are not renewed after CLOSE, when the number may be that of another channel', () => {
+    const client = clientOf(1);
+    const [channel] = client.channels;
+    if (channel === undefined) throw new Error('no channel');
+    channel.outgoing.state = 'eof';
+    client.read(0, FIRST_WINDOW);
+    expect(client.waits(0)).toBeGreaterThanOrEqual(FIRST_WINDOW);
+    channel.outgoing.state = 'closed';
+    client.read(0, Number.POSITIVE_INFINITY);
+    expect(client.waits(0)).toBe(0);
   });
 
   it('tell a client that sends beyond them', () => {
