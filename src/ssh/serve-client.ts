@@ -5,6 +5,7 @@ import { authenticate, type Authenticated } from './authentication.ts';
 import { guardWindow, type Gateway, type LiveConnection } from './connection.ts';
 import { serveForward } from './forward.ts';
 import { serveSession } from './session.ts';
+import { closeUnstarted } from './ssh2-wire.ts';
 import { shareWindows } from './windows.ts';
 
 const MAX_CHANNELS = 128;
@@ -29,6 +30,7 @@ function serveChannels(live: LiveConnection): void {
     open += 1;
     session.once('close', () => {
       open -= 1;
+      closeUnstarted(client, session);
     });
     serveSession(live, session);
   });

@@ -1,6 +1,6 @@
-import type { Connection } from 'ssh2';
+import type { Connection, Session } from 'ssh2';
 
-/** The one message that ssh2 can send but offers no method for (lib/protocol/Protocol.js, 1.17). */
+/** What ssh2 can send but offers no method for (lib/protocol/Protocol.js, 1.17). */
 interface Wire {
   _protocol: { _banner: string | undefined; serviceAccept(service: string): void } & WirePackets;
 }
@@ -8,6 +8,18 @@ interface Wire {
 interface WirePackets {
   _packetRW: { write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer } };
   _cipher: { encrypt(packet: Buffer): void };
+}
+
+/** Where ssh2 keeps the channels of a connection (lib/server.js and lib/utils.js, 1.17). */
+interface Channels {
+  _chanMgr: { remove(local: number): void };
+  _protocol: { channelClose(remote: number): void };
+}
+
+/** A session, with its channel from shell, exec or subsystem on (lib/server.js, 1.17). */
+interface SessionChannel {
+  _channel: unknown;
+  _chanInfo: { incoming: { id: number }; outgoing: { id: number } };
 }
 
 const USERAUTH_BANNER = 53;
@@ -27,4 +39,16 @@ export function sendBanner(connection: Connection, text: string): void {
   offset += message.copy(packet, offset);
   packet.writeUInt32BE(0, offset);
   protocol._cipher.encrypt(write.finalize(packet));
+}
+
+/**
+ * Answers CLOSE and frees the number of the channel (RFC 4254 section 5.3) for a session in which nothing was started:
+ * ssh2 does so for all others.
+ */
+export function closeUnstarted(connection: Connection, session: Session): void {
+  const { _channel: channel, _chanInfo: info } = session as unknown as SessionChannel;
+  if (channel !== undefined) return;
+  const { _chanMgr: channels, _protocol: protocol } = connection as unknown as Channels;
+  channels.remove(info.incoming.id);
+  protocol.channelClose(info.outgoing.id);
 }

@@ -1,0 +1,60 @@
+import type { Client, Connection, Session } from 'ssh2';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { SshServer } from '../../../src/ssh/server.ts';
+import { closeUnstarted } from '../../../src/ssh/ssh2-wire.ts';
+import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** What a client sends that ssh2's own client never would, and what it hears (lib/protocol/Protocol.js, 1.17). */
+interface RawClient {
+  session(channel: number, window: number, packet: number): void;
+  channelClose(channel: number): void;
+  _handlers: Record<string, (protocol: unknown, ...heard: unknown[]) => void>;
+}
+
+let server: SshServer | undefined;
+let client: Client | undefined;
+afterEach(async () => {
+  client?.destroy();
+  await server?.close(0);
+});
+
+async function login(): Promise<Client> {
+  const started = await loneGateway();
+  server = started.server;
+  client = await loginTo(started.server, started.key);
+  if (client === undefined) throw new Error('refused');
+  return client;
+}
+
+function rawOf(from: Client): RawClient {
+  return (from as unknown as { _protocol: RawClient })._protocol;
+}
+
+describe('a session that is closed before anything was started in it', () => {
+  it('is closed on our side, too', async () => {
+    const raw = rawOf(await login());
+    const closed: unknown[] = [];
+    raw._handlers['CHANNEL_OPEN_CONFIRMATION'] = () => undefined;
+    raw._handlers['CHANNEL_CLOSE'] = (_protocol, channel) => closed.push(channel);
+    for (let channel = 0; channel < 300; channel += 1) {
+      raw.session(channel, 65_536, 32_768);
+      raw.channelClose(channel);
+    }
+    await waitFor('300 answers', () => closed.length === 300);
+    expect(new Set(closed).size).toBe(300);
+  });
+
+  it('is forgotten, and one in which something was started is left to ssh2', () => {
+    const done: string[] = [];
+    const connection = {
+      _chanMgr: { remove: (id: number) => done.push(`remove ${id}`) },
+      _protocol: { channelClose: (id: number) => done.push(`close ${id}`) },
+    } as unknown as Connection;
+    const ids = { _chanInfo: { incoming: { id: 1 }, outgoing: { id: 2 } } };
+    closeUnstarted(connection, { ...ids, _channel: {} } as unknown as Session);
+    expect(done).toEqual([]);
+    closeUnstarted(connection, { ...ids, _channel: undefined } as unknown as Session);
+    expect(done).toEqual(['remove 1', 'close 2']);
+  });
+});
