@@ -10,6 +10,8 @@ import { startInPod, type PodProcess } from './pod-process.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;
+/** Of a variable or a terminal. */
+const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const NO_INPUT = Buffer.alloc(0);
 
@@ -147,15 +149,19 @@ export function serveSession(connection: LiveConnection, session: Session): void
   session.on('close', () => ended.abort());
   session.on('env', (accept, reject, { key, val }) => {
     const fits = preparation.env.size < MAX_ENV && val.length <= MAX_ENV_LENGTH && !val.includes('\0');
-    const allowed = ENV_NAME.test(key) && key !== SESSION_VARIABLE;
+    const allowed = key.length <= MAX_NAME_LENGTH && ENV_NAME.test(key) && key !== SESSION_VARIABLE;
     if (fits && allowed) preparation.env.set(key, val);
     // want-reply is false for most clients, and ssh2 passes no functions then.
     (fits && allowed ? accept : reject)?.();
   });
-  session.on('pty', (accept, _reject, info) => {
-    const { term } = info as { term?: string };
+  session.on('pty', (accept, reject, info) => {
+    const { term = '' } = info as { term?: string };
+    if (term.length > MAX_NAME_LENGTH) {
+      reject?.();
+      return;
+    }
     preparation.terminal = {
-      term: term === undefined || term === '' ? 'xterm' : term,
+      term: term === '' ? 'xterm' : term,
       columns: info.cols,
       rows: info.rows,
     };

@@ -1,6 +1,9 @@
+import { EventEmitter } from 'node:events';
 import type { Client, Connection, Session } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { LiveConnection } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
+import { serveSession } from '../../../src/ssh/session.ts';
 import { closeUnstarted } from '../../../src/ssh/ssh2-wire.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -56,5 +59,21 @@ describe('a session that is closed before anything was started in it', () => {
     expect(done).toEqual([]);
     closeUnstarted(connection, { ...ids, _channel: undefined } as unknown as Session);
     expect(done).toEqual(['remove 1', 'close 2']);
+  });
+});
+
+describe('names that a client sends', () => {
+  it.each([
+    ['env', { key: 'A'.repeat(256), val: 'v' }, true],
+    ['env', { key: 'A'.repeat(257), val: 'v' }, false],
+    ['pty', { term: 'x'.repeat(256), cols: 80, rows: 24 }, true],
+    ['pty', { term: 'x'.repeat(257), cols: 80, rows: 24 }, false],
+  ])('are kept while they are short (%s)', (request, info, expected) => {
+    const session = new EventEmitter();
+    serveSession({ gone: new AbortController().signal } as LiveConnection, session as unknown as Session);
+    const answers: boolean[] = [];
+    const answer = (accepted: boolean) => () => answers.push(accepted);
+    session.emit(request, answer(true), answer(false), info);
+    expect(answers).toEqual([expected]);
   });
 });
