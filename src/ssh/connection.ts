@@ -44,8 +44,8 @@ export interface LiveConnection {
   windows: Windows;
   /** Being ended: nothing more is to be said. */
   isCut: boolean;
-  /** Lines that the next session shows on stderr. */
-  notices: string[];
+  /** Lines that the next session shows on stderr, each once however often its cause comes. */
+  notices: Set<string>;
 }
 
 // Twice that is under the second within which a deleted key must be of no use.

@@ -98,7 +98,7 @@ async function connect(connection: LiveConnection, to: ForwardTo, signal: AbortS
   if (target === undefined) return undefined;
   if (target.tools) return await throughRelay(connection, target, to, signal);
   if (to.kind === 'tcp' && LOOPBACK.has(to.host)) return await throughKubelet(connection, target, to.port, signal);
-  connection.notices.push('Only ports of the instance itself can be forwarded: the instance carries no tools.');
+  connection.notices.add('Only ports of the instance itself can be forwarded: the instance carries no tools.');
   return undefined;
 }
 

@@ -54,7 +54,7 @@ function serveChannels(live: LiveConnection): void {
   );
   client.on('request', (_accept, reject, name: string) => {
     if (name === 'tcpip-forward' || name === 'streamlocal-forward@openssh.com') {
-      live.notices.push('remote forwarding (-R) is not offered: nothing listens on the gateway for an instance.');
+      live.notices.add('remote forwarding (-R) is not offered: nothing listens on the gateway for an instance.');
     }
     reject?.();
   });
@@ -81,7 +81,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
     activities: new Set(),
     windows: shareWindows(client),
     isCut: false,
-    notices: [],
+    notices: new Set(),
   };
 }
 

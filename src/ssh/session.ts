@@ -104,7 +104,8 @@ async function run(
     held: () => channel.readableLength + lane.waiting + (preparation.process?.held() ?? 0),
   };
   connection.activities.add(activity);
-  for (const notice of connection.notices.splice(0)) lane.stderr.write(lineFor(preparation, notice));
+  for (const notice of connection.notices) lane.stderr.write(lineFor(preparation, notice));
+  connection.notices.clear();
   const started = await start(connection, preparation, action, ended.signal);
   let end: SessionEnd;
   if ('code' in started) {

@@ -1,5 +1,7 @@
 import { EventEmitter } from 'node:events';
-import type { Client, Connection, Session } from 'ssh2';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import type { Client, ClientChannel, Connection, Session } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LiveConnection } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
@@ -12,6 +14,7 @@ import { waitFor } from '../../support/wait-for.ts';
 interface RawClient {
   session(channel: number, window: number, packet: number): void;
   channelClose(channel: number): void;
+  tcpipForward(address: string, port: number, wantReply: boolean): void;
   _handlers: Record<string, (protocol: unknown, ...heard: unknown[]) => void>;
 }
 
@@ -75,5 +78,15 @@ describe('names that a client sends', () => {
     const answer = (accepted: boolean) => () => answers.push(accepted);
     session.emit(request, answer(true), answer(false), info);
     expect(answers).toEqual([expected]);
+  });
+});
+
+describe('remote forwards that a client asks for', () => {
+  it('are named as refused once, however many they were', async () => {
+    const connected = await login();
+    const raw = rawOf(connected);
+    for (let port = 1; port <= 100; port += 1) raw.tcpipForward('', port, false);
+    const channel = await promisify<string, ClientChannel>(connected.exec.bind(connected))('true');
+    expect((await text(channel.resume().stderr)).match(/remote forwarding/g)).toHaveLength(1);
   });
 });
