@@ -6,6 +6,8 @@ import type { Activity as InstanceActivity } from './activity.ts';
 import type { AuditSink, Login } from './audit.ts';
 import type { AuthorizedKey } from './authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
+import type { Outlet } from './outlet.ts';
+import { isRekeying } from './ssh2-wire.ts';
 import type { Windows } from './windows.ts';
 
 /** What every connection is served with. */
@@ -42,6 +44,7 @@ export interface LiveConnection {
   gone: AbortSignal;
   activities: Set<Activity>;
   windows: Windows;
+  outlet: Outlet;
   /** Being ended: nothing more is to be said. */
   isCut: boolean;
   /** Lines that the next session shows on stderr, each once however often its cause comes. */
@@ -50,6 +53,8 @@ export interface LiveConnection {
 
 // Twice that is under the second within which a deleted key must be of no use.
 const FAREWELL_MS = 350;
+// sshd's LoginGraceTime. Our part of a rekey may wait behind much that a slow client has not read yet.
+const REKEY_GRACE_MS = 120_000;
 
 /** The instance as it is now; undefined when it is gone or another of the same name. */
 export function instanceOf(connection: LiveConnection): InstanceView | undefined {
@@ -85,6 +90,24 @@ export function guardWindow(connection: LiveConnection): void {
     connection.gateway.log.warn({ connection: connection.id }, 'client ignores the channel window');
     connection.socket.destroy();
   });
+}
+
+/** Ends a client that begins a rekey and does not finish it. */
+export function guardRekey({ client, socket, gone, gateway, id }: LiveConnection): void {
+  let limit: NodeJS.Timeout | undefined;
+  const finished = (): void => {
+    clearTimeout(limit);
+    limit = undefined;
+  };
+  socket.on('data', () => {
+    if (limit !== undefined || !isRekeying(client)) return;
+    limit = setTimeout(() => {
+      gateway.log.warn({ connection: id }, 'client does not finish a rekey');
+      socket.destroy();
+    }, REKEY_GRACE_MS).unref();
+  });
+  client.on('rekey', finished);
+  gone.addEventListener('abort', finished);
 }
 
 function heldBy(connection: LiveConnection): number {

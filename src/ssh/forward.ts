@@ -103,7 +103,7 @@ async function connect(connection: LiveConnection, to: ForwardTo, signal: AbortS
 }
 
 async function join(connection: LiveConnection, channel: ServerChannel, remote: Remote): Promise<void> {
-  const lane = laneOf(channel, connection.socket);
+  const lane = laneOf(channel, connection.outlet);
   const ended = new AbortController();
   const began = connection.gateway.now();
   const inlet = connection.windows.follow(channel);

@@ -1,10 +1,6 @@
-import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import type { ServerChannel } from 'ssh2';
-
-// Above this many bytes waiting in the kernel's queue of the client's socket, nothing more is handed over. A client may
-// announce a window of 4 GiB and then not read.
-const MAX_SOCKET_BACKLOG = 1024 * 1024;
+import type { Outlet } from './outlet.ts';
 
 /** What ssh2's Channel keeps of a write that waits for the window (lib/Channel.js, 1.17). */
 interface BlockedWrites {
@@ -33,7 +29,7 @@ export interface Lane {
 
 type Job = { stream: Writable; chunk: Buffer; done: (error?: Error | null) => void };
 
-export function laneOf(channel: ServerChannel, socket: Socket): Lane {
+export function laneOf(channel: ServerChannel, outlet: Outlet): Lane {
   const waiting: Job[] = [];
   let busy = false;
   let bytes = 0;
@@ -61,14 +57,13 @@ export function laneOf(channel: ServerChannel, socket: Socket): Lane {
       finish();
       return;
     }
-    try {
-      job.stream.write(job.chunk, (error) => {
-        if (error || socket.writableLength < MAX_SOCKET_BACKLOG || socket.destroyed) finish(error);
-        else socket.once('drain', finish);
-      });
-    } catch (error) {
-      finish(error instanceof Error ? error : new Error(String(error)));
-    }
+    outlet.whenFree(() => {
+      try {
+        job.stream.write(job.chunk, finish);
+      } catch (error) {
+        finish(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
   };
   const way = (stream: Writable): Writable => {
     const writable = new Writable({

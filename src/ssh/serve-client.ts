@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
 import { authenticate, type Authenticated } from './authentication.ts';
-import { guardWindow, type Gateway, type LiveConnection } from './connection.ts';
+import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
 import { serveForward } from './forward.ts';
+import { outletOf } from './outlet.ts';
 import { serveSession } from './session.ts';
 import { closeUnstarted } from './ssh2-wire.ts';
 import { shareWindows } from './windows.ts';
@@ -80,6 +81,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
     gone: gone.signal,
     activities: new Set(),
     windows: shareWindows(client),
+    outlet: outletOf(client, socket),
     isCut: false,
     notices: new Set(),
   };
@@ -109,6 +111,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     }
     live = login(gateway, client, socket, who);
     guardWindow(live);
+    guardRekey(live);
     serveChannels(live);
     events.opened(live);
     const { namespace, instance: name } = live.login;

@@ -91,7 +91,7 @@ async function run(
   work: { kind: SessionKind; action: Action; preparation: Preparation; ended: AbortController },
 ): Promise<void> {
   const { kind, action, preparation, ended } = work;
-  const lane = laneOf(channel, connection.socket);
+  const lane = laneOf(channel, connection.outlet);
   const began = connection.gateway.now();
   const inlet = connection.windows.follow(channel);
   let told: Promise<unknown> = Promise.resolve();

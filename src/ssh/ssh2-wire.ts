@@ -22,6 +22,11 @@ interface SessionChannel {
   _chanInfo: { incoming: { id: number }; outgoing: { id: number } };
 }
 
+/** Our KEXINIT, until the keys that it began are in use (lib/protocol/kex.js, 1.17). */
+interface KeyExchange {
+  _protocol: { _kexinit: Buffer | undefined };
+}
+
 const USERAUTH_BANNER = 53;
 
 /**
@@ -51,4 +56,9 @@ export function closeUnstarted(connection: Connection, session: Session): void {
   const { _chanMgr: channels, _protocol: protocol } = connection as unknown as Channels;
   channels.remove(info.incoming.id);
   protocol.channelClose(info.outgoing.id);
+}
+
+/** Whether keys are exchanged just now. ssh2 keeps what it is to send until then, however much (lib/protocol/utils.js). */
+export function isRekeying(connection: Connection): boolean {
+  return (connection as unknown as KeyExchange)._protocol._kexinit !== undefined;
 }
