@@ -6,7 +6,7 @@ import type { Activity as InstanceActivity } from './activity.ts';
 import type { AuditSink, Login } from './audit.ts';
 import type { AuthorizedKey } from './authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
-import type { Outlet } from './outlet.ts';
+import type { Backlog, Outlet } from './outlet.ts';
 import { isRekeying } from './ssh2-wire.ts';
 import type { Windows } from './windows.ts';
 
@@ -17,6 +17,7 @@ export interface Gateway {
   audit: AuditSink;
   activity: Pick<InstanceActivity, 'began'>;
   log: Logger;
+  backlog: Backlog;
   /** Wall time, milliseconds. */
   now(): number;
 }
@@ -111,7 +112,7 @@ export function guardRekey({ client, socket, gone, gateway, id }: LiveConnection
 }
 
 function heldBy(connection: LiveConnection): number {
-  let bytes = connection.socket.writableLength;
+  let bytes = connection.outlet.queued();
   for (const activity of connection.activities) bytes += activity.held();
   return bytes;
 }

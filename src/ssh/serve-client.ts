@@ -81,7 +81,7 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
     gone: gone.signal,
     activities: new Set(),
     windows: shareWindows(client),
-    outlet: outletOf(client, socket),
+    outlet: outletOf(client, socket, gateway.backlog),
     isCut: false,
     notices: new Set(),
   };

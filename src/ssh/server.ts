@@ -8,7 +8,7 @@ import { pendingLogins } from './pending-logins.ts';
 import { protocolServer } from './protocol.ts';
 import { serveClient } from './serve-client.ts';
 
-export interface SshServerDeps extends Gateway {
+export interface SshServerDeps extends Omit<Gateway, 'backlog'> {
   /** Private key in OpenSSH's format. */
   hostKey: string;
   listen: { host: string; port: number };
@@ -38,6 +38,8 @@ const MAX_PENDING = 512;
 const LOGIN_GRACE_MS = 60_000;
 // A quarter of the memory that a replica is given: what each byte costs besides, and everything else, needs the rest.
 const MAX_HELD = 256 * 1024 * 1024;
+// Of that, for queues of their full length. The rest is for short ones, what waits before them, and what clients send.
+const AMPLE_SHARE = 1 / 4;
 const RELIEF_INTERVAL_MS = 250;
 const FAREWELL_LIMIT_MS = 2_000;
 
@@ -56,6 +58,8 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
  * of theirs is checked against the live connections at once. Rejects when the address cannot be listened on.
  */
 export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
+  const maxHeld = deps.maxHeld ?? MAX_HELD;
+  const gateway: Gateway = { ...deps, backlog: { bytes: 0, ample: maxHeld * AMPLE_SHARE } };
   const gate = addressGate(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, () => deps.now());
   const live = new Set<LiveConnection>();
   const pending = pendingLogins(gate, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
@@ -67,7 +71,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
   const onClient = (client: Connection): void => {
     // ssh2 does not hand out the socket that it was given.
     const { _sock: socket } = client as unknown as { _sock: Socket };
-    serveClient(deps, client, socket, {
+    serveClient(gateway, client, socket, {
       tried: () => pending.tried(socket),
       opened: (connection) => {
         pending.settle(socket, 'in');
@@ -108,7 +112,7 @@ export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
       if (connection.login.namespace === namespace) recheck(connection);
     }
   });
-  const relief = setInterval(() => relieve(live, deps.maxHeld ?? MAX_HELD), RELIEF_INTERVAL_MS).unref();
+  const relief = setInterval(() => relieve(live, maxHeld), RELIEF_INTERVAL_MS).unref();
   listener.listen(deps.listen.port, deps.listen.host);
   await once(listener, 'listening');
   return {

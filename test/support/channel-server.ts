@@ -40,3 +40,22 @@ export function frame(channel: number, data: string | Uint8Array): Buffer {
 }
 
 export const SUCCESS = JSON.stringify({ metadata: {}, status: 'Success' });
+
+/** Sends that many zeros; resolves to how many were taken when all were, or none for half a second. */
+export function offer(socket: WebSocket, bytes: number): Promise<number> {
+  const chunk = frame(0, Buffer.alloc(64 * 1024));
+  let taken = 0;
+  return new Promise((resolve) => {
+    const quiet = setTimeout(() => resolve(taken), 500);
+    const next = (): void => {
+      if (taken >= bytes) resolve(taken);
+      else
+        socket.send(chunk, () => {
+          taken += chunk.length - 1;
+          quiet.refresh();
+          setImmediate(next);
+        });
+    };
+    next();
+  });
+}

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { guardRekey, type LiveConnection } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
-import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
+import { channelServer, frame, offer, type ChannelServer } from '../../support/channel-server.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 
 const MIB = 1024 * 1024;
@@ -50,25 +50,6 @@ function nextStream(): Promise<WebSocket> {
       socket.send(frame(0, PORT));
       resolve(socket);
     };
-  });
-}
-
-/** Sends that many bytes; resolves to how many were taken when all were, or none for half a second. */
-function offer(socket: WebSocket, bytes: number): Promise<number> {
-  const chunk = frame(0, Buffer.alloc(64 * 1024));
-  let taken = 0;
-  return new Promise((resolve) => {
-    const quiet = setTimeout(() => resolve(taken), 500);
-    const next = (): void => {
-      if (taken >= bytes) resolve(taken);
-      else
-        socket.send(chunk, () => {
-          taken += chunk.length - 1;
-          quiet.refresh();
-          setImmediate(next);
-        });
-    };
-    next();
   });
 }
 
