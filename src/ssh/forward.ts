@@ -130,7 +130,11 @@ async function join(connection: LiveConnection, channel: ServerChannel, remote: 
   void remote.outputLength.then((length) => lane.sent(length)).then(() => channel.eof());
   await pipeline(remote.output, lane.stdout, { end: false, signal: ended.signal }).catch(() => undefined);
   if (!ended.signal.aborted) {
-    await new Promise((resolve) => lane.stdout.write(Buffer.alloc(0), resolve));
+    // What waits for the window of a channel that closes is never sent.
+    const left = Promise.withResolvers<unknown>();
+    ended.signal.addEventListener('abort', left.resolve);
+    lane.stdout.write(Buffer.alloc(0), left.resolve);
+    await left.promise;
     channel.eof();
   }
   remote.drop();

@@ -1,0 +1,39 @@
+import type { Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import type { AuditRecord } from '../../../src/ssh/audit.ts';
+import { channelServer, frame } from '../../support/channel-server.ts';
+import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const TARGET = { namespace: 'team', pod: 'p', container: 'main', uid: 'u', tools: false };
+const TO = { srcIP: '127.0.0.1', srcPort: 1, dstIP: '127.0.0.1', dstPort: 80 };
+
+/** What ssh2's client keeps to itself (lib/client.js, 1.17). */
+interface Insides {
+  _sock: Socket;
+  _protocol: { directTcpip(channel: number, window: number, packet: number, to: typeof TO): void };
+}
+
+it('a forward ends with its client also when its last bytes wait for the window', async () => {
+  const kubelet = await channelServer('v4.channel.k8s.io');
+  const ended = Promise.withResolvers<void>();
+  kubelet.onStream = (stream) => {
+    stream.on('close', () => ended.resolve());
+    stream.send(frame(0, Buffer.from([80, 0])));
+    stream.send(frame(0, Buffer.alloc(1024)));
+    stream.close();
+  };
+  const events: AuditRecord[] = [];
+  const { server, key } = await loneGateway(
+    { endpoint: kubelet.endpoint, audit: (event) => void events.push(event) },
+    TARGET,
+  );
+  const client = await loginTo(server, key);
+  (client as unknown as Insides)._protocol.directTcpip(0, 16, 32 * 1024, TO);
+  await ended.promise;
+  client?.destroy();
+  const told = await waitFor('the end of the forward', () => events.find(({ event }) => event === 'session'), 5_000);
+  expect(told).toMatchObject({ kind: 'forward' });
+  await server.close(0);
+  await kubelet.close();
+});
