@@ -14,8 +14,12 @@ export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }
 
-/** Other switches are not offered: such a request is answered as if it had not asked (RFC 9110 section 7.8). */
+/**
+ * Other switches are not offered: such a request is answered as if it had not asked (RFC 9110 section 7.8). Nor is one
+ * with a body, which no handshake has (RFC 6455 section 4.1): until it has come, Node offers a stream that is no socket.
+ */
 export function isWebSocket({ method, headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false;
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket';
 }
 

@@ -63,6 +63,19 @@ it.each<[string, (socket: Socket) => void]>([
   await waitFor('the connection to go', async () => (await connections()) === 0);
 });
 
+it.each(['content-length: 5\r\n\r\n', 'content-length: 5\r\n\r\nhello', 'transfer-encoding: chunked\r\n\r\n'])(
+  'a switch with a body is answered as a plain request: %j',
+  async (rest) => {
+    await serve((_request, response) => void response.writeHead(401, { 'content-length': 2 }).end('no'));
+    const { port } = server.address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1');
+    clients.push(socket);
+    socket.write(UPGRADE.slice(0, -2) + rest);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(String(answer)).toContain('401');
+  },
+);
+
 it.each(['at once', 'never'])(
   'a switch behind a request that is answered %s ends the connection alone',
   async (when) => {
