@@ -6,7 +6,7 @@ import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './co
 import { serveForward } from './forward.ts';
 import { outletOf } from './outlet.ts';
 import { serveSession } from './session.ts';
-import { closeUnstarted } from './ssh2-wire.ts';
+import { closeUnstarted, refuseTinyPackets } from './ssh2-wire.ts';
 import { shareWindows } from './windows.ts';
 
 const MAX_CHANNELS = 128;
@@ -20,6 +20,7 @@ export interface ClientEvents {
 
 function serveChannels(live: LiveConnection): void {
   const { client, gateway } = live;
+  refuseTinyPackets(client);
   let open = 0;
   const admit = (): boolean => open < MAX_CHANNELS;
   client.on('session', (accept, reject) => {

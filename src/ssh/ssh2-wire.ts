@@ -27,7 +27,18 @@ interface KeyExchange {
   _protocol: { _kexinit: Buffer | undefined };
 }
 
+/** What is done when a client opens a channel (lib/server.js, 1.17). */
+interface Opening {
+  _protocol: {
+    _handlers: { CHANNEL_OPEN: (protocol: unknown, info: { sender: number; packetSize: number }) => void };
+    channelOpenFail(remote: number, reason: number, description: string): void;
+  };
+}
+
 const USERAUTH_BANNER = 53;
+const CONNECT_FAILED = 2;
+/** Bytes. The smallest that is known of clients is some KiB, OpenSSH's is 16. */
+const SMALLEST_PACKET = 256;
 
 /**
  * Sends SSH_MSG_USERAUTH_BANNER (RFC 4252 section 5.4), which clients print before they report how the login ended:
@@ -61,4 +72,17 @@ export function closeUnstarted(connection: Connection, session: Session): void {
 /** Whether keys are exchanged just now. ssh2 keeps what it is to send until then, however much (lib/protocol/utils.js). */
 export function isRekeying(connection: Connection): boolean {
   return (connection as unknown as KeyExchange)._protocol._kexinit !== undefined;
+}
+
+/**
+ * Refuses channels whose client takes only tiny packets (RFC 4254 section 5.1): ssh2 cuts what it sends into pieces of
+ * that size in one go, and into pieces of none without end.
+ */
+export function refuseTinyPackets(connection: Connection): void {
+  const { _protocol: protocol } = connection as unknown as Opening;
+  const { CHANNEL_OPEN: open } = protocol._handlers;
+  protocol._handlers.CHANNEL_OPEN = (self, info) => {
+    if (info.packetSize >= SMALLEST_PACKET) open(self, info);
+    else protocol.channelOpenFail(info.sender, CONNECT_FAILED, `packets must hold ${SMALLEST_PACKET} bytes`);
+  };
 }

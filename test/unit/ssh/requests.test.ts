@@ -65,6 +65,23 @@ describe('a session that is closed before anything was started in it', () => {
   });
 });
 
+describe('a channel whose client takes packets', () => {
+  it.each([
+    [0, false],
+    [1, false],
+    [255, false],
+    [256, true],
+  ])('of %d bytes is opened: %s', async (size, opened) => {
+    const raw = rawOf(await login());
+    const heard = new Promise((resolve) => {
+      raw._handlers['CHANNEL_OPEN_CONFIRMATION'] = () => resolve(true);
+      raw._handlers['CHANNEL_OPEN_FAILURE'] = () => resolve(false);
+    });
+    raw.session(0, 65_536, size);
+    expect(await heard).toBe(opened);
+  });
+});
+
 describe('names that a client sends', () => {
   it.each([
     ['env', { key: 'A'.repeat(256), val: 'v' }, true],
