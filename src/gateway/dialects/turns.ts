@@ -46,10 +46,11 @@ export function foldSystem(turns: readonly Turn[]): { system: string | undefined
       const note: Part = { type: 'text', text: `<system>\n${textOf(turn.parts)}\n</system>` };
       const last = rest.at(-1);
       if (last === undefined || last.role === 'assistant' || last.role === 'system') waiting.push(note);
-      else rest[rest.length - 1] = { ...last, parts: [...last.parts, note] };
+      else last.parts.push(note);
       continue;
     }
     if (waiting.length > 0 && turn.role === 'assistant') rest.push({ role: 'user', parts: waiting });
+    // The copied parts take the notes that follow; a copy per note would take time by the square of their number.
     rest.push(turn.role === 'assistant' ? turn : { ...turn, parts: [...waiting, ...turn.parts] });
     waiting = [];
   }
