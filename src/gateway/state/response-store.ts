@@ -44,6 +44,18 @@ interface Shelf {
   size: number;
 }
 
+/** The items with one of the `wanted` ids, in order. */
+export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<string>): Map<string, HistoryItem[]> {
+  const found = new Map<string, HistoryItem[]>();
+  for (const item of items) {
+    if (item.id === undefined || !wanted.has(item.id)) continue;
+    const same = found.get(item.id);
+    if (same === undefined) found.set(item.id, [item]);
+    else same.push(item);
+  }
+  return found;
+}
+
 /**
  * Keeps answers in memory. What is oldest in use goes first when a bound is reached, first within the key's own
  * bound, then over all keys; what is larger than the key's bound is not kept.
@@ -104,11 +116,7 @@ export function createMemoryStore(now: () => number, bounds: StoreBounds = DEFAU
     const wanted = new Set(ids);
     const found = new Map<string, HistoryItem[]>();
     for (const id of shelves.get(keyId)?.entries.keys() ?? []) {
-      const own = new Map<string, HistoryItem[]>();
-      for (const item of parse(shelves.get(keyId)?.entries.get(id))?.items ?? []) {
-        if (item.id === undefined || !wanted.has(item.id)) continue;
-        own.set(item.id, [...(own.get(item.id) ?? []), item]);
-      }
+      const own = itemsById(parse(shelves.get(keyId)?.entries.get(id))?.items ?? [], wanted);
       for (const [itemId, items] of own) found.set(itemId, items);
     }
     return found;

@@ -2,7 +2,7 @@ import { ReplyError } from 'iovalkey';
 import type { Logger } from 'pino';
 import { connectValkey } from '../../runtime/valkey.ts';
 import { DialectError, type HistoryItem } from '../dialects/index.ts';
-import { DEFAULT_STORE_BOUNDS, type ResponseStore, type StoredResponse } from './response-store.ts';
+import { DEFAULT_STORE_BOUNDS, itemsById, type ResponseStore, type StoredResponse } from './response-store.ts';
 
 /** An answer of the largest size crosses a network of 1 Gbit/s in a tenth of it. */
 const COMMAND_MS = 2000;
@@ -106,11 +106,16 @@ export function createValkeyStore(url: string, log: Logger, bounds = DEFAULT_STO
     if (ids.length === 0) return new Map();
     const owners = await reached(client.hmget(dataOf(keyId), ...ids.map((id) => `o:${id}`)));
     const known = [...new Set(owners)].filter((owner) => owner !== null);
-    const answers = new Map(await Promise.all(known.map(async (owner) => [owner, await get(keyId, owner)] as const)));
+    const wanted = new Set(ids);
+    const answers = new Map(
+      await Promise.all(
+        known.map(async (owner) => [owner, itemsById((await get(keyId, owner))?.items ?? [], wanted)] as const),
+      ),
+    );
     const found = new Map<string, readonly HistoryItem[]>();
     for (const [index, id] of ids.entries()) {
-      const items = answers.get(owners[index] ?? '')?.items.filter((item) => item.id === id) ?? [];
-      if (items.length > 0) found.set(id, items);
+      const items = answers.get(owners[index] ?? '')?.get(id);
+      if (items !== undefined) found.set(id, items);
     }
     return found;
   }

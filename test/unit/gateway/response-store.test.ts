@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { readHistory } from '../../../src/gateway/state/history.ts';
 import { createMemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
+import { cpuTime } from '../../support/cpu-time.ts';
 
 function stored(text: string, previous?: string): StoredResponse {
   const items = [
@@ -60,6 +61,15 @@ describe('memory store of responses', () => {
     const found = await store.findItems('a', ['item-two', 'item-three']);
     expect([...found.keys()]).toEqual(['item-two']);
     expect((await store.findItems('b', ['item-two'])).size).toBe(0);
+  });
+
+  it('finds many items of one id in time by their number', async () => {
+    const store = createMemoryStore(() => 0);
+    const items = Array.from({ length: 100_000 }, () => ({ kind: 'text' as const, text: 'x', id: 'a' }));
+    await store.put('a', 'r1', { items, response: {} });
+    let found: Awaited<ReturnType<typeof store.findItems>> | undefined;
+    expect(await cpuTime(async () => (found = await store.findItems('a', ['a'])))).toBeLessThan(3000);
+    expect(found?.get('a')).toHaveLength(100_000);
   });
 });
 
