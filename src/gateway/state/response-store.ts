@@ -76,9 +76,12 @@ export function createMemoryStore(now: () => number, bounds: StoreBounds = DEFAU
     return true;
   }
 
-  function dropOldest(keyId: string, shelf: Shelf): void {
-    const [id] = shelf.entries.keys();
-    if (id !== undefined) drop(keyId, shelf, id);
+  /** A map finds its first key by walking over all that were deleted before it, so one walk drops them all. */
+  function dropOldest(keyId: string, shelf: Shelf, isEnough: () => boolean): void {
+    for (const id of shelf.entries.keys()) {
+      if (isEnough()) return;
+      drop(keyId, shelf, id);
+    }
   }
 
   function read(keyId: string, id: string): StoredResponse | undefined {
@@ -104,11 +107,10 @@ export function createMemoryStore(now: () => number, bounds: StoreBounds = DEFAU
     size += json.length;
     shelves.delete(keyId);
     shelves.set(keyId, shelf);
-    while (shelf.size > bounds.maxSizePerKey) dropOldest(keyId, shelf);
-    while (size > bounds.maxSize) {
-      const [oldest] = shelves;
-      if (oldest === undefined) return;
-      dropOldest(...oldest);
+    dropOldest(keyId, shelf, () => shelf.size <= bounds.maxSizePerKey);
+    for (const oldest of shelves) {
+      if (size <= bounds.maxSize) return;
+      dropOldest(...oldest, () => size <= bounds.maxSize);
     }
   }
 

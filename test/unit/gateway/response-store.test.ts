@@ -71,6 +71,15 @@ describe('memory store of responses', () => {
     expect(await cpuTime(async () => (found = await store.findItems('a', ['a'])))).toBeLessThan(3000);
     expect(found?.get('a')).toHaveLength(100_000);
   });
+
+  it('drops many answers in time by their number', async () => {
+    const store = createMemoryStore(() => 0, { ttlMs: 1, maxSizePerKey: 2 ** 24, maxSize: 2 ** 25 });
+    for (let id = 0; id < 300_000; id++) await store.put('a', `r${id}`, { items: [], response: {} });
+    const large = { items: [], response: 'x'.repeat(2 ** 24 - 100) };
+    expect(await cpuTime(() => store.put('a', 'large', large))).toBeLessThan(3000);
+    expect(await store.get('a', 'r299990')).toBeUndefined();
+    expect(await store.get('a', 'large')).toEqual(large);
+  });
 });
 
 describe('readHistory', () => {
