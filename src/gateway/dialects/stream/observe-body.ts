@@ -13,6 +13,10 @@ export interface ObservedBody {
 
 const NOTHING: ObservedBody = { usage: undefined, items: [], responseId: undefined };
 const USAGE = Buffer.from('"usage":');
+/** No engine's usage object comes near this. */
+const USAGE_MAX_BYTES = 4096;
+/** A body names its usage once, and the fields of an answer are a few more at most. */
+const USAGE_TRIES = 8;
 
 /** What the gateway keeps of a response resource. */
 export function observeResponse(response: Json): ObservedBody {
@@ -28,17 +32,19 @@ export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
     return isObject(body) ? observeResponse(body) : NOTHING;
   }
   // Usage stands near the end of a body; only that object is decoded.
-  for (let at = data.lastIndexOf(USAGE); at > 0; at = data.lastIndexOf(USAGE, at - 1)) {
+  let at = data.lastIndexOf(USAGE);
+  for (let tries = 0; at > 0 && tries < USAGE_TRIES; tries++, at = data.lastIndexOf(USAGE, at - 1)) {
     const usage = parseUsage(dialect, parseJson(objectAfter(data, at + USAGE.length)));
     if (usage !== undefined) return { ...NOTHING, usage };
   }
   return NOTHING;
 }
 
-/** The text of the JSON object that starts at or after `from`; usage objects hold no strings with braces. */
+/** The text of the JSON object that starts at or soon after `from`; usage objects hold no strings with braces. */
 function objectAfter(data: Buffer, from: number): string {
+  const end = Math.min(data.length, from + USAGE_MAX_BYTES);
   let depth = 0;
-  for (let at = from; at < data.length; at++) {
+  for (let at = from; at < end; at++) {
     if (data[at] === 0x7b) depth++;
     else if (data[at] === 0x7d) {
       depth--;

@@ -123,6 +123,14 @@ describe('a forwarded body', () => {
     expect(observeBody('chat', Buffer.from('not json')).usage).toBeUndefined();
   });
 
+  it('is searched for usage once, however often it names it', () => {
+    const name = '"usage":{';
+    const body = `{"choices":[],${name.repeat(2 ** 20 / name.length)}}`;
+    const before = performance.now();
+    expect(observeBody('chat', Buffer.from(body)).usage).toBeUndefined();
+    expect(performance.now() - before).toBeLessThan(2000);
+  });
+
   it('of a response gives its items and id', () => {
     const body = { id: 'r', output: [{ type: 'message', id: 'm', content: [{ type: 'output_text', text: 'x' }] }] };
     expect(observeBody('responses', Buffer.from(JSON.stringify(body)))).toMatchObject({
