@@ -23,12 +23,17 @@ export function endOfLastEvent(data: Buffer): number {
 
 /** The end of the event that starts at `from`, with its closing blank line if it has one. */
 export function endOfEvent(data: Buffer, from: number): number {
-  const plain = data.indexOf(BLANK, from);
-  const returns = plain === -1 || data[plain - 1] === RETURN ? data.indexOf(BLANK_WITH_RETURNS, from) : -1;
-  let to = plain === -1 ? data.length : plain;
-  if (returns !== -1 && returns < to) to = returns;
+  let to = data.indexOf(NEWLINE, from);
+  while (to !== -1 && !isBeforeBlank(data, to)) to = data.indexOf(NEWLINE, to + 1);
+  if (to === -1) return data.length;
   while (to < data.length && (data[to] === NEWLINE || data[to] === RETURN)) to++;
   return to;
+}
+
+/** Whether a blank line follows the line end at `at`. */
+function isBeforeBlank(data: Buffer, at: number): boolean {
+  if (data[at + 1] === NEWLINE) return true;
+  return data[at - 1] === RETURN && data[at + 1] === RETURN && data[at + 2] === NEWLINE;
 }
 
 const DATA_FIELD = Buffer.from('data:');

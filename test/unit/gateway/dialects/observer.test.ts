@@ -84,6 +84,15 @@ describe('the usage chunk of a chat stream', () => {
   });
 });
 
+it.each(['e\r\n\n', 'e\r\n\r\n', 'e\n\n'])('a stream of %j is read once, byte by byte the same', (event) => {
+  const stream = event.repeat(2 ** 18 / event.length);
+  const before = performance.now();
+  const { text, observer } = forward('messages', stream, { hideUsage: false });
+  expect(performance.now() - before).toBeLessThan(2000);
+  expect(text === stream).toBe(true);
+  expect(observer.estimatedOutputTokens).toBe(Math.floor(2 ** 18 / event.length));
+});
+
 describe('a forwarded responses stream', () => {
   it('yields what the gateway stores', () => {
     const call = chunk(callDelta(0, { id: 'c', name: 'f', arguments: '{"a":1}' }));
