@@ -28,16 +28,8 @@ export function hasLoadMetrics(engine: Engine): boolean {
 export function parseLoad(engine: Engine, text: string, now: number): ServerLoad | undefined {
   const names = NAMES[engine];
   if (names === undefined) return undefined;
-  const sums = new Map<string, { sum: number; max: number }>();
-  for (const line of text.split('\n')) {
-    const match = /^([a-zA-Z_:][\w:]*)(?:\{.*\})?\s+([-+.\deE]+)/.exec(line);
-    const value = Number(match?.[2]);
-    if (match?.[1] === undefined || !Number.isFinite(value)) continue;
-    const known = sums.get(match[1]) ?? { sum: 0, max: 0 };
-    sums.set(match[1], { sum: known.sum + value, max: Math.max(known.max, value) });
-  }
   const first = (candidates: readonly string[]) =>
-    candidates.map((name) => sums.get(name)).find((found) => found !== undefined);
+    candidates.map((name) => seriesOf(text, name)).find((found) => found !== undefined);
   const waiting = first(names.waiting);
   if (waiting === undefined) return undefined;
   return {
@@ -46,4 +38,18 @@ export function parseLoad(engine: Engine, text: string, now: number): ServerLoad
     kvUsage: first(names.kvUsage)?.max ?? 0,
     at: now,
   };
+}
+
+/** Sum and maximum of the series of one name. Pages are long, and nearly all of a page is of no interest. */
+function seriesOf(text: string, name: string): { sum: number; max: number } | undefined {
+  let found: { sum: number; max: number } | undefined;
+  for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + name.length)) {
+    if (at > 0 && text[at - 1] !== '\n') continue;
+    const end = text.indexOf('\n', at);
+    const match = /^(?:\{.*\})?\s+([-+.\deE]+)/.exec(text.slice(at + name.length, end === -1 ? undefined : end));
+    const value = Number(match?.[1]);
+    if (!Number.isFinite(value)) continue;
+    found = { sum: (found?.sum ?? 0) + value, max: Math.max(found?.max ?? 0, value) };
+  }
+  return found;
 }

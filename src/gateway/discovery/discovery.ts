@@ -27,7 +27,8 @@ export interface DiscoveryDeps {
 
 const PROBE_TIMEOUT_MS = 5000;
 const PROBE_MAX_BYTES = 1 << 20;
-const METRICS_MAX_BYTES = 4 << 20;
+/** vLLM's page takes about 50 KiB for each data-parallel rank. */
+const METRICS_MAX_BYTES = 1 << 20;
 const COALESCE_MS = 20;
 
 /** Follows the labelled Services and keeps the catalogue of models and their endpoints current. */

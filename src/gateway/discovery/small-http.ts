@@ -3,8 +3,8 @@ import type { Dispatcher } from 'undici';
 export interface SmallResponse {
   status: number;
   text: string;
-  /** The parsed body, undefined when it is not JSON. */
-  json: unknown;
+  /** The parsed body, undefined when it is not JSON; parsed when it is asked for, which metrics never are. */
+  readonly json: unknown;
 }
 
 export interface SmallRequest {
@@ -46,7 +46,13 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
     chunks.push(chunk);
   }
   const text = Buffer.concat(chunks).toString('utf8');
-  return { status: response.statusCode, text, json: parseJson(text) };
+  return {
+    status: response.statusCode,
+    text,
+    get json() {
+      return parseJson(text);
+    },
+  };
 }
 
 function parseJson(text: string): unknown {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parseLoad } from '../../../src/gateway/balance/load-metrics.ts';
 import { Pool } from '../../../src/gateway/balance/pool.ts';
 import type { Target } from '../../../src/gateway/discovery/types.ts';
@@ -83,5 +83,29 @@ describe('parseLoad', () => {
     expect(parseLoad('sglang', 'sglang:num_queue_reqs 1\nsglang:token_usage 0.1', 5)).toMatchObject({ waiting: 1 });
     expect(parseLoad('vllm', 'nothing here', 5)).toBeUndefined();
     expect(parseLoad('ollama', text, 5)).toBeUndefined();
+  });
+
+  it('takes only whole names at the start of a line', () => {
+    const text = [
+      'tgi_queue_size_total 9',
+      'my_tgi_queue_size 9',
+      '# TYPE tgi_queue_size gauge',
+      'tgi_queue_size NaN',
+      'tgi_queue_size ',
+      'tgi_queue_size\t2 1700000000\r',
+      'tgi_batch_current_size{le="} x"} 3',
+    ].join('\n');
+    expect(parseLoad('tgi', text, 5)).toEqual({ waiting: 2, running: 3, kvUsage: 0, at: 5 });
+  });
+
+  it('looks at no line of another name', () => {
+    const others = Array.from({ length: 100_000 }, (_, index) => `a${index}z 1`);
+    const text = [...others, 'vllm:num_requests_waiting 3', ...others].join('\n');
+    const looks = vi.spyOn(RegExp.prototype, 'exec');
+    const load = parseLoad('vllm', text, 5);
+    const { length } = looks.mock.calls;
+    looks.mockRestore();
+    expect(load).toMatchObject({ waiting: 3 });
+    expect(length).toBeLessThan(10);
   });
 });
