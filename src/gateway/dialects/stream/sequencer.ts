@@ -1,6 +1,6 @@
 import { itemId } from '../blocks.ts';
-import { parseJson } from '../json.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
+import { ArgumentsScan } from './arguments-scan.ts';
 import type { Emitter } from './emitter.ts';
 
 interface Block {
@@ -9,6 +9,8 @@ interface Block {
   index: number;
   /** The end of the text or the arguments, which the client has not got. Cutting it off the whole would copy that each time. */
   pending: string;
+  /** Of a call: whether its arguments are whole. */
+  scan: ArgumentsScan;
   /** The engine said that the block is over. */
   sealed: boolean;
 }
@@ -132,6 +134,7 @@ export class BlockSequencer {
     if (block === undefined || fragment === '' || block.sealed) return;
     (block.item as CallItem).arguments += fragment;
     block.pending += fragment;
+    block.scan.push(fragment);
     this.#advance();
   }
 
@@ -191,7 +194,7 @@ export class BlockSequencer {
 
   #push(item: OutputItem): Block {
     const pending = item.kind === 'call' ? item.arguments : item.text;
-    const block: Block = { item, index: -1, pending, sealed: false };
+    const block: Block = { item, index: -1, pending, scan: new ArgumentsScan(), sealed: false };
     if (!this.#finished) {
       this.#queue.push(block);
       this.#advance();
@@ -215,7 +218,7 @@ export class BlockSequencer {
         this.#open(head);
       }
       this.#feed(head);
-      if (!head.sealed && (next === undefined || !isComplete(head.item))) return;
+      if (!head.sealed && (next === undefined || !isComplete(head))) return;
       this.#close(head);
     }
   }
@@ -266,8 +269,6 @@ function isBlank(item: OutputItem): boolean {
  * Whether a block that has a successor is over. Text is; a call's fragments may be interleaved with the next one's,
  * so it is over when its arguments are whole JSON.
  */
-function isComplete(item: OutputItem): boolean {
-  if (item.kind !== 'call') return true;
-  const text = item.arguments.trimEnd();
-  return (text.endsWith('}') || text.endsWith(']')) && parseJson(text) !== undefined;
+function isComplete({ item, scan }: Block): boolean {
+  return item.kind !== 'call' || scan.isWhole(item.arguments);
 }

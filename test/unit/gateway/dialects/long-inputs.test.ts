@@ -1,8 +1,11 @@
 /** What is long or many takes time by its length: one call must not keep the others waiting. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { createStreamTranslator, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/arguments-scan.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
-import { at, VLLM } from './support.ts';
+import { callDelta, chunk } from './engines.ts';
+import { at, contextOf, VLLM } from './support.ts';
 
 describe('requests', () => {
   it('of many system messages after one of the user are folded, the body left as it was', async () => {
@@ -16,3 +19,56 @@ describe('requests', () => {
     expect(first.content).toHaveLength(1);
   });
 });
+
+describe('streams', () => {
+  const LONG = 2_000_000;
+  const setup = () => createStreamTranslator('chat', 'messages', contextOf({ messages: [] }));
+
+  it.each([
+    ['that look like an end', `{"a":"${'x'.repeat(LONG)}`, '}'],
+    ['after an end that is no JSON', `{"a":"${'x'.repeat(LONG)}" bad}`, ' '],
+  ])('of parallel calls read long arguments once for all fragments %s', async (_name, long, fragment) => {
+    const machine = setup();
+    const first = chunk(callDelta(0, { id: 'a', name: 'f', arguments: long }));
+    machine.push(Buffer.from(first + chunk(callDelta(1, { id: 'b', name: 'g', arguments: '{}' }))));
+    const more = Buffer.from(chunk(callDelta(0, { arguments: fragment })).repeat(4000));
+    expect(await cpuTime(() => machine.push(more))).toBeLessThan(3000);
+    expect(machine.items).toMatchObject([{ name: 'f', arguments: long + fragment.repeat(4000) }]);
+  });
+});
+
+describe('arguments in fragments', () => {
+  const isJson = (text: string) => {
+    try {
+      return typeof JSON.parse(text) === 'object';
+    } catch {
+      return false;
+    }
+  };
+  const pieces = fc.oneof(
+    fc.json().chain((text) => fc.array(fc.nat(text.length)).map((cuts) => cutAt(text, cuts))),
+    fc.array(
+      fc.constantFrom('{', '}', '[', ']', '"', '\\', '\\"', '"a":', ' ', '\u00a0', ',', '{"a":"}"}', '[1]', 'x'),
+    ),
+  );
+
+  it('are whole when all that came is an object or a list, and blanks', () => {
+    fc.assert(
+      fc.property(pieces, pieces, (first, more) => {
+        const scan = new ArgumentsScan();
+        let text = '';
+        for (const piece of [...first, ...more]) {
+          scan.push(piece);
+          text += piece;
+          expect(scan.isWhole(text)).toBe(/[}\]]\s*$/.test(text) && isJson(text.trimEnd()));
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+function cutAt(text: string, cuts: readonly number[]): string[] {
+  const ends = [0, ...cuts.toSorted((a, b) => a - b), text.length];
+  return ends.slice(1).map((end, position) => text.slice(ends[position], end));
+}
