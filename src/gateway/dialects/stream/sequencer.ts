@@ -13,6 +13,8 @@ interface Block {
   scan: ArgumentsScan;
   /** The engine said that the block is over. */
   sealed: boolean;
+  /** A text of white space alone, so far. */
+  blank: boolean;
 }
 
 export interface SequencerOptions {
@@ -188,13 +190,21 @@ export class BlockSequencer {
     if (last !== undefined && last.item.kind === kind && !last.sealed) {
       last.item.text += fragment;
       last.pending += fragment;
+      last.blank &&= isBlank(fragment);
       if (this.#queue.length === 1) this.#advance();
     } else this.#push({ kind, text: fragment });
   }
 
   #push(item: OutputItem): Block {
     const pending = item.kind === 'call' ? item.arguments : item.text;
-    const block: Block = { item, index: -1, pending, scan: new ArgumentsScan(), sealed: false };
+    const block: Block = {
+      item,
+      index: -1,
+      pending,
+      scan: new ArgumentsScan(),
+      sealed: false,
+      blank: item.kind === 'text' && isBlank(item.text),
+    };
     if (!this.#finished) {
       this.#queue.push(block);
       this.#advance();
@@ -207,7 +217,7 @@ export class BlockSequencer {
     for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
       const next = this.#queue[1];
       if (head.index === -1) {
-        if (isBlank(head.item)) {
+        if (head.blank) {
           if (next === undefined) return;
           if (next.item.kind === 'call') {
             this.#queue.shift();
@@ -260,9 +270,8 @@ export class BlockSequencer {
   }
 }
 
-function isBlank(item: OutputItem): boolean {
-  if (item.kind === 'text') return item.text.trim() === '';
-  return false;
+function isBlank(text: string): boolean {
+  return text.trim() === '';
 }
 
 /**

@@ -35,6 +35,15 @@ describe('streams', () => {
     expect(await cpuTime(() => machine.push(more))).toBeLessThan(3000);
     expect(machine.items).toMatchObject([{ name: 'f', arguments: long + fragment.repeat(4000) }]);
   });
+
+  it('that begin with long white space look at each fragment alone', async () => {
+    const machine = setup();
+    machine.push(Buffer.from(chunk({ content: ' '.repeat(LONG) })));
+    const more = Buffer.from(chunk({ content: ' ' }).repeat(10_000));
+    expect(await cpuTime(() => machine.push(more))).toBeLessThan(3000);
+    expect(machine.items).toEqual([]);
+    expect(machine.push(Buffer.from(chunk({ content: 'x' })))).toContain(`${' '.repeat(LONG + 10_000)}x"`);
+  });
 });
 
 describe('arguments in fragments', () => {
