@@ -3,6 +3,9 @@ import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usag
 import { ArgumentsScan } from './arguments-scan.ts';
 import type { Emitter } from './emitter.ts';
 
+/** No answer has so many calls at once. What waits goes out in one go, so many more would keep other streams waiting. */
+const MAX_WAITING = 4096;
+
 interface Block {
   item: OutputItem;
   /** -1 until the client has been told of it. */
@@ -205,7 +208,9 @@ export class BlockSequencer {
       sealed: false,
       blank: item.kind === 'text' && isBlank(item.text),
     };
-    if (!this.#finished) {
+    if (this.#queue.length >= MAX_WAITING) {
+      this.fail({ status: 502, message: 'The model server sent too much before a tool call was complete.' });
+    } else if (!this.#finished) {
       this.#queue.push(block);
       this.#advance();
     }
@@ -214,6 +219,7 @@ export class BlockSequencer {
 
   /** Opens, feeds and closes blocks at the head as far as their order allows. */
   #advance(): void {
+    if (this.#finished) return;
     for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
       const next = this.#queue[1];
       if (head.index === -1) {

@@ -44,6 +44,27 @@ describe('streams', () => {
     expect(machine.items).toEqual([]);
     expect(machine.push(Buffer.from(chunk({ content: 'x' })))).toContain(`${' '.repeat(LONG + 10_000)}x"`);
   });
+
+  it('end with an error when thousands of blocks wait for the name of a call', () => {
+    const machine = setup();
+    const two = chunk({ content: 'x' }) + chunk({ reasoning_content: 'y' });
+    machine.push(Buffer.from(chunk(callDelta(0, { id: 'a', arguments: '{}' })) + two.repeat(2000)));
+    expect(machine.items).toEqual([]);
+    const calls = Array.from({ length: 200 }, (_, index) => ({ index: index + 1, function: { name: 'f' } }));
+    const name = { index: 0, function: { name: 'f', arguments: ' ' } };
+    const out = machine.push(Buffer.from(chunk({ tool_calls: [...calls, name] }) + two.repeat(2000)));
+    expect(out).toMatch(/^event: error\ndata: .*\n\n$/);
+    expect(machine).toMatchObject({ finished: true, error: { status: 502 }, items: [] });
+    expect(machine.end()).toBe('');
+  });
+
+  it('go on when many blocks have waited for the name of a call', () => {
+    const machine = setup();
+    const two = chunk({ content: 'x' }) + chunk({ reasoning_content: 'y' });
+    machine.push(Buffer.from(chunk(callDelta(0, { id: 'a', arguments: '{}' })) + two.repeat(2000)));
+    machine.push(Buffer.from(chunk(callDelta(0, { name: 'f' }))));
+    expect(machine.items).toHaveLength(4001);
+  });
 });
 
 describe('arguments in fragments', () => {
