@@ -10,13 +10,22 @@ export type References = ReadonlyMap<string, readonly HistoryItem[]>;
 export function parseInput(input: unknown, references: References | undefined): HistoryItem[] {
   if (input === undefined || input === null) return [];
   if (typeof input === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: input }] }];
+  const referred = new Set<string>();
   return arrayAt(input, 'input').flatMap((value, position) => {
     const path = `input[${position}]`;
-    return parseItem(objectAt(value, path), path, references);
+    const item = objectAt(value, path);
+    if (item.type === 'item_reference') {
+      // Each once, they stand for what the store keeps of a key at most. OpenAI refuses repeated ones too.
+      const id = stringAt(item.id, `${path}.id`);
+      if (referred.has(id)) throw invalid(`${path}.id`, 'expected each item to be referenced once');
+      referred.add(id);
+      return resolve(id, path, references);
+    }
+    return parseItem(item, path);
   });
 }
 
-function parseItem(item: Json, path: string, references: References | undefined): readonly HistoryItem[] {
+function parseItem(item: Json, path: string): readonly HistoryItem[] {
   const id = idOf(item);
   switch (item.type) {
     case undefined:
@@ -45,8 +54,6 @@ function parseItem(item: Json, path: string, references: References | undefined)
       ];
     case 'reasoning':
       return [parseReasoningItem(item)];
-    case 'item_reference':
-      return resolve(stringAt(item.id, `${path}.id`), path, references);
     default:
       throw unsupported(`${path}.type`, `Input items of type '${shown(item.type)}' are not supported here.`);
   }

@@ -1,7 +1,7 @@
 /** What is long or many takes time by its length: one call must not keep the others waiting. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { createStreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
 import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/arguments-scan.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
 import { callDelta, chunk } from './engines.ts';
@@ -17,6 +17,13 @@ describe('requests', () => {
     expect(await cpuTime(work)).toBeLessThan(3000);
     expect(at(body, 'messages.0.content.length')).toBe(100_001);
     expect(first.content).toHaveLength(1);
+  });
+
+  it('refer to each stored item once, so that they never grow beyond what is stored', () => {
+    const references = new Map(['a', 'b'].map((id) => [id, [{ kind: 'text' as const, text: 'x', id }]]));
+    const input = ['a', 'b', 'a'].map((id) => ({ type: 'item_reference', id }));
+    expect(parseInput(input.slice(0, 2), references)).toHaveLength(2);
+    expect(() => parseInput(input, references)).toThrow(expect.objectContaining({ status: 400, param: 'input[2].id' }));
   });
 });
 
