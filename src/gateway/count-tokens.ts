@@ -24,7 +24,7 @@ export async function countTokens(deps: ModelRouterDeps, request: Request, respo
   try {
     const principal = deps.getPrincipal(request);
     requireScope(principal);
-    const bytes = await readBody(request, BODY_MAX, deps.bodies);
+    const { bytes, held } = await readBody(request, BODY_MAX, deps.bodies);
     try {
       const body = objectOf(parseBody(bytes));
       const pool = findModel(deps, principal, modelOf(body));
@@ -34,7 +34,7 @@ export async function countTokens(deps: ModelRouterDeps, request: Request, respo
       const counted = member === undefined ? undefined : await ask(deps, member, body);
       client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: counted ?? estimate })));
     } finally {
-      deps.bodies.give(bytes.length);
+      deps.bodies.give(held);
     }
   } catch (error) {
     answerError(deps, client, error);

@@ -71,7 +71,7 @@ async function run({ deps, client, ledger }: Running, request: Request, origin: 
     const denied = await deps.limiter.countRequest(principal);
     if (denied !== undefined) throw new LimitError(denied);
   }
-  const bytes = await readBody(request, BODY_MAX, deps.bodies);
+  const { bytes, held } = await readBody(request, BODY_MAX, deps.bodies);
   try {
     const { call, pool } = await admit(deps, { ...origin, bytes });
     ledger.model = pool.model;
@@ -84,7 +84,7 @@ async function run({ deps, client, ledger }: Running, request: Request, origin: 
       if (reservation !== undefined) await reservation.settle(inputTokens + outputTokens);
     }
   } finally {
-    deps.bodies.give(bytes.length);
+    deps.bodies.give(held);
   }
 }
 
@@ -162,11 +162,7 @@ export function answerError(
     return 'unavailable';
   }
   if (error instanceof BodyTooLargeError) {
-    client.sendError({
-      status: 413,
-      message: `The request body is longer than ${BODY_MAX} bytes.`,
-      code: 'request_too_large',
-    });
+    client.sendError({ status: 413, message: error.message, code: 'request_too_large' });
     return 'client_error';
   }
   if (error instanceof DialectError) {

@@ -1,5 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import { countStructure } from './structure.ts';
 
+/** To parse a million may block every other call for more than a second, and no prompt has so many pieces. */
+const STRUCTURE_MAX = 500_000;
+/** What an object, array or value takes once it is parsed: 20 to 100 bytes. */
+const STRUCTURE_BYTES = 64;
+
+/** Its message is for the client. */
 export class BodyTooLargeError extends Error {
   override readonly name = 'BodyTooLargeError';
 }
@@ -18,6 +25,11 @@ export class BodyBudget {
     this.#max = max;
   }
 
+  /** So little is held that it does not matter how much more it takes when it is parsed: up to 30 times its length. */
+  get isCalm(): boolean {
+    return this.#held <= this.#max / 64;
+  }
+
   take(bytes: number): boolean {
     if (this.#held + bytes > this.#max) return false;
     this.#held += bytes;
@@ -33,13 +45,19 @@ export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
+export interface HeldBody {
+  bytes: Buffer;
+  /** What the budget gets back when the body is dropped. */
+  held: number;
+}
+
 /**
- * The whole body of a request. The caller gives the bytes back to the budget when it drops the body.
+ * The whole body of a request, to be parsed as JSON. The caller gives back to the budget what it holds.
  *
  * @param limit bytes
  * @throws BodyTooLargeError, OverloadedError (the budget is used up), ClientGoneError
  */
-export function readBody(request: IncomingMessage, limit: number, budget: BodyBudget): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limit: number, budget: BodyBudget): Promise<HeldBody> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -56,26 +74,50 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
     };
     if (Number(request.headers['content-length'] ?? 0) > limit) {
       done = true;
-      reject(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
+      reject(tooLong(limit));
       return;
     }
     request.on('data', (chunk: Buffer) => {
       if (done) return;
       if (size + chunk.length > limit) {
-        fail(new BodyTooLargeError(`the body is longer than ${limit} bytes`));
+        fail(tooLong(limit));
       } else if (budget.take(chunk.length)) {
         size += chunk.length;
         chunks.push(chunk);
       } else {
-        fail(new OverloadedError('too many request bytes are held'));
+        fail(overloaded());
       }
     });
     request.on('end', () => {
       if (done) return;
-      done = true;
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
+      const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
+      // A body of so few bytes cannot have too many, and counting would cost as much as parsing does.
+      const count = size <= STRUCTURE_MAX && budget.isCalm ? 0 : countStructure(bytes, STRUCTURE_MAX);
+      const parsed = count * STRUCTURE_BYTES;
+      if (count > STRUCTURE_MAX) {
+        fail(tooFine());
+      } else if (budget.take(parsed)) {
+        done = true;
+        resolve({ bytes, held: size + parsed });
+      } else {
+        fail(overloaded());
+      }
     });
     request.on('error', gone);
     request.on('close', gone);
   });
+}
+
+function tooLong(limit: number): BodyTooLargeError {
+  return new BodyTooLargeError(`The request body is longer than ${limit} bytes.`);
+}
+
+function tooFine(): BodyTooLargeError {
+  return new BodyTooLargeError(
+    `The JSON of the request body has more than ${STRUCTURE_MAX} objects, arrays and commas. Send fewer or shorter lists, or send long data as one string.`,
+  );
+}
+
+function overloaded(): OverloadedError {
+  return new OverloadedError('too many request bytes are held');
 }

@@ -75,6 +75,19 @@ describe('errors in the shape of the dialect', () => {
     expect(status).toBe(413);
   });
 
+  it.each([...PATHS, 'messages/count_tokens'] as const)('%s: a body of too many pieces', async (path) => {
+    const tiny = '{},'.repeat(300_000);
+    const body = `{"model":"tiny","messages":[{"role":"user","content":"Hi"}],"input":"Hi","x":[${tiny}{}]}`;
+    const { received } = engine;
+    const before = received.length;
+    const response = await post(gateway, path, body);
+    await expectError(path === 'messages/count_tokens' ? 'messages' : path, response, 413, {
+      type: 'request_too_large',
+      message: 'more than 500000 objects, arrays and commas',
+    });
+    expect(received.length).toBe(before);
+  });
+
   it.each(PATHS)('%s: a compressed body', async (path) => {
     const response = await post(gateway, path, BODIES[path], { headers: { 'content-encoding': 'gzip' } });
     await expectError(path, response, 415, { type: 'invalid_request_error', message: 'Content-Encoding' });
