@@ -2,6 +2,8 @@ import { DialectError } from '../errors.ts';
 
 /** No event of any engine comes near this; a stream without line ends must not grow memory. */
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
+/** Pieces of a few characters each take many times their length. */
+const MAX_PIECES = 4096;
 
 /**
  * Server-sent events out of bytes cut anywhere, even inside a character. Calls back once per event with its data;
@@ -10,7 +12,9 @@ const MAX_LINE_CHARS = 16 * 1024 * 1024;
 export class SseReader {
   readonly #onData: (data: string) => void;
   readonly #decoder = new TextDecoder();
-  #rest = '';
+  /** The line that has no end yet, in pieces: joined at each chunk, a long one would cost its length every time. */
+  #pieces: string[] = [];
+  #held = 0;
   #data = '';
 
   constructor(onData: (data: string) => void) {
@@ -19,23 +23,44 @@ export class SseReader {
 
   /** Throws `DialectError` when a line exceeds 16 Mi characters. */
   push(chunk: Uint8Array): void {
-    const text = this.#rest + this.#decoder.decode(chunk, { stream: true });
+    const fresh = this.#decoder.decode(chunk, { stream: true });
+    let to = fresh.indexOf('\n');
+    if (to === -1) {
+      this.#hold(fresh);
+      return;
+    }
+    to += this.#held;
+    const text = this.#take() + fresh;
     let from = 0;
-    for (let to = text.indexOf('\n', from); to !== -1; to = text.indexOf('\n', from)) {
+    for (; to !== -1; to = text.indexOf('\n', from)) {
       this.#line(text, from, to);
       from = to + 1;
     }
-    this.#rest = from === 0 ? text : text.slice(from);
-    if (this.#rest.length > MAX_LINE_CHARS) {
-      throw new DialectError({ status: 502, message: 'The model server sent an event that is too long.' });
-    }
+    this.#hold(text.slice(from));
   }
 
   /** The stream ended: an event without its closing blank line still counts (some engines forget it). */
   end(): void {
-    if (this.#rest !== '') this.#line(this.#rest, 0, this.#rest.length);
-    this.#rest = '';
+    const rest = this.#take();
+    if (rest !== '') this.#line(rest, 0, rest.length);
     this.#dispatch();
+  }
+
+  #hold(text: string): void {
+    if (text === '') return;
+    this.#held += text.length;
+    if (this.#held > MAX_LINE_CHARS) {
+      throw new DialectError({ status: 502, message: 'The model server sent an event that is too long.' });
+    }
+    this.#pieces.push(text);
+    if (this.#pieces.length >= MAX_PIECES) this.#pieces = [this.#pieces.join('')];
+  }
+
+  #take(): string {
+    const text = this.#pieces.join('');
+    this.#pieces = [];
+    this.#held = 0;
+    return text;
   }
 
   #line(text: string, from: number, to: number): void {
