@@ -1,7 +1,9 @@
 import { DialectError } from '../errors.ts';
 
 /** No event of any engine comes near this; a stream without line ends must not grow memory. */
-const MAX_LINE_CHARS = 16 * 1024 * 1024;
+const MAX_EVENT_CHARS = 16 * 1024 * 1024;
+/** Of one event. Engines send one, or a few where a text has line ends. */
+const MAX_LINES = 4096;
 /** Pieces of a few characters each take many times their length. */
 const MAX_PIECES = 4096;
 
@@ -16,12 +18,13 @@ export class SseReader {
   #pieces: string[] = [];
   #held = 0;
   #data = '';
+  #lines = 0;
 
   constructor(onData: (data: string) => void) {
     this.#onData = onData;
   }
 
-  /** Throws `DialectError` when a line exceeds 16 Mi characters. */
+  /** Throws `DialectError` when an event exceeds 16 Mi characters or 4096 lines. */
   push(chunk: Uint8Array): void {
     const fresh = this.#decoder.decode(chunk, { stream: true });
     let to = fresh.indexOf('\n');
@@ -49,9 +52,7 @@ export class SseReader {
   #hold(text: string): void {
     if (text === '') return;
     this.#held += text.length;
-    if (this.#held > MAX_LINE_CHARS) {
-      throw new DialectError({ status: 502, message: 'The model server sent an event that is too long.' });
-    }
+    if (this.#held > MAX_EVENT_CHARS) throw tooLong();
     this.#pieces.push(text);
     if (this.#pieces.length >= MAX_PIECES) this.#pieces = [this.#pieces.join('')];
   }
@@ -70,13 +71,20 @@ export class SseReader {
       const start = text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5;
       const data = text.slice(start, last);
       this.#data = this.#data === '' ? data : `${this.#data}\n${data}`;
+      this.#lines += 1;
+      if (this.#lines > MAX_LINES || this.#data.length > MAX_EVENT_CHARS) throw tooLong();
     }
   }
 
   #dispatch(): void {
+    this.#lines = 0;
     if (this.#data === '') return;
     const data = this.#data;
     this.#data = '';
     this.#onData(data);
   }
+}
+
+function tooLong(): DialectError {
+  return new DialectError({ status: 502, message: 'The model server sent an event that is too long.' });
 }

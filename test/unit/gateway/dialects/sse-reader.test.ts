@@ -42,3 +42,20 @@ it('a line without end is given up', () => {
   for (let count = 0; count < 16; count++) reader.push(chunk);
   expect(() => reader.push(chunk)).toThrow('an event that is too long');
 });
+
+it.each([
+  ['short lines', 'data:a\n', 4096],
+  ['long lines', `data:${'a'.repeat(2 ** 20)}\n`, 15],
+])('an event of ever more %s is given up', (_kind, line, most) => {
+  const { events, reader } = readerOf();
+  const push = (): void => reader.push(Buffer.from(line));
+  for (let count = 0; count < most; count++) push();
+  expect(push).toThrow('an event that is too long');
+  expect(events).toEqual([]);
+});
+
+it('events of few lines each are read, however many', () => {
+  const { events, reader } = readerOf();
+  for (let count = 0; count < 3000; count++) reader.push(Buffer.from('data:a\ndata:b\n\n'));
+  expect(events).toHaveLength(3000);
+});
