@@ -36,8 +36,9 @@ export async function applyDefinitions(client: KubeClient, signal: AbortSignal):
 }
 
 /**
- * Applies what gives new instances their finalizer, where the API server knows the kind, and resolves when instances can
- * be made under it: a mutating policy needs the schema of the kind, and until the API server has it there it answers 503.
+ * Applies what gives new instances their finalizer, where the API server knows the kind, and resolves when it does: the
+ * policy takes a moment to come into force, and then needs the schema of the kind, without which the API server answers
+ * 503.
  */
 export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
   const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
@@ -50,17 +51,17 @@ export async function applyFinalizers(client: KubeClient, signal: AbortSignal): 
     metadata: { generateName: 'probe-' },
     spec: { gpu: { count: 1 } },
   };
-  const isMade = async (): Promise<boolean> => {
+  const isHeld = async (): Promise<boolean> => {
     try {
-      await client.raw('POST', path, probe, { signal });
-      return true;
+      const { metadata } = await client.raw<KubeObject>('POST', path, probe, { signal });
+      return metadata.finalizers !== undefined;
     } catch (error) {
       if (error instanceof KubeError && error.status === 503) return false;
       throw error;
     }
   };
-  if ((await waitFor(isMade, { timeout: 60_000, interval: 100, signal })) === true) return;
-  throw new LocalFailure('The API server makes no GPUInstance.', 'Read .berth/logs/kube-apiserver.log.');
+  if ((await waitFor(isHeld, { timeout: 60_000, interval: 100, signal })) === true) return;
+  throw new LocalFailure('The API server gives a GPUInstance no finalizer.', 'Read .berth/logs/kube-apiserver.log.');
 }
 
 function isEstablished({ status }: CustomResourceDefinition): boolean {
