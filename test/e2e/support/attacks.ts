@@ -129,7 +129,7 @@ function byHand({ instance, admin }: Targets): Attack[] {
       title: 'a tenant takes off what keeps an instance until its bill is written',
       as: admin,
       command: ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--type=merge', '-p', withoutFinalizers],
-      refusal: 'delete the instance and let Berth settle its bill',
+      refusal: 'keep metadata.finalizers as they are',
     },
     { title: 'somebody rents where no tenant is', ...rent, refusal: 'namespace default is no tenant of Berth' },
     {
