@@ -16,7 +16,8 @@ interface Source {
   stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
 }
 
-async function live<T extends KubeObject>(
+/** An object as it is now; undefined when there is none. */
+export async function live<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,
   ref: ObjectRef,

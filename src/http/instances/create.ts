@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
-import { AlreadyExistsError, ConflictError, NotFoundError } from '../../kube/errors.ts';
-import type { ObjectRef } from '../../kube/types.ts';
+import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
 import type { OfferSource } from '../inventory.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { live } from '../tenant.ts';
 import type { Abandoned } from './abandoned.ts';
 import { CONFIRM_BY, REQUEST_HASH } from './annotations.ts';
 import type { ClaimGate } from './claim-gate.ts';
@@ -135,9 +135,9 @@ async function withdraw(deps: CreateDeps, refused: Waited): Promise<Waited> {
   let { instance } = refused;
   for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
     if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
-    const live = await find(deps, instance.metadata);
-    if (live?.metadata.uid !== instance.metadata.uid) return refused;
-    instance = live;
+    const now = await live(deps.client, GPU_INSTANCES, instance.metadata);
+    if (now?.metadata.uid !== instance.metadata.uid) return refused;
+    instance = now;
     const decision = instance && decisionOf(instance);
     if (decision === 'granted') return { decision, instance };
     if (decision === 'gone') return refused;
@@ -164,15 +164,6 @@ async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersi
   return true;
 }
 
-async function find({ client }: CreateDeps, { namespace, name }: ObjectRef): Promise<GpuInstance | undefined> {
-  try {
-    return await client.get(GPU_INSTANCES, { namespace, name });
-  } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  }
-}
-
 async function createOrFind(deps: CreateDeps, request: CreateRequest) {
   const { client, clock, waiter } = deps;
   const wanted = newInstance(request, clock.now());
@@ -184,7 +175,7 @@ async function createOrFind(deps: CreateDeps, request: CreateRequest) {
     } catch (error) {
       if (!(error instanceof AlreadyExistsError)) throw error;
     }
-    const found = await find(deps, { namespace, name });
+    const found = await live(client, GPU_INSTANCES, { namespace, name });
     if (found === undefined) continue;
     if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) {
       throw idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
