@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { LOCAL_COMMANDS, type LocalCommand } from './local/command-names.ts';
+import { LOCAL_COMMANDS, type LocalCommand } from '../tools/cluster/command-names.ts';
 
 const USAGE = `Usage: berth COMMAND
 
@@ -49,7 +49,7 @@ function isLocal(command: string): command is LocalCommand {
 }
 
 async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
-  if (isLocal(command)) return (await import('./local/commands.ts')).runLocal(command, args);
+  if (isLocal(command)) return (await import('../tools/cluster/commands.ts')).runLocal(command, args);
   if (ROLES.has(command)) {
     const { runRole } = await import('./roles.ts');
     await runRole(command);

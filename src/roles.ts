@@ -4,7 +4,7 @@ import { createShutdown, stopOnSignals } from './runtime/shutdown.ts';
 import { startMetricsServer } from './roles/metrics-server.ts';
 import { createProcess } from './roles/process.ts';
 import type { Role } from './roles/role.ts';
-import { Stores } from './roles/stores.ts';
+import { Stores } from './caches/table.ts';
 
 // Loaded on demand: the code of another role is memory that this one has no use for.
 const controller = async (): Promise<Role> => (await import('./roles/controller.ts')).controllerRole;

@@ -1,5 +1,5 @@
 import { readConfig } from '../config/config.ts';
-import { knownHostsLine, rotateHostKey } from '../ssh/host-key.ts';
+import { knownHostsLine, rotateHostKey } from '../ssh/login/host-key.ts';
 import { UsageError, withClient } from './with-client.ts';
 
 const STEPS = ['announce', 'switch', 'retire'] as const;

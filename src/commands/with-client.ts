@@ -1,7 +1,7 @@
-import type { KubeClient } from '../kube/client.ts';
-import { systemClock } from '../kube/clock.ts';
-import { loadKubeConfig } from '../kube/config.ts';
-import { createKubeClient } from '../kube/rest-client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import { systemClock } from '../lib/clock.ts';
+import { loadKubeConfig } from '../kube/config/config.ts';
+import { createKubeClient } from '../kube/client/rest-client.ts';
 
 /** A command line that cannot be carried out. The message says what to write. */
 export class UsageError extends Error {

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../kube/client.ts';
-import type { Clock } from '../kube/clock.ts';
-import type { InformerMetrics } from '../kube/informer-metrics.ts';
-import { createInformer, type InformerOptions } from '../kube/reflector.ts';
-import type { ReadStore } from '../kube/store.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
+import { createInformer, type InformerOptions } from '../kube/watch/reflector.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import {
   type KubeObject,
   NAMESPACES,
@@ -19,8 +19,8 @@ import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
-import { CONTROLLER_INDEXERS } from './indexers.ts';
-import { pruneDisk, pruneNode, prunePod } from './prune.ts';
+import { CONTROLLER_INDEXERS } from '../caches/indexes.ts';
+import { pruneDisk, pruneNode, prunePod } from '../caches/prune.ts';
 import type { ControllerStores } from './stores.ts';
 
 export interface CacheDeps {

@@ -1,4 +1,4 @@
-import type { ReadStore, StoreChange } from '../kube/store.ts';
+import type { ReadStore, StoreChange } from '../kube/watch/store.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Source } from '../runtime/source.ts';
 

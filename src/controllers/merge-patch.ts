@@ -1,4 +1,4 @@
-import { sameJson } from '../kube/semantic.ts';
+import { sameJson } from '../kube/quantity.ts';
 
 type Json = Record<string, unknown>;
 

@@ -1,7 +1,7 @@
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { PRIORITY_CLASSES, type PriorityClass } from '../kube/types.ts';
-import { PRIORITY_CLASS } from './gpu-instance/desired-pod.ts';
+import { PRIORITY_CLASS } from './gpu-instance/decide/pod/desired-pod.ts';
 
 const CLASSES: readonly PriorityClass[] = [
   {

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { ReconcileContext } from '../runtime/controller.ts';

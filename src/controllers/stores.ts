@@ -1,4 +1,4 @@
-import type { ReadStore } from '../kube/store.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import type { Namespace, Node, PersistentVolumeClaim, Pod, ResourceQuota, StorageClass } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
 import { mergePatch } from './merge-patch.ts';

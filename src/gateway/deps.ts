@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { Catalog } from './discovery/catalog.ts';
-import type { KeyLimiter } from './limits/key-limiter.ts';
+import type { KeyLimiter } from './key-limiter.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { Principal } from './principal.ts';
 import type { BodyBudget } from './proxy/read-body.ts';

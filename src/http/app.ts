@@ -11,7 +11,7 @@ import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
-import { portHosts } from './routes/proxy.ts';
+import { portHosts } from './routes/ports.ts';
 import { serviceIndexRouter } from './routes/service-index.ts';
 
 /** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 /** Milliseconds that calls under way get to end; streams of models are the long ones. */
 const DRAIN_MS = 25_000;

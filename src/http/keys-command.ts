@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { API_KEYS, type ApiKey, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
 
 /** What the owner of a key decides about it. */

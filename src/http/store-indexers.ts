@@ -1,4 +1,4 @@
-import type { IndexFunctions } from '../kube/store.ts';
+import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import { CONFIRM_BY } from './instances/annotations.ts';

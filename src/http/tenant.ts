@@ -1,6 +1,6 @@
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
-import type { ReadStore } from '../kube/store.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type ObjectRef, type ResourceType } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import { GPU_INSTANCES } from '../resources/gpu-instance.ts';

@@ -1,4 +1,4 @@
-import { parseQuantity } from '../kube/semantic.ts';
+import { parseQuantity } from '../kube/quantity.ts';
 
 /**
  * Amounts by resource name: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in

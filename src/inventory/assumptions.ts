@@ -1,4 +1,4 @@
-import { hasReached } from '../kube/resource-version.ts';
+import { hasReached } from '../kube/watch/resource-version.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 
 interface Assumption {

@@ -1,6 +1,6 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareMoney } from '../resources/money.ts';
-import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './node-view.ts';
+import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
 /** What an instance asks for. */

@@ -1,4 +1,4 @@
-import type { ReadStore } from '../kube/store.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Node, type Pod, refOf, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
@@ -6,11 +6,11 @@ import type { Clock } from '../runtime/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { grant, type Grant, type Market, type PlaceRequest } from './grant.ts';
 import { claimHolding, type ClaimHolding, podHolding, type PodHolding, takenOn } from './holdings.ts';
-import { nodeFacts, type NodeFacts, type NodeView } from './node-view.ts';
+import { nodeFacts, type NodeFacts, type NodeView } from './nodes/node-view.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
 import { orderPools, type Pool } from './pools.ts';
 import { preempt, type Preemption } from './preempt.ts';
-import { type NodeFailure, nodeFailuresOf, quarantinedUntil } from './quarantine.ts';
+import { type NodeFailure, nodeFailuresOf, quarantinedUntil } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
 import { TwoKeyMap } from './two-key-map.ts';
 

@@ -1,8 +1,8 @@
 import type { Isolation } from '../resources/gpu-instance.ts';
 import { offerId } from '../resources/ids.ts';
 import { multiplyMoney } from '../resources/money.ts';
-import type { GpuResource } from './gpu-labels.ts';
-import { type NodeFacts, type NodeView, placesOn, shareOf } from './node-view.ts';
+import type { GpuResource } from './nodes/gpu-labels.ts';
+import { type NodeFacts, type NodeView, placesOn, shareOf } from './nodes/node-view.ts';
 import { type Pool, priceOf } from './pools.ts';
 
 const MIB = 2 ** 20;

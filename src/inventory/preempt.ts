@@ -1,7 +1,7 @@
 import { addAmounts, type Amounts } from './amounts.ts';
 import { candidates, diskFor, type Market, type Place, type PlaceRequest } from './grant.ts';
 import type { ClaimHolding } from './holdings.ts';
-import { amountsOfClaim, type NodeView, withoutLeaving } from './node-view.ts';
+import { amountsOfClaim, type NodeView, withoutLeaving } from './nodes/node-view.ts';
 
 /** What makes room for an on-demand instance. */
 export interface Preemption {

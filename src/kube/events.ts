@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { KubeClient } from './client/client.ts';
+import type { Clock } from '../lib/clock.ts';
 import { rfc3339 } from './conditions.ts';
 import { NotFoundError } from './errors.ts';
-import { createLru } from './lru.ts';
+import { createLru } from '../lib/lru.ts';
 import { type Event, EVENTS, type KubeObject, type ResourceType } from './types.ts';
 
 /** What happened to an object, in words for its owner. */

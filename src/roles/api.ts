@@ -1,13 +1,13 @@
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
-import { getPrincipal } from '../http/auth/principal.ts';
-import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/limits/request-limit.ts';
-import { localCounters, sharedCounters } from '../http/limits/shared-counter.ts';
+import { getPrincipal } from '../access/principal.ts';
+import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
+import { localCounters, sharedCounters } from '../runtime/shared-counter.ts';
 import { startApi } from '../http/server.ts';
 import { createAuthenticator } from '../http/auth/authenticator.ts';
 import { Inventory } from '../inventory/inventory.ts';
-import { createInstanceProxy } from '../proxy/proxy.ts';
-import { createActivity } from '../ssh/activity.ts';
+import { createInstanceProxy } from '../ports/ports.ts';
+import { createActivity } from '../access/activity.ts';
 import { sessionKeyReader } from '../web/session-key.ts';
 import type { Role } from './role.ts';
 

@@ -1,13 +1,13 @@
 import { startControllers } from '../controllers/index.ts';
-import { loadKubeConfig } from '../kube/config.ts';
+import { loadKubeConfig } from '../kube/config/config.ts';
 import type { Pod } from '../kube/types.ts';
-import { createKubeClient } from '../kube/rest-client.ts';
-import { hasTools, MAIN_CONTAINER } from '../resources/tools-volume.ts';
-import { checkJupyter, checkLogin } from '../ssh/check-login.ts';
+import { createKubeClient } from '../kube/client/rest-client.ts';
+import { hasTools, MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
+import { checkJupyter, checkLogin } from '../ssh/session/check-login.ts';
 import type { PodTarget } from '../ssh/directory.ts';
-import { knownHostsLine, loadHostKeys } from '../ssh/host-key.ts';
+import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
-import { controllerCaches } from './stores.ts';
+import { controllerCaches } from '../caches/table.ts';
 
 function targetOf(pod: Pod): PodTarget {
   const { name, namespace = '', uid = '' } = pod.metadata;

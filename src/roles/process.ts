@@ -1,11 +1,11 @@
 import { pino, type Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
-import { createClientMetrics } from '../kube/client-metrics.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { systemClock, type Clock } from '../kube/clock.ts';
-import { loadKubeConfig, type KubeConnection } from '../kube/config.ts';
-import { createKubeClient } from '../kube/rest-client.ts';
+import { createClientMetrics } from '../kube/client/client-metrics.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import { systemClock, type Clock } from '../lib/clock.ts';
+import { loadKubeConfig, type KubeConnection } from '../kube/config/config.ts';
+import { createKubeClient } from '../kube/client/rest-client.ts';
 
 /** What every role of a process shares. */
 export interface Process {

@@ -1,6 +1,6 @@
 import type { Shutdown } from '../runtime/shutdown.ts';
 import type { Process } from './process.ts';
-import type { Stores } from './stores.ts';
+import type { Stores } from '../caches/table.ts';
 
 /** What a role is started with. */
 export interface RoleContext {

@@ -1,8 +1,8 @@
 import { createEventRecorder } from '../kube/events.ts';
-import { createActivity } from '../ssh/activity.ts';
+import { createActivity } from '../access/activity.ts';
 import { auditSink } from '../ssh/audit-sink.ts';
 import { storeDirectory } from '../ssh/directory.ts';
-import { loadHostKeys } from '../ssh/host-key.ts';
+import { loadHostKeys } from '../ssh/login/host-key.ts';
 import { startSshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
 

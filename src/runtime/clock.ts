@@ -1,1 +1,1 @@
-export type { Clock } from '../kube/clock.ts';
+export type { Clock } from '../lib/clock.ts';

@@ -4,9 +4,9 @@ import { ConflictError } from '../kube/errors.ts';
 import type { Clock } from './clock.ts';
 import type { ControllerMetrics, ReconcileOutcome } from './controller-metrics.ts';
 import type { Fence } from './fence.ts';
-import { perKeyBackoff, retryLimiter } from './ratelimiter.ts';
+import { perKeyBackoff, retryLimiter } from './queue/ratelimiter.ts';
 import type { Source } from './source.ts';
-import { createWorkQueue } from './workqueue.ts';
+import { createWorkQueue } from './queue/workqueue.ts';
 
 /** An error that waiting does not heal: counted and logged, not retried until something changes. */
 export class TerminalError extends Error {

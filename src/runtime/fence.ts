@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { hasReached } from '../kube/resource-version.ts';
-import type { ReadStore } from '../kube/store.ts';
+import { hasReached } from '../kube/watch/resource-version.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
 import type { Clock } from './clock.ts';
 

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Connection } from 'ssh2';
-import type { StreamEndpoint } from '../kube/websocket.ts';
-import type { Activity as InstanceActivity } from './activity.ts';
+import type { StreamEndpoint } from '../kube/streams/websocket.ts';
+import type { Activity as InstanceActivity } from '../access/activity.ts';
 import type { AuditSink, Login } from './audit.ts';
-import type { AuthorizedKey } from './authorized-key.ts';
+import type { AuthorizedKey } from './login/authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
-import type { Backlog, Outlet } from './outlet.ts';
-import { isRekeying } from './ssh2-wire.ts';
-import type { Windows } from './windows.ts';
+import type { Backlog, Outlet } from './ssh2/outlet.ts';
+import { isRekeying } from './ssh2/wire.ts';
+import type { Windows } from './ssh2/windows.ts';
 
 /** What every connection is served with. */
 export interface Gateway {

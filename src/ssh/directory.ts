@@ -1,13 +1,13 @@
-import type { ExecTarget } from '../kube/exec.ts';
-import type { ReadStore } from '../kube/store.ts';
+import type { ExecTarget } from '../kube/streams/exec.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { instanceState } from '../resources/instance-state.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
-import { hasTools, MAIN_CONTAINER } from '../resources/tools-volume.ts';
-import { parseAuthorizedKey, type AuthorizedKey } from './authorized-key.ts';
-import type { InstanceUser } from './user-name.ts';
+import { hasTools, MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
+import { parseAuthorizedKey, type AuthorizedKey } from './login/authorized-key.ts';
+import type { InstanceUser } from './login/user-name.ts';
 
 /** A pod that sessions run in. */
 export interface PodTarget extends ExecTarget {

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
-import { authenticate, type Authenticated } from './authentication.ts';
+import { authenticate, type Authenticated } from './login/authentication.ts';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
-import { serveForward } from './forward.ts';
-import { outletOf } from './outlet.ts';
-import { serveSession } from './session.ts';
-import { closeUnstarted, refuseTinyPackets } from './ssh2-wire.ts';
-import { shareWindows } from './windows.ts';
+import { serveForward } from './session/forward.ts';
+import { outletOf } from './ssh2/outlet.ts';
+import { serveSession } from './session/session.ts';
+import { closeUnstarted, refuseTinyPackets } from './ssh2/wire.ts';
+import { shareWindows } from './ssh2/windows.ts';
 
 const MAX_CHANNELS = 128;
 

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Connection } from 'ssh2';
-import { addressGate, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './address-limits.ts';
+import { addressGate, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { cutConnection, recheck, relieve, type Gateway, type LiveConnection } from './connection.ts';
 import { awaitIdent, isOpenSsh } from './ident.ts';
-import { pendingLogins } from './pending-logins.ts';
-import { protocolServer } from './protocol.ts';
+import { pendingLogins } from './login/pending-logins.ts';
+import { protocolServer } from './ssh2/protocol.ts';
 import { serveClient } from './serve-client.ts';
 
 export interface SshServerDeps extends Omit<Gateway, 'backlog'> {

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 
 export interface SshConfigOptions {

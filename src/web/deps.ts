@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../kube/client.ts';
-import type { Clock } from '../kube/clock.ts';
-import type { ReadStore } from '../kube/store.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 
 export interface WebDeps {

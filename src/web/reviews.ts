@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { type User, userSchema } from './session.ts';
 

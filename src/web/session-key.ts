@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { SECRETS, type Secret } from '../kube/types.ts';
 

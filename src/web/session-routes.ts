@@ -1,6 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
-import { memoryCounter } from '../gateway/limits/counter.ts';
+import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';

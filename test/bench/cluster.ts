@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { applyFinalizers } from '../../src/local/apply.ts';
-import { bringUp } from '../../src/local/bring-up.ts';
-import { takeState } from '../../src/local/keeper.ts';
-import { readOptions } from '../../src/local/options.ts';
-import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
-import { createProgress } from '../../src/local/progress.ts';
-import { removeRecord } from '../../src/local/record.ts';
+import { applyFinalizers } from '../../tools/cluster/apply.ts';
+import { bringUp } from '../../tools/cluster/bring-up.ts';
+import { takeState } from '../../tools/cluster/keeper/keeper.ts';
+import { readOptions } from '../../tools/cluster/options.ts';
+import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
+import { createProgress } from '../../tools/lib/progress.ts';
+import { removeRecord } from '../../tools/cluster/keeper/record.ts';
 
 /**
  * Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. Where

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import { KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import { PODS, SERVICES } from '../../src/kube/types.ts';
-import { REAL_NODE } from '../../src/local/cluster/real-node.ts';
+import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { builtDriver } from '../e2e/support/built-driver.ts';
 import { tenant } from '../e2e/support/http.ts';

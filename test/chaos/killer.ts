@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import { PODS } from '../../src/kube/types.ts';
-import { run } from '../../src/local/shell.ts';
+import { run } from '../../tools/lib/shell.ts';
 import type { BuiltE2eCluster } from '../e2e/support/built-driver.ts';
 import { NAMESPACE, ROLES } from '../e2e/support/release.ts';
 import type { Log } from './record.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   type KubeObject,
@@ -9,10 +9,10 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
 } from '../../src/kube/types.ts';
-import { ROOT } from '../../src/local/paths.ts';
+import { ROOT } from '../../tools/lib/paths.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
-import { previousChart } from '../../src/release/kept-charts.ts';
+import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { attacks, attempt, harmless, KEPT, LENIENT, MANAGER, tryAll } from './support/attacks.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';

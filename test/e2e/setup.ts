@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import { run } from '../../src/local/shell.ts';
+import { run } from '../../tools/lib/shell.ts';
 import { builtDriver } from './support/built-driver.ts';
 import type { Driver } from './support/driver.ts';
 import { kindDriver } from './support/kind-driver.ts';

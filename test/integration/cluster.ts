@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { bringUp } from '../../src/local/bring-up.ts';
-import { REAL_NODE } from '../../src/local/cluster/real-node.ts';
-import { explainFailure } from '../../src/local/failure.ts';
-import { takeState } from '../../src/local/keeper.ts';
-import { readOptions } from '../../src/local/options.ts';
-import { cacheFolder, stateFolder } from '../../src/local/paths.ts';
-import { createProgress } from '../../src/local/progress.ts';
-import { removeRecord } from '../../src/local/record.ts';
+import { bringUp } from '../../tools/cluster/bring-up.ts';
+import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
+import { explainFailure } from '../../tools/lib/failure.ts';
+import { takeState } from '../../tools/cluster/keeper/keeper.ts';
+import { readOptions } from '../../tools/cluster/options.ts';
+import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
+import { createProgress } from '../../tools/lib/progress.ts';
+import { removeRecord } from '../../tools/cluster/keeper/record.ts';
 import { meetNeeds } from '../support/packages.ts';
 
 /** The cluster that all integration tests share; `inject('cluster')` in a test. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey } from '../../src/http/keys-command.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES } from '../../src/kube/types.ts';
-import { run } from '../../src/local/shell.ts';
+import { run } from '../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { cgiModel } from '../support/cgi-model.ts';
 import { type Call, clientOf, type Json } from '../support/http/client.ts';

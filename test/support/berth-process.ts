@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '../../src/local/ports.ts';
-import { BUSYBOX_IMAGE } from '../../src/local/cluster/real-node.ts';
-import { TOOLS_IMAGE } from '../../src/local/tools-image.ts';
+import { freePorts } from '../../tools/lib/free-ports.ts';
+import { BUSYBOX_IMAGE } from '../../tools/cluster/built/real-node.ts';
+import { TOOLS_IMAGE } from '../../tools/lib/images/tools-image.ts';
 import { waitFor } from './wait-for.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));

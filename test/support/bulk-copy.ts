@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { expect } from 'vitest';
-import { run } from '../../src/local/shell.ts';
+import { run } from '../../tools/lib/shell.ts';
 import { sshClient } from './ssh-client.ts';
 
 const MIB = 1024 * 1024;

@@ -1,5 +1,5 @@
 import type { Pod, Service } from '../../src/kube/types.ts';
-import { BUSYBOX_IMAGE } from '../../src/local/cluster/real-node.ts';
+import { BUSYBOX_IMAGE } from '../../tools/cluster/built/real-node.ts';
 
 const ANSWERS = {
   '/v1/models': { object: 'list', data: [{ id: 'parrot', object: 'model', created: 1, owned_by: 'test' }] },

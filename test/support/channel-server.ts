@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { WebSocketServer, type WebSocket } from 'ws';
-import type { StreamEndpoint } from '../../src/kube/websocket.ts';
+import type { StreamEndpoint } from '../../src/kube/streams/websocket.ts';
 
 /** A WebSocket server that speaks the channel protocols as a kubelet does, one handler per accepted stream. */
 export interface ChannelServer {

@@ -1,14 +1,14 @@
 import { pino } from 'pino';
-import { CONTROLLER_INDEXERS } from '../../src/controllers/indexers.ts';
-import type { InstanceDeps } from '../../src/controllers/gpu-instance/deps.ts';
-import { FINALIZER } from '../../src/controllers/gpu-instance/names.ts';
-import { reconcileInstance } from '../../src/controllers/gpu-instance/reconcile.ts';
+import { CONTROLLER_INDEXERS } from '../../src/caches/indexes.ts';
+import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
+import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
+import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
 import { createVanished } from '../../src/controllers/gpu-instance/vanished.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
-import { createCache } from '../../src/kube/cache.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
+import { createCache } from '../../src/kube/watch/cache.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
-import type { IndexFunctions } from '../../src/kube/store.ts';
+import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import {
   type KubeObject,
   keyOf,

@@ -1,4 +1,4 @@
-import { type Clock, sleepWith } from '../../src/kube/clock.ts';
+import { type Clock, sleepWith } from '../../src/lib/clock.ts';
 
 export interface FakeClock extends Clock {
   /** Moves time on, running each timer that falls due at its own moment and letting promises settle in between. */

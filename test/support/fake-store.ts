@@ -1,4 +1,4 @@
-import type { ReadStore, StoreChange } from '../../src/kube/store.ts';
+import type { ReadStore, StoreChange } from '../../src/kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../../src/kube/types.ts';
 
 /** A watch cache that the test fills by hand. */

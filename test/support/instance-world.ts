@@ -1,6 +1,6 @@
 import type { Node, Pod } from '../../src/kube/types.ts';
-import type { Observed } from '../../src/controllers/gpu-instance/observed.ts';
-import type { Settings } from '../../src/controllers/gpu-instance/settings.ts';
+import type { Observed } from '../../src/controllers/gpu-instance/decide/observed.ts';
+import type { Settings } from '../../src/controllers/gpu-instance/decide/settings.ts';
 import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
 
 /** Half an hour after everything in these worlds was made. */

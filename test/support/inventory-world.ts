@@ -1,4 +1,4 @@
-import { createCache } from '../../src/kube/cache.ts';
+import { createCache } from '../../src/kube/watch/cache.ts';
 import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
 import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import { gpuInstanceSpecSchema } from '../../src/resources/gpu-instance.ts';

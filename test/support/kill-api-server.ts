@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import { waitFor } from './wait-for.ts';
 
 interface Running {

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 import { AlreadyExistsError, ConflictError, NotFoundError, TransportError } from '../../src/kube/errors.ts';
 import type { Lease } from '../../src/kube/types.ts';
 

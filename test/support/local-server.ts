@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { connectTo, type KubeConnection } from '../../src/kube/connection.ts';
+import { connectTo, type KubeConnection } from '../../src/kube/config/connection.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, attempt: number) => void | Promise<void>;
 

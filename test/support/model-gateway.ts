@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
-import { memoryCounter } from '../../src/gateway/limits/counter.ts';
+import { memoryCounter } from '../../src/runtime/counter.ts';
 import type { Principal } from '../../src/gateway/principal.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';

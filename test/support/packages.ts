@@ -1,6 +1,6 @@
-import type { Progress } from '../../src/local/progress.ts';
-import { findProgram } from '../../src/local/shell.ts';
-import { installPackages } from '../../src/local/system-packages.ts';
+import type { Progress } from '../../tools/lib/progress.ts';
+import { findProgram } from '../../tools/lib/shell.ts';
+import { installPackages } from '../../tools/lib/system-packages.ts';
 
 /** Programs of other people that tests run, by the Debian package that has them. */
 const PROGRAMS = {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheFolder } from '../../src/local/paths.ts';
-import { run } from '../../src/local/shell.ts';
+import { cacheFolder } from '../../tools/lib/paths.ts';
+import { run } from '../../tools/lib/shell.ts';
 
 async function must(program: string, args: readonly string[]): Promise<void> {
   const { code, stderr } = await run(program, args);

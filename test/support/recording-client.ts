@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
 
 export interface RecordedCall {
   verb: string;

@@ -1,4 +1,4 @@
-import { type Clock, sleepWith, systemClock } from '../../src/kube/clock.ts';
+import { type Clock, sleepWith, systemClock } from '../../src/lib/clock.ts';
 
 /** The machine's clock with every duration `factor` times shorter: pauses of a real system without waiting for them. */
 export function scaledClock(factor: number): Clock {

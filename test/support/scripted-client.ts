@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import type { KubeClient, ListPage } from '../../src/kube/client.ts';
+import type { KubeClient, ListPage } from '../../src/kube/client/client.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
 
 /** One watch as the reflector opened it, driven by the test. */

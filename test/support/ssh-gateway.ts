@@ -1,8 +1,8 @@
 import pino from 'pino';
 import ssh2 from 'ssh2';
-import { parseAuthorizedKey } from '../../src/ssh/authorized-key.ts';
+import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
-import { newEd25519Key } from '../../src/ssh/ed25519-key.ts';
+import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 
 export interface LoneGateway {

@@ -1,10 +1,10 @@
 import { mkdir, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CONTAINERD_SOCKET } from '../../src/local/cluster/config-files.ts';
-import { importImage, type ImageSpec, type NodeAccess } from '../../src/local/image.ts';
-import { cacheFolder } from '../../src/local/paths.ts';
-import { findProgram, run } from '../../src/local/shell.ts';
-import { toolsImage } from '../../src/local/tools-image.ts';
+import { CONTAINERD_SOCKET } from '../../tools/cluster/built/config-files.ts';
+import { importImage, type ImageSpec, type NodeAccess } from '../../tools/lib/images/image.ts';
+import { cacheFolder } from '../../tools/lib/paths.ts';
+import { findProgram, run } from '../../tools/lib/shell.ts';
+import { toolsImage } from '../../tools/lib/images/tools-image.ts';
 
 export const TOOLS = 'localhost/berth-tools:test';
 /** A full distribution. */

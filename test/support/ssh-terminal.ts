@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '../../src/local/shell.ts';
+import { run } from '../../tools/lib/shell.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A person at a terminal of 100 columns and 30 rows who runs ssh. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
-import { systemClock } from '../../src/kube/clock.ts';
-import { type KubeConnection, loadKubeConfig } from '../../src/kube/config.ts';
-import { connectTo } from '../../src/kube/connection.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { createKubeClient } from '../../src/kube/rest-client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
+import { connectTo } from '../../src/kube/config/connection.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { createKubeClient } from '../../src/kube/client/rest-client.ts';
 import { type KubeObject, NAMESPACES, type ResourceType } from '../../src/kube/types.ts';
 
 export interface ConfigMap extends KubeObject {

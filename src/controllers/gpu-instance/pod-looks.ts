@@ -1,4 +1,4 @@
-import { createLru } from '../../kube/lru.ts';
+import { createLru } from '../../lib/lru.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';

@@ -1,14 +1,14 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
-import type { Priority } from '../../runtime/workqueue.ts';
+import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { isNodeReady } from '../../inventory/node-state.ts';
+import { isNodeReady } from '../../inventory/nodes/node-state.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
 import { type ControllerStores, INDEX } from '../stores.ts';
-import { INSTANCE_LABEL } from './names.ts';
-import { EXPORTER_LABEL } from './observe.ts';
+import { INSTANCE_LABEL } from './decide/names.ts';
+import { EXPORTER_LABEL } from './act/observe.ts';
 import type { Vanished } from './vanished.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 

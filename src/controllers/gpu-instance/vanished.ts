@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import type { StoreChange } from '../../kube/store.ts';
+import type { StoreChange } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { INDEX, instanceIndexKey } from '../stores.ts';
-import { writeUsageRecord } from './clean-up.ts';
-import type { Run } from './deps.ts';
-import { closedBill } from './usage.ts';
-import { deletePods } from './writes.ts';
+import { writeUsageRecord } from './act/clean-up.ts';
+import type { Run } from './act/run.ts';
+import { closedBill } from './decide/usage.ts';
+import { deletePods } from './act/writes.ts';
 
 /**
  * Instances that went although they were not cleaned up, because somebody took the finalizer away: what they cost is

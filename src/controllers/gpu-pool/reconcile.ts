@@ -1,6 +1,6 @@
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
-import { freeOf, type NodeView } from '../../inventory/node-view.ts';
+import { freeOf, type NodeView } from '../../inventory/nodes/node-view.ts';
 import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
 import type { Result } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';

@@ -6,11 +6,11 @@
  * `createPassThroughObserver`/`observeBody` when the dialect stays, else `createStreamTranslator`/`translateResponse`.
  * Errors of the backend go through `readUpstreamError`, everything told to a client through `errorBody`/`streamError`.
  */
-export { errorBody, streamError } from './error-body.ts';
-export { DialectError } from './errors.ts';
-export { estimateTokens } from './estimate.ts';
-export { requestFeatures, PLAIN, type RequestFeatures } from './features.ts';
-export { checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect.ts';
+export { errorBody, streamError } from './errors/error-body.ts';
+export { DialectError } from './errors/dialect-error.ts';
+export { estimateTokens } from './inspect/estimate.ts';
+export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/features.ts';
+export { checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect.ts';
 export { chooseUpstream, nativeDialects, quirksOf, type Engine, type Quirks } from './quirks.ts';
 export { optionalCount } from './json.ts';
 export { parseInput } from './responses/parse-items.ts';
@@ -20,4 +20,4 @@ export { observeBody } from './stream/observe-body.ts';
 export { createPassThroughObserver } from './stream/observer.ts';
 export { createStreamTranslator } from './stream/translator.ts';
 export type { ClientError, Dialect, HistoryItem, TranslationContext, Usage } from './types.ts';
-export { readUpstreamError } from './upstream-error.ts';
+export { readUpstreamError } from './errors/upstream-error.ts';

@@ -1,4 +1,4 @@
-import { invalid } from './errors.ts';
+import { invalid } from './errors/dialect-error.ts';
 import type { Json } from './types.ts';
 
 export function isObject(value: unknown): value is Json {

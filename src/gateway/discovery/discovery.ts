@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { ReadStore } from '../../kube/store.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type EndpointSlice, type Pod, type Service } from '../../kube/types.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { DialectError, type ClientError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import type { Denied, Reservation } from '../limits/key-limiter.ts';
+import type { Denied, Reservation } from '../key-limiter.ts';
 import type { Principal } from '../principal.ts';
 import { admit, type Incoming } from './admit.ts';
 import type { Call } from './call.ts';

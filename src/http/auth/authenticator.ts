@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../../kube/clock.ts';
-import type { IndexFunctions, ReadStore } from '../../kube/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
 import { hashToken, SCOPES, type ApiKey, type Scope } from '../../resources/api-key.ts';
-import type { Principal } from './principal.ts';
+import type { Principal } from '../../access/principal.ts';
 
 /** The indexes that the store of APIKeys must have. */
 export const API_KEY_INDEXERS: IndexFunctions<ApiKey> = {

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { KubeClient } from '../../kube/client/client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { NotFoundError } from '../../kube/errors.ts';
-import type { ReadStore } from '../../kube/store.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import { API_KEYS, type ApiKey } from '../../resources/api-key.ts';
-import type { Principal } from './principal.ts';
+import type { Principal } from '../../access/principal.ts';
 
 /** How exact the last-used time is: a key costs at most one write in this time, however many calls and replicas. */
 const EXACTNESS_MS = 5 * 60_000;

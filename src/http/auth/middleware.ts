@@ -6,7 +6,7 @@ import { closeAfterUnreadBody } from '../middleware/unread-body.ts';
 import type { Authenticator } from './authenticator.ts';
 import { tokenOf } from './bearer.ts';
 import type { LastUsed } from './last-used.ts';
-import { getPrincipal, setPrincipal } from './principal.ts';
+import { getPrincipal, setPrincipal } from '../../access/principal.ts';
 import { sendUnauthorized } from './unauthorized.ts';
 
 /** Lets only good keys pass. Runs before bodies, parameters and paths are looked at. */

@@ -1,5 +1,5 @@
-import { compareVersions } from '../../kube/resource-version.ts';
-import type { ReadStore } from '../../kube/store.ts';
+import { compareVersions } from '../../kube/watch/resource-version.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstancePresenter } from '../records/instance-presenter.ts';
 import { byAge } from '../tenant.ts';

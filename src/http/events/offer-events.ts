@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { OfferSource } from '../inventory.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
 import type { StreamEvent } from './event-stream.ts';

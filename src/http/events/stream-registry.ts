@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
-import { getPrincipal, type Principal } from '../auth/principal.ts';
+import { getPrincipal, type Principal } from '../../access/principal.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type EventStream, openEventStream } from './event-stream.ts';
 

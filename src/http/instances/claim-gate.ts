@@ -1,4 +1,4 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 
 /** At most `width` pass at a time; the others wait in line. */
 export interface ClaimGate {

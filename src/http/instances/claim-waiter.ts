@@ -1,5 +1,5 @@
-import type { Clock } from '../../kube/clock.ts';
-import type { ReadStore } from '../../kube/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type ObjectRef } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';

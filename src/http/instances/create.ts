@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { KubeClient } from '../../kube/client/client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';

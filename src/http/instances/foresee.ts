@@ -1,5 +1,5 @@
 import type { PlaceRequest } from '../../inventory/grant.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import type { OfferSource } from '../inventory.ts';
 

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import type { DeleteOptions, KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { DeleteOptions, KubeClient } from '../../kube/client/client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { ConflictError } from '../../kube/errors.ts';
-import type { ReadStore } from '../../kube/store.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import type { ObjectRef } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 import type { Abandoned } from './abandoned.ts';

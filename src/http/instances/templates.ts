@@ -1,4 +1,4 @@
-import type { IndexFunctions, ReadStore } from '../../kube/store.ts';
+import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { numericId } from '../../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../../resources/instance-template.ts';

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
-import { findPrincipal } from '../auth/principal.ts';
+import { findPrincipal } from '../../access/principal.ts';
 
 const QUIET = new Set(['/livez', '/readyz']);
 const MAX_PATH = 512;

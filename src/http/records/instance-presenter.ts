@@ -1,5 +1,5 @@
-import { driverOf } from '../../inventory/gpu-labels.ts';
-import type { ReadStore } from '../../kube/store.ts';
+import { driverOf } from '../../inventory/nodes/gpu-labels.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Node } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';

@@ -2,13 +2,13 @@ import { Router } from 'express';
 import { authenticate } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { limitRequests } from '../limits/request-limit.ts';
+import { limitRequests } from '../middleware/request-limit.ts';
 import { apiSecurity } from '../middleware/security.ts';
 import { compress } from '../middleware/compress.ts';
 import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
 import { offersRouter } from './offers.ts';
-import { proxyRouter } from './proxy.ts';
+import { proxyRouter } from './ports.ts';
 import { serviceIndex } from './service-index.ts';
 import { sshKeysRouter } from './ssh-keys.ts';
 

@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from 'express';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { getPrincipal } from '../auth/principal.ts';
+import { getPrincipal } from '../../access/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { ConflictError, NotFoundError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
-import { getPrincipal } from '../auth/principal.ts';
+import { getPrincipal } from '../../access/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { lastEventId } from '../events/event-stream.ts';

@@ -5,7 +5,7 @@ import { idempotentName } from '../../resources/ids.ts';
 import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { requireScope } from '../auth/middleware.ts';
-import { getPrincipal } from '../auth/principal.ts';
+import { getPrincipal } from '../../access/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
 import { REQUEST_HASH } from '../instances/annotations.ts';

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { ROOT } from '../../../src/local/paths.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
 import { startBerth } from '../../support/berth-process.ts';
 
 /** What the controller's own metrics say. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { EVENTS, NAMESPACES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { addFleet } from '../../faults/support/fleet.ts';

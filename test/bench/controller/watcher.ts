@@ -1,7 +1,7 @@
 import { pino } from 'pino';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { createInformer } from '../../../src/kube/reflector.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createInformer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
 

@@ -2,7 +2,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { createModelGateway } from '../../../src/gateway/gateway.ts';
-import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
+import { memoryCounter } from '../../../src/runtime/counter.ts';
 import type { Principal } from '../../../src/gateway/principal.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { cacheFolder } from '../../../src/local/paths.ts';
+import { cacheFolder } from '../../../tools/lib/paths.ts';
 import { freePort } from './processes.ts';
 
 /** How another gateway is started in front of the mock engine, and called. */

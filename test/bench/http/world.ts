@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { Router } from 'express';
 import { pino } from 'pino';
-import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
+import { memoryCounter } from '../../../src/runtime/counter.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
 import {
   API_KEY_INDEXERS,
@@ -10,10 +10,10 @@ import {
   TEMPLATE_INDEXERS,
 } from '../../../src/http/store-indexers.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
-import { createCache } from '../../../src/kube/cache.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import type { IndexFunctions, ReadStore } from '../../../src/kube/store.ts';
+import { createCache } from '../../../src/kube/watch/cache.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts';
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';

@@ -1,4 +1,4 @@
-import type { Outcome } from '../../../src/local/shell.ts';
+import type { Outcome } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 import type { World } from './world.ts';
 

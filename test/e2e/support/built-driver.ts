@@ -2,16 +2,16 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { STORAGE_CLASSES } from '../../../src/kube/types.ts';
-import { parseManifests } from '../../../src/local/apply.ts';
-import { ensurePrograms } from '../../../src/local/build/build.ts';
-import { type BuiltCluster, startBuiltCluster } from '../../../src/local/cluster/built-cluster.ts';
-import { decideNode } from '../../../src/local/host.ts';
-import { importArchive } from '../../../src/local/image.ts';
-import { cacheFolder, ROOT } from '../../../src/local/paths.ts';
-import { createProgress } from '../../../src/local/progress.ts';
-import { findProgram } from '../../../src/local/shell.ts';
-import { installPackages } from '../../../src/local/system-packages.ts';
-import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../src/release/go-tools.ts';
+import { parseManifests } from '../../../tools/cluster/apply.ts';
+import { ensurePrograms } from '../../../tools/lib/go/build.ts';
+import { type BuiltCluster, startBuiltCluster } from '../../../tools/cluster/built/built-cluster.ts';
+import { decideNode } from '../../../tools/cluster/host.ts';
+import { importArchive } from '../../../tools/lib/images/image.ts';
+import { cacheFolder, ROOT } from '../../../tools/lib/paths.ts';
+import { createProgress } from '../../../tools/lib/progress.ts';
+import { findProgram } from '../../../tools/lib/shell.ts';
+import { installPackages } from '../../../tools/lib/system-packages.ts';
+import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../tools/release/go-tools.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 
 /** The cluster with what a test needs to break it. */

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 
 /** A cluster for end-to-end tests, however it was made: empty but for one node with two GPUs and a StorageClass. */
 export interface E2eCluster {

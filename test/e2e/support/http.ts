@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 
 /** Calls of one tenant on the HTTP interface. */

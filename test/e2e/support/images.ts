@@ -1,8 +1,8 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { busyboxLayer, imageArchive, type ImageSpec } from '../../../src/local/image.ts';
-import { findProgram } from '../../../src/local/shell.ts';
+import { busyboxLayer, imageArchive, type ImageSpec } from '../../../tools/lib/images/image.ts';
+import { findProgram } from '../../../tools/lib/shell.ts';
 import { llamaImage } from '../../support/llama/image.ts';
 
 /** What instances run: busybox as root, the way most images come. */

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NODES } from '../../../src/kube/types.ts';
-import { AUDIT_POLICY } from '../../../src/local/cluster/config-files.ts';
-import type { run as runProgram } from '../../../src/local/shell.ts';
+import { AUDIT_POLICY } from '../../../tools/cluster/built/config-files.ts';
+import type { run as runProgram } from '../../../tools/lib/shell.ts';
 import type { Driver } from './driver.ts';
 
 const NAME = 'berth-e2e';

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { SERVICES } from '../../../src/kube/types.ts';
 import { MODEL_IMAGE } from './images.ts';
 

@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { freePorts } from '../../../src/local/ports.ts';
-import { run } from '../../../src/local/shell.ts';
+import { freePorts } from '../../../tools/lib/free-ports.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import type { SshIdentity } from './ssh.ts';
 
 /** The lines of a text that are commands, as in NOTES.txt: those indented by three spaces that are no sentence. */

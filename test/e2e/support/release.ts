@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { ROOT } from '../../../src/local/paths.ts';
-import { run } from '../../../src/local/shell.ts';
-import { helmEnvironment } from '../../../src/release/helm.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
+import { run } from '../../../tools/lib/shell.ts';
+import { helmEnvironment } from '../../../tools/release/helm.ts';
 import { INSTANCE_IMAGE } from './images.ts';
 
 export const NAMESPACE = 'berth-system';

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { PODS, type Pod, SECRETS } from '../../../src/kube/types.ts';
 import { ANY_PRIVATE_KEY, decoded, leaksIn, privateKey, type Secret } from './leaks.ts';
 import { NAMESPACE } from './release.ts';

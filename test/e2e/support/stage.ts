@@ -1,9 +1,9 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cacheFolder, ROOT, stateFolder } from '../../../src/local/paths.ts';
-import { createProgress } from '../../../src/local/progress.ts';
-import { run } from '../../../src/local/shell.ts';
-import { chartTools, ensureGoTools } from '../../../src/release/go-tools.ts';
+import { cacheFolder, ROOT, stateFolder } from '../../../tools/lib/paths.ts';
+import { createProgress } from '../../../tools/lib/progress.ts';
+import { run } from '../../../tools/lib/shell.ts';
+import { chartTools, ensureGoTools } from '../../../tools/release/go-tools.ts';
 import { phase } from '../../support/phases.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 import { makeTestImages } from './images.ts';

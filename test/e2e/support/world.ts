@@ -1,9 +1,9 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { type Pod, PODS, SERVICES } from '../../../src/kube/types.ts';
-import { type Outcome, run } from '../../../src/local/shell.ts';
+import { type Outcome, run } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, Release } from './release.ts';
 
 export interface WorldOptions {

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { EVENTS, type KubeObject, type ResourceType } from '../../../src/kube/types.ts';
 
 /** One write on its way to the API server. */

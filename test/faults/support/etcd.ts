@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import type { Layout } from '../../../src/local/cluster/components.ts';
+import type { Layout } from '../../../tools/cluster/built/components.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const answer = z.object({ header: z.object({ revision: z.coerce.number() }) });

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { NODES } from '../../../src/kube/types.ts';
 import { GPU_POOLS, gpuPoolSpecSchema } from '../../../src/resources/gpu-pool.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,4 +1,4 @@
-import { customResourceDefinition } from '../../../src/resources/crd.ts';
+import { customResourceDefinition } from '../../../tools/release/crds/crd.ts';
 import { type GpuInstance, gpuInstanceResource } from '../../../src/resources/gpu-instance.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 

@@ -1,8 +1,8 @@
 import type { TestProject } from 'vitest/node';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
-import { applyFinalizers } from '../../../src/local/apply.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import { applyFinalizers } from '../../../tools/cluster/apply.ts';
 import { SEED } from './seed.ts';
 
 declare module 'vitest' {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { LEASE_NAMESPACE } from './replica.ts';

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { type RunningControllers, startControllers } from '../../../src/controllers/index.ts';

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
 import type { RunningControllers } from '../../../src/controllers/index.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';

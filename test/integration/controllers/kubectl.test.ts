@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { createWorld, type World } from '../../faults/support/world.ts';
-import { run } from '../../../src/local/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 
 function kubectl({ kubeconfig, namespace }: World, ...args: string[]): ReturnType<typeof run> {
   const { programs } = inject('cluster');

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { ROOT } from '../../../src/local/paths.ts';
-import { run } from '../../../src/local/shell.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { runLlamaPod } from '../../support/llama/pod.ts';
 import { LLAMA_MODEL, startLlama } from '../../support/llama/server.ts';
 import { openCluster } from '../../support/http/open.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createInformer } from '../../../src/kube/reflector.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { refuseNext } from '../../support/fault-proxy/faults.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';

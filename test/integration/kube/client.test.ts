@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { AlreadyExistsError, ConflictError, InvalidError, NotFoundError } from '../../../src/kube/errors.ts';
 import { PODS } from '../../../src/kube/types.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { refuseNext } from '../../support/fault-proxy/faults.ts';
 import { CONFIG_MAPS, plainConnection, testNamespace } from '../../support/test-cluster.ts';

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/kube/clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createEventRecorder } from '../../../src/kube/events.ts';
-import { createInformer } from '../../../src/kube/reflector.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { EVENTS, keyOf, refOf } from '../../../src/kube/types.ts';
 import { createController } from '../../../src/runtime/controller.ts';
 import { createFence } from '../../../src/runtime/fence.ts';

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
-import { createElection } from '../../../src/runtime/lease.ts';
+import { createElection } from '../../../src/runtime/lease/lease.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';
 import { plainConnection, testNamespace } from '../../support/test-cluster.ts';

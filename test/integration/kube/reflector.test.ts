@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { pathOf } from '../../../src/kube/client.ts';
-import { createInformer } from '../../../src/kube/reflector.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { pathOf } from '../../../src/kube/client/client.ts';
+import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { refuseNext } from '../../support/fault-proxy/faults.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { run } from '../../../src/local/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { copyBothWays, sha256 } from '../../support/bulk-copy.ts';
 import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';

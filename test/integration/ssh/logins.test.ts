@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
-import { loadHostKeys } from '../../../src/ssh/host-key.ts';
+import { loadHostKeys } from '../../../src/ssh/login/host-key.ts';
 import { BARE } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { newEd25519Key } from '../../../src/ssh/ed25519-key.ts';
+import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { describeWith } from '../../support/needs.ts';
 
 const onNode = describeWith('real node', 'mmdebstrap');

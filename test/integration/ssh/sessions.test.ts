@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { checkLogin } from '../../../src/ssh/check-login.ts';
+import { checkLogin } from '../../../src/ssh/session/check-login.ts';
 import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { terminalSession } from '../../support/ssh-terminal.ts';

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeConnection } from '../../../src/kube/connection.ts';
-import { jsonLines } from '../../../src/kube/json-lines.ts';
+import type { KubeConnection } from '../../../src/kube/config/connection.ts';
+import { jsonLines } from '../../../src/kube/watch/json-lines.ts';
 import { bodyOf, json, status } from '../local-server.ts';
 import { EXPIRED_LINE, type Faults, isWatch, noFaults, type PassingEvent } from './faults.ts';
 import { createStaleView } from './stale.ts';

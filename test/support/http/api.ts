@@ -8,12 +8,12 @@ import {
   TEMPLATE_INDEXERS,
 } from '../../../src/http/store-indexers.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
-import { createInformer } from '../../../src/kube/reflector.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
-import type { IndexFunctions } from '../../../src/kube/store.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import type { IndexFunctions } from '../../../src/kube/watch/store.ts';
 import {
   type KubeObject,
   NAMESPACES,

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { NODES, type Node } from '../../../src/kube/types.ts';
 
 /** A simulated node that kwok keeps ready, with the labels GPU Feature Discovery writes. */

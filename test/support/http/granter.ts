@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Inventory } from '../../../src/inventory/inventory.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import type { ReadStore } from '../../../src/kube/store.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { Condition } from '../../../src/kube/types.ts';
 import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
 

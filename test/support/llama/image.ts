@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, renameSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { ImageSpec } from '../../../src/local/image.ts';
-import { run } from '../../../src/local/shell.ts';
+import type { ImageSpec } from '../../../tools/lib/images/image.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { hashOf } from '../python.ts';
 import { prepareLlama, SERVE } from './server.ts';
 

@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type Pod, PODS, SERVICES } from '../../../src/kube/types.ts';
-import { importImage, type NodeAccess } from '../../../src/local/image.ts';
+import { importImage, type NodeAccess } from '../../../tools/lib/images/image.ts';
 import { waitFor } from '../wait-for.ts';
 import { llamaImage, LLAMA_PORT } from './image.ts';
 

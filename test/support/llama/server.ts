@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { run } from '../../../src/local/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { hashOf, pythonWith } from '../python.ts';
 
 const HERE = import.meta.dirname;

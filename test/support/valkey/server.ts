@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { run } from '../../../src/local/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { pythonWith } from '../python.ts';
 
 const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt');

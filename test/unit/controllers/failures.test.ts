@@ -6,7 +6,7 @@ import {
   nodesToAvoid,
   pauseAfter,
   withFailure,
-} from '../../../src/controllers/gpu-instance/failures.ts';
+} from '../../../src/controllers/gpu-instance/decide/failures.ts';
 
 const HOUR = 3_600_000;
 

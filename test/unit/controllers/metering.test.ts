@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import type { Run } from '../../../src/controllers/gpu-instance/deps.ts';
-import { endingOf } from '../../../src/controllers/gpu-instance/endings.ts';
-import { checkLogin } from '../../../src/controllers/gpu-instance/login.ts';
-import { planNext } from '../../../src/controllers/gpu-instance/plan.ts';
-import { statusOf } from '../../../src/controllers/gpu-instance/status.ts';
-import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/transitions.ts';
+import type { Run } from '../../../src/controllers/gpu-instance/act/run.ts';
+import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
+import { checkLogin } from '../../../src/controllers/gpu-instance/act/login.ts';
+import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
+import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
+import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { billVanished, createVanished } from '../../../src/controllers/gpu-instance/vanished.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { planNext } from '../../../src/controllers/gpu-instance/plan.ts';
+import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { EARLIER, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';

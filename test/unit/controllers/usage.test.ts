@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/transitions.ts';
-import { endingOf } from '../../../src/controllers/gpu-instance/endings.ts';
-import { closedUsage } from '../../../src/controllers/gpu-instance/usage.ts';
+import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
+import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
+import { closedUsage } from '../../../src/controllers/gpu-instance/decide/usage.ts';
 import { addMoney, costOf, multiplyMoney } from '../../../src/resources/money.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { ROOT } from '../../../src/local/paths.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
 
 const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`);
 const documents = [...inDocs, ...readdirSync(ROOT), 'charts/berth/README.md'].filter((name) => name.endsWith('.md'));

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { memoryCounter } from '../../../src/gateway/limits/counter.ts';
-import { KeyLimiter } from '../../../src/gateway/limits/key-limiter.ts';
+import { memoryCounter } from '../../../src/runtime/counter.ts';
+import { KeyLimiter } from '../../../src/gateway/key-limiter.ts';
 import type { KeyLimits, Principal } from '../../../src/gateway/principal.ts';
 
 function setup() {

@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { Agent, fetch } from 'undici';
 import { expect, test } from 'vitest';
 import { drain } from '../../../src/http/drain.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 
 async function replica(): Promise<{ server: Server; port: number }> {
   const server = createServer({ keepAliveTimeout: 65_000 }, (_, response) => {

@@ -4,8 +4,8 @@ import { API_KEY_INDEXERS, createAuthenticator } from '../../../src/http/auth/au
 import { createLastUsed } from '../../../src/http/auth/last-used.ts';
 import { createRing } from '../../../src/http/events/ring.ts';
 import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
-import { createCache } from '../../../src/kube/cache.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import { createCache } from '../../../src/kube/watch/cache.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

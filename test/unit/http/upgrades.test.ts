@@ -4,9 +4,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { drain } from '../../../src/http/drain.ts';
 import { isWebSocket, serveUpgrades, upgradeOf } from '../../../src/http/upgrades.ts';
-import { exchangeUpgrade } from '../../../src/proxy/exchange.ts';
-import { createOpenStreams } from '../../../src/proxy/open-streams.ts';
-import type { Upstream } from '../../../src/proxy/upstream.ts';
+import { exchangeUpgrade } from '../../../src/ports/exchange.ts';
+import { createOpenStreams } from '../../../src/ports/open-streams.ts';
+import type { Upstream } from '../../../src/ports/upstream.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

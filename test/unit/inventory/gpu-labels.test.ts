@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { driverOf, type GpuResource, gpuResourcesOf } from '../../../src/inventory/gpu-labels.ts';
+import { driverOf, type GpuResource, gpuResourcesOf } from '../../../src/inventory/nodes/gpu-labels.ts';
 import { A100, gpuNode } from '../../support/inventory-world.ts';
 
 interface Variant {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/cache.ts';
-import type { StoreChange } from '../../../src/kube/store.ts';
+import { createCache } from '../../../src/kube/watch/cache.ts';
+import type { StoreChange } from '../../../src/kube/watch/store.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 
 function pod(name: string, version: number, node = 'n1'): Pod {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { channelWrites } from '../../../src/kube/channel-writes.ts';
+import { channelWrites } from '../../../src/kube/streams/channel-writes.ts';
 
 const KIB = 1024;
 

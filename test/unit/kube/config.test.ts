@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { loadKubeConfig } from '../../../src/kube/config.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { KubeConfigError } from '../../../src/kube/errors.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { execInPod, execPath, exitOfStatus, type ExecStream } from '../../../src/kube/exec.ts';
-import { StreamRefusedError } from '../../../src/kube/websocket.ts';
+import { execInPod, execPath, exitOfStatus, type ExecStream } from '../../../src/kube/streams/exec.ts';
+import { StreamRefusedError } from '../../../src/kube/streams/websocket.ts';
 import { channelServer, frame, SUCCESS, type ChannelServer } from '../../support/channel-server.ts';
 
 const TARGET = { namespace: 'tenant', pod: 'i-one', container: 'main' };

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TransportError } from '../../../src/kube/errors.ts';
-import { jsonLines } from '../../../src/kube/json-lines.ts';
+import { jsonLines } from '../../../src/kube/watch/json-lines.ts';
 
 async function collect(chunks: Buffer[]): Promise<unknown[]> {
   const values: unknown[] = [];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { once } from 'node:events';
 import type { WebSocket } from 'ws';
-import { forwardPort } from '../../../src/kube/port-forward.ts';
+import { forwardPort } from '../../../src/kube/streams/port-forward.ts';
 import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
 
 const TARGET = { namespace: 'tenant', pod: 'i-one', port: 8080 };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compareVersions, hasReached } from '../../../src/kube/resource-version.ts';
+import { compareVersions, hasReached } from '../../../src/kube/watch/resource-version.ts';
 
 test('orders as whole numbers of any size', () => {
   const version = fc.bigInt({ min: 0n, max: 2n ** 80n });

@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { createClientMetrics } from '../../../src/kube/client-metrics.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { connectTo } from '../../../src/kube/connection.ts';
+import { createClientMetrics } from '../../../src/kube/client/client-metrics.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { connectTo } from '../../../src/kube/config/connection.ts';
 import {
   AlreadyExistsError,
   ConflictError,
@@ -13,7 +13,7 @@ import {
   TransportError,
   UnauthorizedError,
 } from '../../../src/kube/errors.ts';
-import { createKubeClient } from '../../../src/kube/rest-client.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NODES, type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import {

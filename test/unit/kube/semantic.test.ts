@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseQuantity, sameJson } from '../../../src/kube/semantic.ts';
+import { parseQuantity, sameJson } from '../../../src/kube/quantity.ts';
 
 /** The same value with the fields of every object in the opposite order. */
 function reversed(value: unknown): unknown {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { crdTemplate } from '../../../src/release/chart-crds.ts';
+import { crdTemplate } from '../../../tools/release/chart-crds.ts';
 
 const CRD =
   '# Generated.\napiVersion: apiextensions.k8s.io/v1\nmetadata:\n  name: sshkeys.berth.dev\nspec:\n  group: berth.dev\n';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chartReadme, valueDocs } from '../../../src/release/chart-readme.ts';
+import { chartReadme, valueDocs } from '../../../tools/release/chart-readme.ts';
 
 const VALUES = `# -- First of all.
 name: ""

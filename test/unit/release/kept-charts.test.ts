@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { previousChart, versionBefore } from '../../../src/release/kept-charts.ts';
+import { previousChart, versionBefore } from '../../../tools/release/kept-charts.ts';
 
 test('the version before is the newest older one, and itself when there is none', () => {
   expect(versionBefore('0.10.0', ['0.9.0', '0.2.11', '0.10.0', '0.11.0'])).toBe('0.9.0');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { objectsOf, plainManifest } from '../../../src/release/manifests.ts';
+import { objectsOf, plainManifest } from '../../../tools/release/manifests.ts';
 
 describe('objectsOf', () => {
   it('leaves out hooks and empty documents', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { builtInSchemas, customSchemas } from '../../../src/release/schemas.ts';
+import { builtInSchemas, customSchemas } from '../../../tools/release/schemas.ts';
 
 describe('builtInSchemas', () => {
   const swagger = {

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/cache.ts';
+import { createCache } from '../../../src/kube/watch/cache.ts';
 import { ConflictError } from '../../../src/kube/errors.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 import { createControllerMetrics } from '../../../src/runtime/controller-metrics.ts';

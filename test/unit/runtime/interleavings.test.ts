@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/cache.ts';
+import { createCache } from '../../../src/kube/watch/cache.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 import { createController } from '../../../src/runtime/controller.ts';
 import { createFence } from '../../../src/runtime/fence.ts';

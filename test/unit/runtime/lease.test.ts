@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import { createElection } from '../../../src/runtime/lease.ts';
+import { createElection } from '../../../src/runtime/lease/lease.ts';
 import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
 import { leaseServer } from '../../support/lease-server.ts';
 

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { expect, it } from 'vitest';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
-import { createActivity } from '../../../src/ssh/activity.ts';
+import { createActivity } from '../../../src/access/activity.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { recordingClient } from '../../support/recording-client.ts';

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { farewellFilter } from '../../../src/ssh/farewell.ts';
+import { farewellFilter } from '../../../src/ssh/session/farewell.ts';
 
 async function through(word: string, chunks: readonly string[]): Promise<{ passed: string; heard: number }> {
   let heard = 0;

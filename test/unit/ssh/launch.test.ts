@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { encodeLine, launcher, quote, sessionScript, type Launch } from '../../../src/ssh/launch.ts';
+import { encodeLine, launcher, quote, sessionScript, type Launch } from '../../../src/ssh/session/launch.ts';
 
 // Empty: some builds of bash read ~/.bashrc when their stdin is a socket, which it is here.
 const NO_HOME = mkdtempSync(join(tmpdir(), 'berth-home-'));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { addressGate, limitKey } from '../../../src/ssh/address-limits.ts';
-import { sessionEnd, signalName } from '../../../src/ssh/exit.ts';
+import { addressGate, limitKey } from '../../../src/ssh/login/address-limits.ts';
+import { sessionEnd, signalName } from '../../../src/ssh/session/exit.ts';
 
 const LIMITS = { burst: 3, perSecond: 1, failures: 2, failureWindowSeconds: 10, pending: 2 };
 

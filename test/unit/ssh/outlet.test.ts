@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Client, Connection } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { outletOf } from '../../../src/ssh/outlet.ts';
+import { outletOf } from '../../../src/ssh/ssh2/outlet.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { channelServer, frame, offer, type ChannelServer } from '../../support/channel-server.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';

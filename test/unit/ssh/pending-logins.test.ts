@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { addressGate, networkOf } from '../../../src/ssh/address-limits.ts';
-import { pendingLogins, type PendingLogins } from '../../../src/ssh/pending-logins.ts';
+import { addressGate, networkOf } from '../../../src/ssh/login/address-limits.ts';
+import { pendingLogins, type PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
 
 const NO_LIMIT = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
 

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { KubeClient } from '../../../src/kube/client.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { knownHosts, sshConfig, sshConfigCommand } from '../../../src/ssh/ssh-config.ts';
-import { run } from '../../../src/local/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 
 function instance(name: string, host = 'gpu.example.com'): GpuInstance {
   const ssh = { host, port: 2222, user: name, knownHosts: `[${host}]:2222 ssh-ed25519 AAAA` };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseUserName } from '../../../src/ssh/user-name.ts';
+import { parseUserName } from '../../../src/ssh/login/user-name.ts';
 
 describe('parseUserName', () => {
   it('reads an id, and an id with its namespace', () => {

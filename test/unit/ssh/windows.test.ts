@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Connection, ServerChannel } from 'ssh2';
 import { describe, expect, it } from 'vitest';
-import { FIRST_WINDOW, SHARED_WINDOW, shareWindows } from '../../../src/ssh/windows.ts';
+import { FIRST_WINDOW, SHARED_WINDOW, shareWindows } from '../../../src/ssh/ssh2/windows.ts';
 
 const MIB = 1024 * 1024;
 

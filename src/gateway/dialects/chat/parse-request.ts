@@ -1,4 +1,4 @@
-import { invalid, unsupported } from '../errors.ts';
+import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
   isObject,

@@ -1,5 +1,5 @@
 import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfChat } from '../stop.ts';
+import { stopOfChat } from '../parts/stop.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
 

@@ -1,8 +1,8 @@
 import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfChat } from '../stop.ts';
+import { stopOfChat } from '../parts/stop.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
 import type { Json } from '../types.ts';
-import { readErrorObject } from '../upstream-error.ts';
+import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
 import { matchedStop, reasoningOf } from './parse-response.ts';
 

@@ -1,4 +1,4 @@
-import { CHAT_FINISH } from '../stop.ts';
+import { CHAT_FINISH } from '../parts/stop.ts';
 import type { IrResponse, Json, TranslationContext } from '../types.ts';
 import { renderChatUsage } from '../usage.ts';
 import { renderCall } from './render-messages.ts';

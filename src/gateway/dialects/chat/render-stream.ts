@@ -1,9 +1,9 @@
-import { streamError } from '../error-body.ts';
-import { CHAT_FINISH } from '../stop.ts';
+import { streamError } from '../errors/error-body.ts';
+import { CHAT_FINISH } from '../parts/stop.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
 import { renderChatUsage } from '../usage.ts';
-import type { Wishes } from '../wishes.ts';
+import type { Wishes } from '../parts/wishes.ts';
 
 /** Writes chat.completion.chunk events. */
 export class ChatEmitter implements Emitter {

@@ -1,4 +1,4 @@
-import { invalid, unsupported } from '../errors.ts';
+import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
   isObject,
@@ -11,9 +11,9 @@ import {
   stringAt,
   textValue,
 } from '../json.ts';
-import { stripNonce } from '../nonce.ts';
-import { decodeReasoning } from '../reasoning-token.ts';
-import { argumentsOf } from '../tool-input.ts';
+import { stripNonce } from '../inspect/nonce.ts';
+import { decodeReasoning } from '../parts/reasoning-token.ts';
+import { argumentsOf } from '../parts/tool-input.ts';
 import type { HistoryItem, IrRequest, Json, Part, Tool, ToolChoice } from '../types.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;

@@ -1,6 +1,6 @@
 import { objectsOf, optionalString } from '../json.ts';
-import { stopOfMessages } from '../stop.ts';
-import { argumentsOf } from '../tool-input.ts';
+import { stopOfMessages } from '../parts/stop.ts';
+import { argumentsOf } from '../parts/tool-input.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
 

@@ -1,9 +1,9 @@
 import { isObject, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfMessages } from '../stop.ts';
+import { stopOfMessages } from '../parts/stop.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
-import { argumentsOf } from '../tool-input.ts';
+import { argumentsOf } from '../parts/tool-input.ts';
 import type { Json } from '../types.ts';
-import { readErrorObject } from '../upstream-error.ts';
+import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */

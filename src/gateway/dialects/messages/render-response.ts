@@ -1,6 +1,6 @@
-import { encodeReasoning } from '../reasoning-token.ts';
-import { MESSAGES_STOP } from '../stop.ts';
-import { inputOf } from '../tool-input.ts';
+import { encodeReasoning } from '../parts/reasoning-token.ts';
+import { MESSAGES_STOP } from '../parts/stop.ts';
+import { inputOf } from '../parts/tool-input.ts';
 import type { IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../usage.ts';
 

@@ -1,6 +1,6 @@
-import { streamError } from '../error-body.ts';
-import { tokensOfText } from '../estimate.ts';
-import { MESSAGES_STOP } from '../stop.ts';
+import { streamError } from '../errors/error-body.ts';
+import { tokensOfText } from '../inspect/estimate.ts';
+import { MESSAGES_STOP } from '../parts/stop.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';

@@ -1,6 +1,6 @@
-import { DialectError, invalid, unsupported } from '../errors.ts';
+import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../json.ts';
-import { decodeReasoning } from '../reasoning-token.ts';
+import { decodeReasoning } from '../parts/reasoning-token.ts';
 import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
 

@@ -1,4 +1,4 @@
-import { unsupported } from '../errors.ts';
+import { unsupported } from '../errors/dialect-error.ts';
 import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../json.ts';
 import type { HistoryItem, IrRequest, Json } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';

@@ -1,5 +1,5 @@
 import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfResponses } from '../stop.ts';
+import { stopOfResponses } from '../parts/stop.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
 import { parseUsage } from '../usage.ts';
 import { parseReasoningItem } from './parse-items.ts';

@@ -1,8 +1,8 @@
 import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfResponses } from '../stop.ts';
+import { stopOfResponses } from '../parts/stop.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
 import type { Json, OutputItem } from '../types.ts';
-import { readErrorObject } from '../upstream-error.ts';
+import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
 import { parseOutputItem } from './parse-response.ts';
 

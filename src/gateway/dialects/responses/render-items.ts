@@ -1,7 +1,7 @@
-import { itemId } from '../blocks.ts';
-import { encodeReasoning } from '../reasoning-token.ts';
-import { argumentText } from '../tool-input.ts';
-import { resultText } from '../turns.ts';
+import { itemId } from '../parts/blocks.ts';
+import { encodeReasoning } from '../parts/reasoning-token.ts';
+import { argumentText } from '../parts/tool-input.ts';
+import { resultText } from '../parts/turns.ts';
 import type { HistoryItem, Json, OutputItem, Part } from '../types.ts';
 
 /**

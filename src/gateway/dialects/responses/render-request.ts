@@ -1,4 +1,4 @@
-import { unsupported } from '../errors.ts';
+import { unsupported } from '../errors/dialect-error.ts';
 import { ignoresToolChoice, type RenderOptions } from '../chat/render-request.ts';
 import type { IrRequest, Json, OutputFormat } from '../types.ts';
 import { renderItems } from './render-items.ts';

@@ -1,10 +1,10 @@
 import { isObject, parseJson } from '../json.ts';
-import { encodeReasoning } from '../reasoning-token.ts';
-import { incompleteReason } from '../stop.ts';
-import { argumentText } from '../tool-input.ts';
+import { encodeReasoning } from '../parts/reasoning-token.ts';
+import { incompleteReason } from '../parts/stop.ts';
+import { argumentText } from '../parts/tool-input.ts';
 import type { CallItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderResponsesUsage } from '../usage.ts';
-import type { Wishes } from '../wishes.ts';
+import type { Wishes } from '../parts/wishes.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

@@ -1,4 +1,4 @@
-import { unsupported } from '../errors.ts';
+import { unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
   isObject,

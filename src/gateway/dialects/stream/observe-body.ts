@@ -1,4 +1,4 @@
-import { tidy } from '../blocks.ts';
+import { tidy } from '../parts/blocks.ts';
 import { isObject, objectsOf, optionalString, parseJson } from '../json.ts';
 import { parseOutputItem } from '../responses/parse-response.ts';
 import type { Dialect, HistoryItem, Json, Usage } from '../types.ts';

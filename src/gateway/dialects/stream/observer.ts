@@ -1,7 +1,7 @@
-import { streamError } from '../error-body.ts';
+import { streamError } from '../errors/error-body.ts';
 import { isObject, parseJson, shown } from '../json.ts';
 import type { ClientError, Dialect, HistoryItem, Json, Usage } from '../types.ts';
-import { readErrorObject } from '../upstream-error.ts';
+import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../usage.ts';
 import {
   applyCuts,

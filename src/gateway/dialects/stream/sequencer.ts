@@ -1,4 +1,4 @@
-import { itemId } from '../blocks.ts';
+import { itemId } from '../parts/blocks.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
 import { ArgumentsScan } from './arguments-scan.ts';
 import type { Emitter } from './emitter.ts';

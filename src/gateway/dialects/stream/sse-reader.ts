@@ -1,4 +1,4 @@
-import { DialectError } from '../errors.ts';
+import { DialectError } from '../errors/dialect-error.ts';
 
 /** No event of any engine comes near this; a stream without line ends must not grow memory. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isRuntimeFile, runtimePackages } from '../../../../src/release/image/closure.ts';
+import { isRuntimeFile, runtimePackages } from '../../../../tools/release/image/closure.ts';
 
 const LOCK = {
   packages: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseDownloads } from '../../../../src/release/image/debian.ts';
+import { parseDownloads } from '../../../../tools/release/image/debian.ts';
 
 test('what apt would download is read by package, file and digest', () => {
   const digest = (digit: string): string => digit.repeat(64);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { TarEntry } from '../../../../src/local/tar.ts';
-import { layerOf, ociArchive } from '../../../../src/release/image/oci.ts';
+import type { TarEntry } from '../../../../tools/lib/tar.ts';
+import { layerOf, ociArchive } from '../../../../tools/release/image/oci.ts';
 
 const ENTRIES: TarEntry[] = [
   { name: 'b', type: 'file', content: Buffer.from('two') },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cycloneDx } from '../../../../src/release/image/sbom.ts';
+import { cycloneDx } from '../../../../tools/release/image/sbom.ts';
 
 const lock = {
   version: '1.2.3',

@@ -1,0 +1,140 @@
+import {
+  AlreadyExistsError,
+  ForbiddenError,
+  hasCause,
+  InvalidError,
+  KubeError,
+  NotFoundError,
+  TimeoutError,
+} from '../../../kube/errors.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '../../../kube/types.ts';
+import { ephemeralGbOf } from '../../../inventory/holdings.ts';
+import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
+import { storageClassOf } from '../../../inventory/storage.ts';
+import type { Claim } from '../../../resources/gpu-instance.ts';
+import type { Run } from './run.ts';
+import { desiredDisk } from '../decide/pod/desired-disk.ts';
+import { desiredPod } from '../decide/pod/desired-pod.ts';
+import type { Ending } from '../decide/endings.ts';
+import { diskNameOf } from '../decide/names.ts';
+import type { Observed } from '../decide/observed.ts';
+import { instanceUidsOf } from '../../../resources/pod/owner.ts';
+import { words } from '../decide/pod/pod-facts.ts';
+
+const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
+
+/** Answers that a moment may heal, such as those of a webhook that restarts, are waited out this long with the place kept. */
+const REFUSAL_GRACE_MS = 10_000;
+
+/** What becomes of an attempt to start: a pod, or the reason why this start is given up. */
+export type StartOutcome = { pod: Pod } | { ending: Ending };
+
+function lost(message: string): StartOutcome {
+  return { ending: { reason: 'PlaceLost', message } };
+}
+
+/** Whether somebody else took the place between grant and start, for example a pod that is none of ours. */
+function isOverbooked(view: NodeView, claim: Claim): boolean {
+  return (view.used[claim.resourceName] ?? 0) > (view.facts.allocatable[claim.resourceName] ?? 0);
+}
+
+function conflict(kind: string, name: string): StartOutcome {
+  const message = `A ${kind} named ${name} is there already and belongs to somebody else. Remove it, or give the instance another name.`;
+  return { ending: { reason: 'NameConflict', message } };
+}
+
+/** The words of the API server, without the call that they answer. */
+function serverWords(error: KubeError): string {
+  return words(error.message.split(`${error.reason}: `).slice(1).join(`${error.reason}: `), error.message);
+}
+
+/** An answer that concerns this object, and is neither a no nor a word of when to come again. */
+function isFault(error: unknown): error is KubeError {
+  if (!(error instanceof KubeError) || error instanceof TimeoutError) return false;
+  return error.status === 400 || error.status >= 500;
+}
+
+/** Why the start is given up for an error; undefined when another try may do. */
+function refused(error: unknown, claim: Claim, now: number): Ending | undefined {
+  if (isFault(error)) {
+    const isOver = Date.parse(claim.grantedAt) + REFUSAL_GRACE_MS <= now;
+    return isOver ? { reason: 'PodRejected', message: serverWords(error) } : undefined;
+  }
+  if (!(error instanceof ForbiddenError) && !(error instanceof InvalidError)) return undefined;
+  if (hasCause(error, 'NamespaceTerminating')) return undefined;
+  if (error.message.includes('exceeded quota')) return { reason: 'QuotaExceeded', message: serverWords(error) };
+  return { reason: 'PodRejected', message: serverWords(error) };
+}
+
+async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): Promise<Ending | undefined> {
+  const { deps, context } = run;
+  const { namespace, uid = '' } = instance.metadata;
+  const ref = { namespace, name: diskNameOf(instance) };
+  const pool = [...deps.stores.pools.values()].find(({ metadata }) => metadata.name === claim.pool);
+  const known = deps.stores.disks.get(`${namespace}/${ref.name}`);
+  if (known !== undefined && instanceUidsOf(known).includes(uid)) return undefined;
+  const storageClass = storageClassOf(pool?.spec ?? { disk: {} }, deps.stores.storageClasses.values());
+  if (storageClass === undefined) return { reason: 'PlaceLost', message: 'The StorageClass of the disk is gone.' };
+  try {
+    const disk = desiredDisk(instance, storageClass, instance.status?.diskGb ?? 0);
+    const made = await deps.client.create(PERSISTENT_VOLUME_CLAIMS, disk, { signal: context.signal });
+    deps.fence.wrote(run.key, deps.stores.disks, made);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) {
+      const ending = refused(error, claim, now);
+      if (ending === undefined) throw error;
+      return ending;
+    }
+  }
+  const there: PersistentVolumeClaim = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: context.signal });
+  const outcome = instanceUidsOf(there).includes(uid) ? undefined : conflict('PersistentVolumeClaim', ref.name);
+  return outcome && 'ending' in outcome ? outcome.ending : undefined;
+}
+
+/** Makes the pod of the current start, and its disk before it. Safe to repeat: the names are the instance's own. */
+export async function createPod(run: Run, observed: Observed, claim: Claim): Promise<StartOutcome> {
+  const { deps, context } = run;
+  const { instance, settings, now } = observed;
+  const view = deps.inventory.viewOf(claim.node);
+  const resource = view?.facts.resources.find(({ resourceName }) => resourceName === claim.resourceName);
+  if (view === undefined || resource === undefined)
+    return lost(`Node ${claim.node} has no ${claim.resourceName} any more.`);
+  if (isOverbooked(view, claim)) return lost(`Somebody else took the GPUs of node ${claim.node}.`);
+  if (settings === undefined) return lost('The template of the instance is gone.');
+  const diskPersistent = instance.status?.diskPersistent === true;
+  const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
+  if (noDisk !== undefined) return { ending: noDisk };
+  const share = { resource, count: claim.gpuCount };
+  const { namespace, uid = '' } = instance.metadata;
+  const space = deps.stores.namespaces.get(namespace ?? '');
+  const pod = desiredPod({
+    instance,
+    claim,
+    incarnation: instance.status?.incarnation ?? 0,
+    settings: { ...settings, diskGb: instance.status?.diskGb ?? settings.diskGb },
+    requests: requestsOf(view.facts, share, ephemeralGbOf(instance)),
+    memoryLimit: shareOf(view.facts, share).memory,
+    diskPersistent,
+    runtimeClassName: instance.spec.runtimeClassName ?? view.facts.pool?.spec.runtimeClassName,
+    restricted: space?.metadata.labels?.[ENFORCE_LABEL] === 'restricted',
+    toolsImage: deps.config.toolsImage,
+  });
+  try {
+    const made = await deps.client.create(PODS, pod, { signal: context.signal });
+    deps.fence.wrote(run.key, deps.stores.pods, made);
+    return { pod: made };
+  } catch (error) {
+    const ending = refused(error, claim, now);
+    if (ending !== undefined) return { ending };
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  }
+  // Made by a run that did not live to see it, or by somebody else.
+  try {
+    const there = await deps.client.get(PODS, pod.metadata, { signal: context.signal });
+    return instanceUidsOf(there).includes(uid) ? { pod: there } : conflict('Pod', pod.metadata.name);
+  } catch (error) {
+    if (error instanceof NotFoundError) return lost('The pod was deleted while it was being made.');
+    throw error;
+  }
+}

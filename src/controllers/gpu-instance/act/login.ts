@@ -1,0 +1,45 @@
+import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
+import type { JupyterState, Run } from './run.ts';
+import type { Observed } from '../decide/observed.ts';
+import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
+
+/** Milliseconds between two tries of a login. */
+export const LOGIN_PAUSE_MS = 1_000;
+/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
+export const JUPYTER_PAUSE_MS = 5_000;
+/**
+ * How long logins are tried. The image decides whether they work, so without an end a tenant could keep its meter from
+ * starting: from then on the instance counts as up since its pod was ready.
+ */
+const LOGIN_LIMIT_MS = 60_000;
+
+/**
+ * Whether a login works. Once it has worked for a start it is not tried again, and simulated nodes have nothing to log
+ * in to.
+ */
+export function checkLogin({ deps, key }: Run, { instance, pod, now }: Observed): Observed['login'] {
+  const { status } = instance;
+  if (deps.logins === undefined || pod === undefined || !isPodReady(pod)) return undefined;
+  if (status?.claim?.simulated === true || status?.ending !== undefined || status?.runtype === 'args') return undefined;
+  if (status?.stages?.ready !== undefined) return 'works';
+  if (deps.logins.last(key, pod) === true) return 'works';
+  const readySince = Date.parse(podCondition(pod, 'Ready')?.lastTransitionTime ?? '');
+  if (!(readySince + LOGIN_LIMIT_MS <= now)) return 'pending';
+  deps.events.record(GPU_INSTANCES, instance, {
+    type: 'Warning',
+    reason: 'LoginFailed',
+    message: `No login through the SSH gateway worked within ${LOGIN_LIMIT_MS / 1000} seconds: does the shell of the image run? The instance counts as up.`,
+  });
+  return undefined;
+}
+
+/** Looks for Jupyter until it has answered once in this start; undefined when no look is due. */
+export function checkJupyter({ deps, key }: Run, { instance, pod }: Observed): JupyterState | undefined {
+  const { status } = instance;
+  if (deps.jupyters === undefined || pod === undefined || !isPodReady(pod)) return undefined;
+  if (status?.runtype !== 'jupyter' || status.claim?.simulated === true || status.ending !== undefined)
+    return undefined;
+  const known = status.conditions?.find(({ type }) => type === 'Jupyter');
+  if (known?.status === 'True' && status.stages?.ready !== undefined) return 'answers';
+  return deps.jupyters.last(key, pod) ?? 'unseen';
+}

@@ -1,0 +1,64 @@
+import { FAILURE_WINDOW_MS } from '../../../inventory/nodes/quarantine.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+
+type Failures = GpuInstanceStatus['failures'];
+
+const FIRST_MS = 1_000;
+const FACTOR = 4;
+const LONGEST_MS = 600_000;
+/** A start that was up this long was good: what failed before is forgotten. */
+const GOOD_START_MS = 600_000;
+const MAX_NODES = 16;
+
+/**
+ * Milliseconds to wait after so many failed starts in a row: 1 s, 4 s, 16 s, 64 s, 256 s, then ten minutes. At most
+ * eleven pods an hour, whatever goes wrong.
+ */
+export function pauseAfter(count: number): number {
+  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** Math.max(0, count - 1));
+}
+
+/** When the next start may come, milliseconds since the epoch; 0 when nothing failed. */
+export function nextStartAt(failures: Failures): number {
+  return failures === undefined || failures.count === 0
+    ? 0
+    : Date.parse(failures.lastTime) + pauseAfter(failures.count);
+}
+
+/** The same for an instance: an edit by its owner since the last failure is a reason to try at once. */
+export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
+  const decidedFor = status?.ending?.generation;
+  const isEdited = decidedFor !== undefined && decidedFor !== metadata.generation;
+  return isEdited ? 0 : nextStartAt(status?.failures);
+}
+
+/** The failures with one more. `upMs` is how long the failed start had been up. */
+export function withFailure(
+  failures: Failures,
+  fact: { now: number; upMs: number; node: string | undefined },
+): Failures {
+  const before = fact.upMs >= GOOD_START_MS ? undefined : failures;
+  const nodes = new Set(nodesToAvoid(before, fact.now));
+  if (fact.node !== undefined) nodes.add(fact.node);
+  return {
+    count: (before?.count ?? 0) + 1,
+    lastTime: new Date(fact.now).toISOString(),
+    ...(nodes.size > 0 && { nodes: [...nodes].slice(-MAX_NODES) }),
+  };
+}
+
+/** Nodes where a start failed not long ago. */
+export function nodesToAvoid(failures: Failures, now: number): string[] {
+  if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
+  return failures.nodes ?? [];
+}
+
+// Words of containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) about what an image or
+// its instance names. A runtime that is missing on the node says `exec: "…"` too, but not of a container process.
+const IMAGE_FAULT =
+  /no command specified|runAsNonRoot|container process: (error during container init: )?(exec|chdir)\b|executable file `|no users found|unable to find (user|group)|no matching entries in (passwd|group) file/i;
+
+/** Whether a container that cannot be made is its image's or its settings' fault: it would fail on every node. */
+export function isImageFault({ reason, message }: { reason: string; message: string }): boolean {
+  return reason === 'CreateContainerConfigError' || IMAGE_FAULT.test(message);
+}

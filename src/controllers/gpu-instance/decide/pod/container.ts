@@ -1,0 +1,70 @@
+import type { Runtype } from '../../../../resources/instance-template.ts';
+import { JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
+import { TOOLS_APPLETS, TOOLS_BIN } from '../../../../resources/pod/tools-volume.ts';
+import type { Settings } from '../settings.ts';
+
+/** Where the disk is mounted. */
+export const WORKSPACE = '/workspace';
+
+// $1 is the onStart script. The image's own shell runs it when there is one, for its PATH and its habits; its output
+// goes to the log of the pod.
+const RUN_ON_START = `PATH="$PATH:${TOOLS_APPLETS}"; export PATH
+cd ${WORKSPACE} 2>/dev/null || cd /
+if [ -n "$1" ]; then
+  shell=${TOOLS_BIN}/busybox
+  for candidate in /bin/bash /usr/bin/bash /bin/sh; do
+    if [ -x "$candidate" ]; then shell="$candidate"; break; fi
+  done
+  if [ "$shell" = ${TOOLS_BIN}/busybox ]; then "$shell" sh -c "$1" & else "$shell" -c "$1" & fi
+  onstart=$!
+fi
+`;
+// Jupyter starts when the image has it, or as soon as onStart has installed it. Its token is made here, is the same after
+// each start, and stands in no object: its owner reads the file, and Berth asks on the loopback. JUPYTER_TOKEN of the
+// instance's own environment wins. Jupyter does not print a token that it was given.
+const RUN_JUPYTER = `(
+  umask 077
+  folder=${WORKSPACE}/.berth-jupyter
+  mkdir -p "$folder" 2>/dev/null || { folder=/tmp/.berth-jupyter; mkdir -p "$folder"; }
+  file="$folder/token"
+  if [ -n "$JUPYTER_TOKEN" ]; then printf %s "$JUPYTER_TOKEN" >"$file"
+  elif [ ! -s "$file" ]; then head -c 24 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' >"$file"; fi
+  export JUPYTER_TOKEN="$(cat "$file")"
+  ${TOOLS_BIN}/busybox httpd -f -p 127.0.0.1:${JUPYTER_TOKEN_PORT} -h "$folder" &
+  umask 022
+  while :; do
+    over=; kill -0 "$onstart" 2>/dev/null || over=1
+    for program in ${JUPYTER_PROGRAMS.join(' ')}; do
+      if command -v "$program" >/dev/null 2>&1; then
+        exec "$program" --ip=0.0.0.0 --port=${JUPYTER_PORT} --no-browser --allow-root --ServerApp.root_dir=${WORKSPACE}
+      fi
+    done
+    if [ -n "$over" ]; then
+      echo 'The image has no jupyter: choose one that has, or install jupyterlab in onStart.' >&2
+      exit
+    fi
+    sleep 1
+  done
+) &
+`;
+// sleep ends on the TERM that tini passes to the whole group, so stopping takes no grace period.
+const STAY_UP = `exec ${TOOLS_BIN}/busybox sleep 2147483647`;
+
+function keepAlive(runtype: Exclude<Runtype, 'args'>): string {
+  return RUN_ON_START + (runtype === 'jupyter' ? RUN_JUPYTER : '') + STAY_UP;
+}
+
+/**
+ * Entrypoint of the main container. `ssh` and `jupyter` replace the image's by an init that reaps whatever sessions leave
+ * behind and a shell that stays up; `args` keeps it.
+ */
+export function entrypointOf(settings: Settings): { command?: string[]; args?: string[] } {
+  if (settings.runtype === 'args') {
+    return {
+      ...(settings.command.length > 0 && { command: [...settings.command] }),
+      ...(settings.args.length > 0 && { args: [...settings.args] }),
+    };
+  }
+  const shell = [`${TOOLS_BIN}/busybox`, 'sh', '-c', keepAlive(settings.runtype), 'berth', settings.onStart];
+  return { command: [`${TOOLS_BIN}/tini`, '-g', '--', ...shell] };
+}

@@ -1,0 +1,136 @@
+import type { Container, Pod } from '../../../../kube/types.ts';
+import type { Amounts } from '../../../../inventory/amounts.ts';
+import { INSTANCE_UID_LABEL } from '../../../../inventory/holdings.ts';
+import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
+import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
+import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
+import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
+import { entrypointOf, WORKSPACE } from './container.ts';
+import { diskNameOf, INSTANCE_LABEL, MANAGED_BY, podNameOf } from '../names.ts';
+import { ownerOf } from '../../../../resources/pod/owner.ts';
+import type { Settings } from '../settings.ts';
+
+export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
+
+export interface PodInput {
+  instance: GpuInstance;
+  claim: Claim;
+  incarnation: number;
+  settings: Settings;
+  /** What the pod requests, from the node it is for. */
+  requests: Amounts;
+  /** Its share of the node's memory in bytes, 0 when unknown: the limit. */
+  memoryLimit: number;
+  diskPersistent: boolean;
+  runtimeClassName: string | undefined;
+  /** The namespace enforces Pod Security restricted. */
+  restricted: boolean;
+  toolsImage: string;
+}
+
+type SecurityContext = NonNullable<Container['securityContext']>;
+
+/**
+ * Pod Security baseline always. In a namespace that enforces restricted, the rest of restricted too: then only images
+ * that run as a numbered user other than root start. Elsewhere images keep the runtime's default capabilities: apt and
+ * su of ordinary images need CHOWN, SETUID and SETGID.
+ */
+function securityContext(restricted: boolean): SecurityContext {
+  return {
+    allowPrivilegeEscalation: false,
+    seccompProfile: { type: 'RuntimeDefault' },
+    ...(restricted && { runAsNonRoot: true, capabilities: { drop: ['ALL'] } }),
+  };
+}
+
+function quantities(amounts: Amounts): Record<string, string> {
+  const entries = Object.entries(amounts).filter(([name]) => name !== 'pods');
+  return Object.fromEntries(entries.map(([name, amount]) => [name, name === 'cpu' ? `${amount}m` : String(amount)]));
+}
+
+function limitsOf({ requests, memoryLimit }: PodInput): Record<string, string> {
+  const { cpu: _cpu, memory: _memory, ...hard } = requests;
+  return { ...quantities(hard), ...(memoryLimit > 0 && { memory: String(memoryLimit) }) };
+}
+
+function envOf({ instance, claim, settings }: PodInput): { name: string; value: string }[] {
+  const own = {
+    BERTH_INSTANCE_ID: instance.metadata.name,
+    BERTH_NAMESPACE: instance.metadata.namespace ?? '',
+    BERTH_OFFER_ID: String(claim.offerId),
+    BERTH_NODE: claim.node,
+    BERTH_GPU_NAME: claim.product,
+    BERTH_GPU_COUNT: String(claim.gpuCount),
+    BERTH_WORKSPACE: WORKSPACE,
+  };
+  const named = new Set(settings.env.map(({ name }) => name));
+  const added = Object.entries(own).filter(([name]) => !named.has(name));
+  return [...settings.env, ...added.map(([name, value]) => ({ name, value }))];
+}
+
+function portsOf(settings: Settings): NonNullable<Container['ports']> {
+  const ports = settings.ports.map((port) => ({ ...port }));
+  const hasJupyter = ports.some(({ containerPort, protocol }) => containerPort === JUPYTER_PORT && protocol === 'TCP');
+  if (settings.runtype !== 'jupyter' || hasJupyter) return ports;
+  return [...ports, { containerPort: JUPYTER_PORT, protocol: 'TCP' }];
+}
+
+function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMounts']>): Container {
+  const { settings } = input;
+  return {
+    name: MAIN_CONTAINER,
+    image: settings.image,
+    ...entrypointOf(settings),
+    env: envOf(input),
+    ports: portsOf(settings),
+    resources: { requests: quantities(input.requests), limits: limitsOf(input) },
+    securityContext: securityContext(input.restricted),
+    volumeMounts: mounts,
+    // The end of the log is what a failed container has to say.
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  };
+}
+
+/**
+ * The pod of one start. It is bound to the granted node by affinity and still goes through the scheduler, so that what
+ * was granted is checked against what is really free. No GPU in init containers: some device plugins hand it out twice
+ * (kubernetes#124345).
+ */
+export function desiredPod(input: PodInput): Pod {
+  const { instance, claim, settings } = input;
+  const { name, namespace, uid = '' } = instance.metadata;
+  const { hostUsers } = instance.spec;
+  const tools = settings.runtype === 'args' ? undefined : toolsVolume(input.toolsImage);
+  const disk = input.diskPersistent
+    ? { name: 'disk', persistentVolumeClaim: { claimName: diskNameOf(instance) } }
+    : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
+  const mounts = [{ name: 'disk', mountPath: WORKSPACE }, ...(tools ? [tools.mount] : [])];
+  return {
+    metadata: {
+      name: podNameOf(instance, input.incarnation),
+      ...(namespace !== undefined && { namespace }),
+      labels: { ...MANAGED_BY, [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid },
+      ownerReferences: [ownerOf(instance)],
+    },
+    spec: {
+      containers: [mainContainer(input, mounts)],
+      ...(tools && { initContainers: [tools.initContainer] }),
+      volumes: [disk, ...(tools ? [tools.volume] : [])],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [claim.node] }] }],
+          },
+        },
+      },
+      tolerations: [{ key: GPU_TAINT, operator: 'Exists' }],
+      priorityClassName: PRIORITY_CLASS[instance.spec.type],
+      restartPolicy: settings.runtype === 'args' ? 'Never' : 'Always',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 30,
+      ...(input.runtimeClassName !== undefined && { runtimeClassName: input.runtimeClassName }),
+      ...(hostUsers !== undefined && { hostUsers }),
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type { Pod } from '../../../../kube/types.ts';
+import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
+import type { Ending } from '../endings.ts';
+
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+
+/** The kubelet's words may be long; this much of them goes into a status. */
+const MAX_WORDS = 512;
+
+export function words(text: string | undefined, fallback: string): string {
+  const trimmed = (text ?? '').trim();
+  return trimmed === '' ? fallback : trimmed.slice(0, MAX_WORDS);
+}
+
+/** Words of others, fit for a sentence to follow. */
+export function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+export function podCondition(pod: Pod, type: string) {
+  return pod.status?.conditions?.find((condition) => condition.type === type);
+}
+
+export function mainStatus(pod: Pod): ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
+}
+
+/** A pod whose containers have all ended for good. */
+export function hasEnded(pod: Pod): boolean {
+  return pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
+}
+
+export function isPodReady(pod: Pod): boolean {
+  return podCondition(pod, 'Ready')?.status === 'True';
+}
+
+/** Why the first container that waits does so: of the init containers, then of the others. */
+export function waitingState(pod: Pod): { reason: string; message: string } | undefined {
+  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  const waiting = statuses.map(({ state }) => state?.waiting).find((state) => state?.reason !== undefined);
+  return waiting && { reason: waiting.reason ?? '', message: waiting.message ?? '' };
+}
+
+// Reasons of the kubelet's admission handlers (kubernetes pkg/kubelet/lifecycle/predicate.go and
+// pkg/kubelet/cm/topologymanager): the node refused the pod although the scheduler bound it.
+const ADMISSION =
+  /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\S+|Admission\w*)$/;
+
+/** When the program of a pod ran, by its node's clock and never after `now`; undefined when it never did. */
+export function ranOf(pod: Pod, now: number): { from: number; to: number } | undefined {
+  const { startedAt = '', finishedAt = '' } = mainStatus(pod)?.state?.terminated ?? {};
+  const [from, to] = [Date.parse(startedAt), Date.parse(finishedAt)];
+  // A container that could not be started has the epoch here.
+  if (!(from > 0) || !(to >= from)) return undefined;
+  return { from: Math.min(from, now), to: Math.min(to, now) };
+}
+
+/** Why a pod ended that was meant to run on, in our words and the kubelet's, and when. */
+export function endingOfPod(pod: Pod, now: number): Ending {
+  const at = ranOf(pod, now)?.to;
+  return { ...reasonOfEnd(pod), ...(at !== undefined && { at }) };
+}
+
+function reasonOfEnd(pod: Pod): Ending {
+  const { phase, reason = '', message } = pod.status ?? {};
+  const terminated = mainStatus(pod)?.state?.terminated;
+  if (phase === 'Succeeded') return { reason: 'Completed', message: 'The program ended with exit code 0.' };
+  if (ADMISSION.test(reason)) {
+    return { reason: 'AdmissionRejected', message: `${reason}: ${words(message, 'the node refused the pod')}` };
+  }
+  if (reason === '' && terminated !== undefined) {
+    const said = words(terminated.message, 'It wrote nothing to its log.');
+    return { reason: 'ContainerFailed', message: `The program ended with exit code ${terminated.exitCode}. ${said}` };
+  }
+  return { reason: 'PodFailed', message: words([reason, message].filter(Boolean).join(': '), 'The pod failed.') };
+}
+
+/** Why somebody else deletes or has deleted the pod. */
+export function endingOfDeletion(pod: Pod): Ending {
+  const disruption = podCondition(pod, 'DisruptionTarget');
+  if (disruption?.reason === 'PreemptionByScheduler') {
+    return {
+      reason: 'Preempted',
+      message: 'A pod of higher priority took the place. The instance comes back by itself.',
+    };
+  }
+  if (disruption?.reason === 'DeletionByTaintManager' || disruption?.reason === 'DeletionByPodGC') {
+    const said = words(disruption.message, 'the node does not answer');
+    return { reason: 'NodeLost', message: `The pod was taken off its node: ${said}.` };
+  }
+  return { reason: 'PodDeleted', message: 'The pod was deleted by somebody else. Another one follows.' };
+}
+
+/** Reasons of the kubelet for an image it can never fetch. */
+const BAD_IMAGE = new Set(['InvalidImageName', 'ErrImageNeverPull']);
+/** Reasons that mean the container cannot be made on this node. */
+const NOT_CREATED = new Set(['CreateContainerError', 'CreateContainerConfigError', 'RunContainerError']);
+const PULLING = new Set(['ErrImagePull', 'ImagePullBackOff', 'ImageInspectError', 'RegistryUnavailable']);
+
+export function isPullError(reason: string): boolean {
+  return PULLING.has(reason);
+}
+
+/** An image reference that the kubelet will never accept. */
+export function isBadImage(reason: string): boolean {
+  return BAD_IMAGE.has(reason);
+}
+
+export function isNotCreated(reason: string): boolean {
+  return NOT_CREATED.has(reason);
+}

@@ -1,0 +1,30 @@
+import { parseQuantity } from '../../../kube/quantity.ts';
+import type { ResourceQuota } from '../../../kube/types.ts';
+import type { Amounts } from '../../../inventory/amounts.ts';
+
+/** The names under which a quota may limit what a pod requests. */
+function namesOf(resource: string): string[] {
+  if (resource === 'pods') return ['pods', 'count/pods'];
+  if (resource === 'cpu' || resource === 'memory') return [resource, `requests.${resource}`];
+  return [`requests.${resource}`];
+}
+
+/**
+ * The words for a quota of the namespace that has no room for a pod with these requests; undefined when all have.
+ * Quotas with scopes are left to the API server, which knows what they count.
+ */
+export function quotaRefusal(quotas: Iterable<ResourceQuota>, requests: Amounts): string | undefined {
+  for (const { metadata, spec, status } of quotas) {
+    if ((spec?.scopes?.length ?? 0) > 0 || spec?.scopeSelector !== undefined) continue;
+    for (const [resource, amount] of Object.entries(requests)) {
+      for (const name of namesOf(resource)) {
+        const hard = parseQuantity(status?.hard?.[name] ?? '');
+        const used = parseQuantity(status?.used?.[name] ?? '') ?? 0;
+        const needed = resource === 'cpu' ? amount / 1000 : amount;
+        if (hard === undefined || used + needed <= hard) continue;
+        return `ResourceQuota ${metadata.name} allows ${hard} ${name}, ${used} are used and this instance needs ${needed}. Stop another instance or ask for more quota.`;
+      }
+    }
+  }
+  return undefined;
+}

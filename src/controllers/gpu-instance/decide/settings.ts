@@ -1,0 +1,67 @@
+import type { GpuInstance, GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import { numericId } from '../../../resources/ids.ts';
+import {
+  type InstanceTemplate,
+  type InstanceTemplateSpec,
+  type Runtype,
+  SHARED_TEMPLATE_LABEL,
+  templateHash,
+} from '../../../resources/instance-template.ts';
+
+/** What an instance runs after template and defaults. */
+export interface Settings {
+  image: string;
+  runtype: Runtype;
+  command: readonly string[];
+  args: readonly string[];
+  onStart: string;
+  env: readonly { name: string; value: string }[];
+  ports: NonNullable<GpuInstanceSpec['ports']>;
+  diskGb: number;
+}
+
+const DEFAULT_DISK_GB = 10;
+
+/** The template an instance names, own ones before shared ones. `missing` when it names one that is not there. */
+export function findTemplate(
+  instance: GpuInstance,
+  templates: Iterable<InstanceTemplate>,
+): InstanceTemplateSpec | 'missing' | undefined {
+  const { templateId, templateHashId } = instance.spec;
+  if (templateId === undefined && templateHashId === undefined) return undefined;
+  let shared: InstanceTemplateSpec | undefined;
+  for (const { metadata, spec } of templates) {
+    if (templateId !== undefined && numericId(metadata.uid ?? '') !== templateId) continue;
+    if (templateHashId !== undefined && templateHash(spec) !== templateHashId) continue;
+    if (metadata.namespace === instance.metadata.namespace) return spec;
+    if (metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true') shared ??= spec;
+  }
+  return shared ?? 'missing';
+}
+
+function mergeEnv(template: Settings['env'], own: Settings['env']): Settings['env'] {
+  const merged = new Map([...template, ...own].map(({ name, value }) => [name, value]));
+  return [...merged].map(([name, value]) => ({ name, value }));
+}
+
+function firstText(...values: (string | undefined)[]): string {
+  return values.find((value) => value !== undefined && value !== '') ?? '';
+}
+
+/** The instance's own values win over the template's; env merges name by name. */
+export function settingsOf(
+  spec: GpuInstanceSpec,
+  template: InstanceTemplateSpec | undefined,
+  defaultImage: string,
+): Settings {
+  return {
+    image: firstText(spec.image, template?.image, defaultImage),
+    runtype: spec.runtype ?? template?.runtype ?? 'ssh',
+    command: spec.command ?? template?.command ?? [],
+    args: spec.args ?? template?.args ?? [],
+    onStart: spec.onStart ?? template?.onStart ?? '',
+    env: mergeEnv(template?.env ?? [], spec.env ?? []),
+    ports: spec.ports ?? template?.ports ?? [],
+    diskGb: spec.diskGb ?? template?.diskGb ?? DEFAULT_DISK_GB,
+  };
+}

@@ -1,0 +1,112 @@
+import type { Finding } from '../../../../kube/conditions.ts';
+import type { ReadyReason } from '../../../../resources/instance-state.ts';
+import { hasImage } from '../../../../inventory/offers.ts';
+import { endingOf, mustSwitchOff } from '../endings.ts';
+import { nextStartOf } from '../failures.ts';
+import type { Observed } from '../observed.ts';
+import {
+  isNotCreated,
+  isPodReady,
+  isPullError,
+  mainStatus,
+  podCondition,
+  sentence,
+  waitingState,
+  words,
+} from '../pod/pod-facts.ts';
+import { nodeLostSince, NODE_GRACE_MS } from '../deadlines.ts';
+
+/** Why an instance without a claim waits, as the search for a place found. */
+export interface Waiting {
+  reason: ReadyReason;
+  message: string;
+}
+
+interface Ready {
+  reason: ReadyReason;
+  message: string;
+}
+
+function ofPod(observed: Observed): Ready {
+  const { pod, node, login } = observed;
+  if (pod === undefined) return { reason: 'Scheduling', message: 'The place is granted; the pod is being created.' };
+  if (nodeLostSince(observed) + NODE_GRACE_MS <= observed.now) {
+    const name = observed.instance.status?.claim?.node ?? '';
+    const message = `Node ${name} does not answer. The instance goes on when it is back, or starts elsewhere once Kubernetes has taken the pod off it.`;
+    return { reason: 'NodeLost', message };
+  }
+  const scheduled = podCondition(pod, 'PodScheduled');
+  if (scheduled?.status !== 'True') {
+    if (scheduled?.reason !== 'Unschedulable') return { reason: 'Scheduling', message: 'The scheduler binds the pod.' };
+    return { reason: 'Unschedulable', message: words(scheduled.message, 'The scheduler cannot bind the pod.') };
+  }
+  if (isPodReady(pod)) {
+    if (login === 'pending') {
+      return {
+        reason: 'WaitingForLogin',
+        message: 'The container runs; a login through the SSH gateway does not work yet.',
+      };
+    }
+    return { reason: 'Running', message: 'The instance is up.' };
+  }
+  const waiting = waitingState(pod);
+  if (waiting !== undefined && (isPullError(waiting.reason) || isNotCreated(waiting.reason))) {
+    const reason = isPullError(waiting.reason) ? 'ImagePullBackOff' : 'Starting';
+    return { reason, message: `${waiting.reason}: ${words(waiting.message, 'the kubelet tries again')}` };
+  }
+  if (waiting?.reason === 'CrashLoopBackOff') {
+    const last = mainStatus(pod)?.lastState?.terminated;
+    const code = last === undefined ? '' : ` Its last exit code was ${last.exitCode}.`;
+    return { reason: 'CrashLoop', message: `${words(waiting.message, 'The container ends again and again.')}${code}` };
+  }
+  const image = pod.spec?.containers[0]?.image ?? '';
+  const running = mainStatus(pod)?.state?.running !== undefined;
+  const onNode = node?.status?.images?.some(({ names }) => hasImage({ images: new Set(names) }, image)) ?? false;
+  if (!running && !onNode && node !== undefined && pod.status?.containerStatuses !== undefined) {
+    return { reason: 'PullingImage', message: `Node ${node.metadata.name} fetches ${image}.` };
+  }
+  return { reason: 'Starting', message: 'The container starts.' };
+}
+
+function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
+  const { instance, pods, settings, now } = observed;
+  const ending = endingOf(instance.status);
+  if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start ends.' };
+  const isOver = ending?.rule.next === 'stop';
+  if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
+    const reason = isOver ? ending.rule.after : 'Stopped';
+    const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
+    return { reason, message: `${sentence(said)} Set spec.powerState to Running to start it again.` };
+  }
+  const next = nextStartOf(instance);
+  if (next > now) {
+    const reason = ending?.rule.next === 'backOff' ? ending.rule.after : 'BackingOff';
+    const why = ending?.message ?? 'The last start failed.';
+    return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
+  }
+  if (settings === undefined) {
+    return {
+      reason: 'TemplateNotFound',
+      message: 'No template of this namespace and no shared one has the id or hash. Name another or create it.',
+    };
+  }
+  if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
+  if (ending?.rule.next === 'restart') {
+    return { reason: ending.rule.after, message: `${sentence(ending.message)} ${waiting.message}` };
+  }
+  return waiting;
+}
+
+/** The summary condition. `waiting` is what the search for a place found, when there was one. */
+export function readyFinding(observed: Observed, waiting: Waiting | undefined): Finding {
+  const { instance } = observed;
+  const ready = ((): Ready => {
+    if (instance.metadata.deletionTimestamp !== undefined) {
+      return { reason: 'Deleting', message: 'The instance is being removed; the GPUs are free when its pod is gone.' };
+    }
+    if (instance.status?.claim === undefined) return ofUnclaimed(observed, waiting);
+    const ending = endingOf(instance.status);
+    return ending === undefined ? ofPod(observed) : { reason: ending.rule.meanwhile, message: ending.message };
+  })();
+  return { type: 'Ready', status: ready.reason === 'Running' ? 'True' : 'False', ...ready };
+}

@@ -1,0 +1,88 @@
+import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import { conditionsOf } from './conditions.ts';
+import { endingOf } from '../endings.ts';
+import { sshUserOf } from '../names.ts';
+import type { Observed } from '../observed.ts';
+import { hasEnded, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
+import type { Waiting } from './ready.ts';
+
+export interface SshAddress {
+  host: string;
+  port: number;
+  /** Line for known_hosts. */
+  knownHosts?: string | undefined;
+}
+
+type Stages = NonNullable<GpuInstanceStatus['stages']>;
+
+/**
+ * Times on pods are whole seconds, ours are not: a later stage is never shown before an earlier one. Nor does a node
+ * whose clock is ahead put one into the future.
+ */
+function notBefore(now: number, time: string | undefined, ...earlier: (string | undefined)[]): string | undefined {
+  if (time === undefined) return undefined;
+  const latest = Math.max(...[time, ...earlier].map((one) => Date.parse(one ?? '')).filter(Number.isFinite));
+  return new Date(Math.min(now, latest)).toISOString();
+}
+
+function timeOf(condition: { status: string; lastTransitionTime?: string } | undefined): string | undefined {
+  return condition?.status === 'True' ? condition.lastTransitionTime : undefined;
+}
+
+/** Stage times of the current start; each is set once and kept. */
+function stagesOf({ instance, pod, login, now }: Observed): Stages {
+  const { claim, stages = {} } = instance.status ?? {};
+  const accepted = stages.accepted ?? new Date(instance.metadata.creationTimestamp ?? 0).toISOString();
+  if (claim === undefined || pod === undefined) return { ...stages, accepted };
+  const main = mainStatus(pod);
+  const started = main?.state?.running?.startedAt ?? main?.state?.terminated?.startedAt;
+  const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
+  const startedAt = stages.started ?? notBefore(now, started, scheduledAt, claim.grantedAt);
+  const isUp = isPodReady(pod) && login !== 'pending';
+  // Where logins are tried, up is when one worked.
+  const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
+  // A program that ended before anybody saw that it ran.
+  const ran = hasEnded(pod) ? ranOf(pod, now) : undefined;
+  const sinceAt = ran === undefined ? upAt : new Date(ran.from).toISOString();
+  const isPast = isUp || ran !== undefined;
+  const readyAt = stages.ready ?? (isPast ? notBefore(now, sinceAt, startedAt, scheduledAt) : undefined);
+  return {
+    accepted,
+    claimed: stages.claimed ?? claim.grantedAt,
+    ...(scheduledAt !== undefined && { scheduled: scheduledAt }),
+    // The kubelet starts a container as soon as its image is there.
+    ...(startedAt !== undefined && { pulled: stages.pulled ?? startedAt, started: startedAt }),
+    ...(readyAt !== undefined && { ready: readyAt }),
+  };
+}
+
+/** The status that says what is seen. Claim, usage and endings are carried over: they are decisions, not sights. */
+export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
+  const { instance, pod, settings } = observed;
+  const { status = {} } = instance;
+  const isEnding = endingOf(status) !== undefined;
+  const podIP = pod?.status?.podIP ?? (isEnding ? undefined : status.podIP);
+  const stages = stagesOf(observed);
+  const firstReady = status.firstReady ?? stages.ready;
+  const described = status.claim === undefined ? settings : undefined;
+  return {
+    ...status,
+    ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
+    conditions: conditionsOf(observed, waiting),
+    ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
+    ...(podIP !== undefined && { podIP }),
+    ...(described !== undefined && {
+      image: described.image,
+      runtype: described.runtype,
+      diskGb: status.diskPersistent === true ? (status.diskGb ?? described.diskGb) : described.diskGb,
+    }),
+    ssh: {
+      host: ssh.host,
+      port: ssh.port,
+      user: sshUserOf(instance),
+      ...(ssh.knownHosts !== undefined && { knownHosts: ssh.knownHosts }),
+    },
+    stages,
+    ...(firstReady !== undefined && { firstReady }),
+  };
+}

@@ -1,0 +1,93 @@
+import type { Grant } from '../../../inventory/grant.ts';
+import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import type { Ending, SeenEnding } from './endings.ts';
+import { nodesToAvoid, withFailure } from './failures.ts';
+import { podNameOf } from './names.ts';
+import type { Settings } from './settings.ts';
+import { closedBill } from './usage.ts';
+
+/** The claim of a granted place, with the price locked. */
+export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
+  const { klass, node } = place;
+  const interruptible = instance.spec.type === 'Interruptible';
+  return {
+    offerId: klass.id,
+    pool: klass.pool.name,
+    node,
+    resourceName: klass.resourceName,
+    product: klass.product,
+    gpuCount: klass.gpuCount,
+    memoryMb: klass.memoryMb,
+    isolation: klass.isolation,
+    ...(klass.migProfile !== undefined && { migProfile: klass.migProfile }),
+    pricePerHour: interruptible ? klass.prices.interruptible : klass.prices.onDemand,
+    currency: klass.prices.currency,
+    simulated: klass.simulated,
+    diskGbMax: place.diskGbMax,
+    grantedAt: new Date(now).toISOString(),
+  };
+}
+
+/** A new start: the claim and the name of its pod are written together, before the pod exists. */
+export function claimedStatus(
+  instance: GpuInstance,
+  claim: Claim,
+  disk: { persistent: boolean; settings: Settings },
+): GpuInstanceStatus {
+  const { ending: _ending, podUid: _uid, podIP: _ip, stages, ...rest } = instance.status ?? {};
+  const incarnation = (rest.incarnation ?? 0) + 1;
+  const accepted = stages?.accepted;
+  return {
+    ...rest,
+    claim,
+    incarnation,
+    podName: podNameOf(instance, incarnation),
+    image: disk.settings.image,
+    runtype: disk.settings.runtype,
+    diskGb: disk.settings.diskGb,
+    diskPersistent: disk.persistent,
+    stages: { ...(accepted !== undefined && { accepted }), claimed: claim.grantedAt },
+  };
+}
+
+/** The start is being given up. */
+export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
+  return {
+    ...instance.status,
+    ending: {
+      reason: ending.reason,
+      message: ending.message,
+      at: new Date(ending.at ?? now).toISOString(),
+      ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
+    },
+  };
+}
+
+/** No pod is left: the bill is settled and the place given back, in one write. */
+export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
+  const { claim, podName: _name, podUid: _uid, podIP: _ip, ...rest } = instance.status ?? {};
+  const end = Date.parse(ending.at);
+  const bill = closedBill({ ...rest, ...(claim && { claim }) }, end);
+  const { failures: before, stages, usage: _usage, ...kept } = rest;
+  const upMs = stages?.ready === undefined ? 0 : Math.max(0, end - Date.parse(stages.ready));
+  const node = ending.rule.blamesNode ? claim?.node : undefined;
+  const failures =
+    ending.rule.next === 'backOff' ? withFailure(before, { now: end, upMs, node }) : settled(before, ending, now);
+  return {
+    ...kept,
+    ...bill,
+    ...(failures && { failures }),
+    stages: { ...stages, stopped: new Date(now).toISOString() },
+  };
+}
+
+/** A start that its owner ended was good; what failed on a node stays known for a while. */
+function settled(
+  failures: GpuInstanceStatus['failures'],
+  ending: SeenEnding,
+  now: number,
+): GpuInstanceStatus['failures'] {
+  if (failures === undefined || ending.rule.next === 'restart') return failures;
+  const nodes = nodesToAvoid(failures, now);
+  return nodes.length === 0 ? undefined : { count: 0, lastTime: failures.lastTime, nodes };
+}

@@ -1,0 +1,85 @@
+import type { ClientError, Dialect, Json } from '../types.ts';
+
+/** The documented error types of the messages dialect; a client library knows no others. */
+const MESSAGES_TYPES = new Map([
+  [401, 'authentication_error'],
+  [402, 'billing_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [408, 'timeout_error'],
+  [413, 'request_too_large'],
+  [429, 'rate_limit_error'],
+  [503, 'overloaded_error'],
+  [504, 'timeout_error'],
+  [529, 'overloaded_error'],
+]);
+
+function messagesType(status: number): string {
+  return MESSAGES_TYPES.get(status) ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
+}
+
+const OPENAI_TYPES = new Map([
+  [401, 'authentication_error'],
+  [403, 'permission_error'],
+  [404, 'not_found_error'],
+  [429, 'rate_limit_error'],
+]);
+
+const OPENAI_CODES = new Map([
+  [401, 'invalid_api_key'],
+  [404, 'model_not_found'],
+  [429, 'rate_limit_exceeded'],
+]);
+
+function openAiError(error: ClientError): Json {
+  const fallback = error.status >= 500 ? 'server_error' : 'invalid_request_error';
+  return {
+    message: error.message,
+    // An engine's own class names (`NotFoundError`) mean nothing to a client library: the status decides.
+    type: OPENAI_TYPES.get(error.status) ?? fallback,
+    param: error.param ?? null,
+    code: error.code ?? OPENAI_CODES.get(error.status) ?? null,
+  };
+}
+
+function messagesError(error: ClientError): Json {
+  return { type: messagesType(error.status), message: error.message };
+}
+
+/**
+ * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: that answer is the
+ * same for every dialect and made elsewhere.
+ */
+export function errorBody(
+  dialect: Dialect,
+  error: ClientError & { requestId: string },
+): { status: number; body: unknown; headers: Record<string, string> } {
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': error.requestId };
+  if (dialect !== 'messages') return { status: error.status, body: { error: openAiError(error) }, headers };
+  headers['request-id'] = error.requestId;
+  const body = { type: 'error', error: messagesError(error), request_id: error.requestId };
+  return { status: error.status, body, headers };
+}
+
+/** The error object of a chat stream, of a responses `error` event, or of a messages `error` event, as SSE text. */
+export function streamError(dialect: Dialect, error: ClientError, sequenceNumber = 0): string {
+  if (dialect === 'chat') return `data: ${JSON.stringify({ error: openAiError(error) })}\n\ndata: [DONE]\n\n`;
+  if (dialect === 'messages') {
+    return `event: error\ndata: ${JSON.stringify({ type: 'error', error: messagesError(error) })}\n\n`;
+  }
+  const { code, param } = openAiError(error);
+  const event = {
+    type: 'error',
+    sequence_number: sequenceNumber,
+    code: code ?? 'server_error',
+    message: error.message,
+    param,
+  };
+  return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+/** `response.error` knows a closed list of codes. */
+export function responseErrorCode(error: ClientError): string {
+  if (error.status === 429) return 'rate_limit_exceeded';
+  return error.status < 500 ? 'invalid_prompt' : 'server_error';
+}

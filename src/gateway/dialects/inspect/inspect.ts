@@ -1,0 +1,139 @@
+import { DialectError, invalid } from '../errors/dialect-error.ts';
+import {
+  arrayAt,
+  isObject,
+  objectAt,
+  objectsOf,
+  optionalNumber,
+  optionalString,
+  parseJson,
+  textValue,
+} from '../json.ts';
+import { stripNonce } from './nonce.ts';
+import type { Dialect, HistoryItem, Json } from '../types.ts';
+import { textOf } from '../parts/turns.ts';
+
+/** What routing needs to know of a client body. */
+export interface Inspection {
+  model: string;
+  stream: boolean;
+  /** Normalised, dialect-independent start of the prompt: system text, tool names, first user text. */
+  promptPrefix: string[];
+  /** A client-supplied session key (`prompt_cache_key`, Claude Code's session id): stronger than the prefix. */
+  sessionHint: string | undefined;
+  /** The client itself asked for usage in a chat stream; otherwise the forced usage chunk must be hidden. */
+  wantsUsage: boolean;
+  /** Responses only: the answer is to be kept (default true there, false elsewhere). */
+  store: boolean;
+  previousResponseId: string | undefined;
+  /** Responses only: ids of `item_reference` inputs the gateway's store must supply. */
+  itemReferences: string[];
+  /** Upper bound of output tokens the client asked for, if any. */
+  maxTokens: number | undefined;
+}
+
+/** Parses and checks a client body far enough to route it. Throws `DialectError`. */
+export function inspectRequest(dialect: Dialect, value: unknown): Inspection {
+  if (!isObject(value)) throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
+  if (typeof value.model !== 'string' || value.model === '') throw missing('model');
+  if (value.stream !== undefined && value.stream !== null && typeof value.stream !== 'boolean') {
+    throw invalid('stream', 'expected a boolean');
+  }
+  checkInput(dialect, value);
+  return {
+    model: value.model,
+    stream: value.stream === true,
+    promptPrefix: promptPrefix(dialect, value),
+    sessionHint: sessionHint(dialect, value),
+    wantsUsage: isObject(value.stream_options) && value.stream_options.include_usage === true,
+    store: dialect === 'responses' && value.store !== false,
+    previousResponseId: dialect === 'responses' ? optionalString(value.previous_response_id) : undefined,
+    itemReferences: dialect === 'responses' ? referencesOf(value.input) : [],
+    maxTokens:
+      optionalNumber(value.max_completion_tokens) ??
+      optionalNumber(value.max_tokens) ??
+      optionalNumber(value.max_output_tokens),
+  };
+}
+
+function missing(param: string): DialectError {
+  return new DialectError({
+    status: 400,
+    message: `Missing required parameter: '${param}'.`,
+    code: 'missing_required_parameter',
+    param,
+  });
+}
+
+function checkInput(dialect: Dialect, body: Json): void {
+  if (dialect === 'responses') {
+    const { input } = body;
+    if (input === undefined && body.previous_response_id === undefined) throw missing('input');
+    if (input !== undefined && typeof input !== 'string') arrayAt(input, 'input');
+    return;
+  }
+  if (dialect === 'messages' && optionalNumber(body.max_tokens) === undefined) throw missing('max_tokens');
+  checkMessages(body);
+}
+
+/** The part of the checks that a count_tokens body, which has no limit, must pass too. Throws `DialectError`. */
+export function checkMessages(value: unknown): void {
+  const body = objectAt(value, 'body');
+  if (body.messages === undefined) throw missing('messages');
+  const messages = arrayAt(body.messages, 'messages');
+  if (messages.length === 0) throw invalid('messages', 'expected at least one message');
+  for (const [position, message] of messages.entries()) {
+    const { role } = objectAt(message, `messages[${position}]`);
+    if (typeof role !== 'string') throw missing(`messages[${position}].role`);
+  }
+}
+
+function referencesOf(input: unknown): string[] {
+  return objectsOf(input).flatMap((item) =>
+    item.type === 'item_reference' && typeof item.id === 'string' ? [item.id] : [],
+  );
+}
+
+/**
+ * The start of the prompt in a form that is the same whichever dialect carries it, without the per-request billing
+ * line. `history` is the stored chain of a responses request. Bounded: only the first user text counts, so that all
+ * turns of one conversation share it.
+ */
+export function promptPrefix(dialect: Dialect, body: Json, history: readonly HistoryItem[] = []): string[] {
+  const tools = objectsOf(body.tools)
+    .map((tool) => textValue(isObject(tool.function) ? tool.function.name : tool.name))
+    .join(',');
+  const system: string[] = [];
+  if (dialect === 'messages') system.push(stripNonce(plainText(body.system)));
+  if (dialect === 'responses' && typeof body.instructions === 'string') system.push(body.instructions);
+  const stored = history.find((item) => item.kind === 'message' && item.role === 'user');
+  if (stored?.kind === 'message') return [system.join('\n\n'), tools, textOf(stored.parts)];
+  if (typeof body.input === 'string') return [system.join('\n\n'), tools, body.input];
+  let user = '';
+  for (const entry of objectsOf(dialect === 'responses' ? body.input : body.messages)) {
+    if (entry.role === 'system' || entry.role === 'developer') system.push(plainText(entry.content));
+    else if (entry.role === 'user') {
+      user = plainText(entry.content);
+      break;
+    }
+  }
+  return [system.filter((text) => text !== '').join('\n\n'), tools, user];
+}
+
+function plainText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return objectsOf(content)
+    .map((part) => (typeof part.text === 'string' ? stripNonce(part.text) : ''))
+    .filter((text) => text !== '')
+    .join('\n\n');
+}
+
+function sessionHint(dialect: Dialect, body: Json): string | undefined {
+  if (dialect !== 'messages') return optionalString(body.prompt_cache_key);
+  const user = isObject(body.metadata) ? optionalString(body.metadata.user_id) : undefined;
+  if (user === undefined) return undefined;
+  // Claude Code: `user_<hash>_account_<uuid>_session_<uuid>`, or in later releases a JSON object with session_id.
+  const session = /_session_([A-Za-z0-9-]+)/.exec(user)?.[1];
+  const parsed = user.startsWith('{') ? parseJson(user) : undefined;
+  return session ?? (isObject(parsed) ? optionalString(parsed.session_id) : undefined);
+}

@@ -1,0 +1,154 @@
+import type { Node } from '../../kube/types.ts';
+import type { Claim } from '../../resources/gpu-instance.ts';
+import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
+import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
+import { closedBecause, isSimulated } from './node-state.ts';
+import { type Pool, poolOf } from '../pools.ts';
+
+/** What a node is, apart from what runs on it. */
+export interface NodeFacts {
+  readonly name: string;
+  /** Absent when the node is not for rent. */
+  readonly pool: Pool | undefined;
+  /** Why nothing can be started here now. */
+  readonly closed: string | undefined;
+  readonly simulated: boolean;
+  readonly resources: readonly GpuResource[];
+  readonly allocatable: Amounts;
+  /** Names of the images the node has. The kubelet reports at most 50 by default. */
+  readonly images: ReadonlySet<string>;
+  readonly driverVersion: string;
+  readonly cudaVersion: string;
+}
+
+/** A node with what is taken on it. */
+export interface NodeView {
+  readonly facts: NodeFacts;
+  readonly used: Amounts;
+  /** Taken by claims that are about to be given up: preempted instances that still run. */
+  readonly leaving: Amounts;
+  /** Set while nothing new is placed here because starts keep failing. */
+  readonly quarantined: boolean;
+}
+
+export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
+  return {
+    name: node.metadata.name,
+    pool: poolOf(node, pools),
+    closed: closedBecause(node),
+    simulated: isSimulated(node),
+    resources: gpuResourcesOf(node),
+    allocatable: toAmounts(node.status?.allocatable),
+    images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
+    ...driverOf(node),
+  };
+}
+
+/** One part of a node: `count` pieces of one of its resources. */
+export interface Share {
+  resource: GpuResource;
+  count: number;
+}
+
+const GIB = 2 ** 30;
+// A quarter of CPU and memory stays for the pods of the system, so that the last instance of a node fits too.
+const REQUESTED_PART = 0.75;
+
+function portion(facts: NodeFacts, { resource, count }: Share): number {
+  const whole = facts.resources.reduce((sum, { total, weight }) => sum + total * weight, 0);
+  return whole === 0 ? 0 : (count * resource.weight) / whole;
+}
+
+interface Part {
+  /** Thousandths of a core. */
+  cpu: number;
+  /** Bytes. */
+  memory: number;
+  /** Bytes of local disk. */
+  disk: number;
+}
+
+// A grant looks at every node. Facts and views never change once made, so what follows from them is worked out once.
+const parts: Known<NodeFacts, Part> = new WeakMap();
+const places: Known<NodeView, number> = new WeakMap();
+
+/** Values of an owner by resource and count. */
+type Known<K extends object, T> = WeakMap<K, Map<GpuResource, T[]>>;
+
+function once<K extends object, T>(known: Known<K, T>, owner: K, { resource, count }: Share, work: () => T): T {
+  let byResource = known.get(owner);
+  if (byResource === undefined) known.set(owner, (byResource = new Map()));
+  let byCount = byResource.get(resource);
+  if (byCount === undefined) byResource.set(resource, (byCount = []));
+  return (byCount[count] ??= work());
+}
+
+/** CPU, memory and local disk in proportion to the GPUs; what the offer shows. */
+export function shareOf(facts: NodeFacts, share: Share): Part {
+  return once(parts, facts, share, () => partOf(facts, share));
+}
+
+function partOf(facts: NodeFacts, share: Share): Part {
+  const part = portion(facts, share);
+  const { cpu = 0, memory = 0, 'ephemeral-storage': disk = 0 } = facts.allocatable;
+  return { cpu: Math.floor(cpu * part), memory: Math.floor(memory * part), disk: Math.floor(disk * part) };
+}
+
+/**
+ * What the pod of an instance requests. `ephemeralGb` is the size of a disk that lives on the node, 0 for a
+ * PersistentVolumeClaim. Resources that the node does not count are not requested.
+ */
+export function requestsOf(facts: NodeFacts, share: Share, ephemeralGb: number): Amounts {
+  const { cpu, memory } = shareOf(facts, share);
+  const requests: Record<string, number> = { pods: 1, [share.resource.resourceName]: share.count };
+  if (cpu > 0) requests['cpu'] = Math.max(1, Math.floor(cpu * REQUESTED_PART));
+  if (memory > 0) requests['memory'] = Math.floor(memory * REQUESTED_PART);
+  if (ephemeralGb > 0 && facts.allocatable['ephemeral-storage'] !== undefined) {
+    requests['ephemeral-storage'] = ephemeralGb * GIB;
+  }
+  return requests;
+}
+
+/** What a granted claim takes from its node, as long as no pod of it does. */
+export function amountsOfClaim(facts: NodeFacts | undefined, claim: Claim, ephemeralGb: number): Amounts {
+  const resource = facts?.resources.find(({ resourceName }) => resourceName === claim.resourceName);
+  if (facts === undefined || resource === undefined) return { [claim.resourceName]: claim.gpuCount, pods: 1 };
+  return requestsOf(facts, { resource, count: claim.gpuCount }, ephemeralGb);
+}
+
+/** Free pieces of a resource, never below 0. */
+export function freeOf(view: NodeView, resourceName: string): number {
+  return Math.max(0, (view.facts.allocatable[resourceName] ?? 0) - (view.used[resourceName] ?? 0));
+}
+
+/** How many instances with these requests fit beside what is there, nodes closed to them aside. */
+function timesThatFit(view: NodeView, requests: Amounts): number {
+  let times = Number.POSITIVE_INFINITY;
+  for (const [name, amount] of Object.entries(requests)) {
+    const have = view.facts.allocatable[name];
+    // A node that does not count a resource does not limit it, GPUs aside.
+    if (have === undefined && name !== 'pods' && !name.startsWith('nvidia.com/')) continue;
+    if (amount <= 0 || (have === undefined && name === 'pods')) continue;
+    times = Math.min(times, Math.floor(((have ?? 0) - (view.used[name] ?? 0)) / amount));
+  }
+  return Math.max(0, times);
+}
+
+/** Places for one share: 0 on a node that is closed, quarantined or not for rent. */
+export function placesOn(view: NodeView, share: Share): number {
+  const { facts } = view;
+  if (facts.pool === undefined || facts.closed !== undefined || view.quarantined) return 0;
+  return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
+}
+
+/** Whether a disk of this many GB has room on the node itself. */
+export function hasLocalRoom({ facts, used }: NodeView, gb: number): boolean {
+  const have = facts.allocatable['ephemeral-storage'];
+  return have === undefined || have - (used['ephemeral-storage'] ?? 0) >= gb * GIB;
+}
+
+/** The node as it will be when what is leaving has left. */
+export function withoutLeaving(view: NodeView): NodeView {
+  const negative = Object.fromEntries(Object.entries(view.leaving).map(([name, amount]) => [name, -amount]));
+  return { ...view, used: addAmounts(view.used, negative), leaving: {} };
+}

@@ -1,0 +1,38 @@
+import type { Container, Pod } from '../../kube/types.ts';
+import { addAmounts, type Amounts, maxAmounts, toAmounts } from '../amounts.ts';
+
+function requestsOfContainer(container: Container): Amounts {
+  // An extended resource may be written as a limit alone; the API server then defaults the request to it.
+  return { ...toAmounts(container.resources?.limits), ...toAmounts(container.resources?.requests) };
+}
+
+/**
+ * What the scheduler reserves for a pod: the larger of the sum over its containers and its largest init container,
+ * where init containers that keep running (restartPolicy Always) count in both; plus the pod's overhead
+ * (kubernetes component-helpers/resource/helpers.go, PodRequests).
+ */
+export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
+  let running: Amounts = {};
+  let peak: Amounts = {};
+  for (const init of pod.spec?.initContainers ?? []) {
+    const own = requestsOfContainer(init);
+    if (init.restartPolicy === 'Always') {
+      running = addAmounts(running, own);
+      peak = maxAmounts(peak, running);
+    } else {
+      peak = maxAmounts(peak, addAmounts(running, own));
+    }
+  }
+  for (const container of pod.spec?.containers ?? []) running = addAmounts(running, requestsOfContainer(container));
+  const total = addAmounts(maxAmounts(running, peak), toAmounts(pod.spec?.overhead));
+  return { ...total, pods: 1 };
+}
+
+/**
+ * Whether a pod still holds what it requested: it is bound and has not ended. A pod that is being deleted holds its
+ * GPUs until its object is gone (k8s-device-plugin#335, gpu-operator#303).
+ */
+export function holdsResources(pod: Pod): boolean {
+  const ended = pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+  return pod.spec?.nodeName !== undefined && !ended;
+}

@@ -1,0 +1,76 @@
+import type { Readable } from 'node:stream';
+import type { KubeObject, ObjectRef, ResourceType } from '../types.ts';
+
+export interface ListOptions {
+  namespace?: string | undefined;
+  labelSelector?: string;
+  fieldSelector?: string;
+  limit?: number;
+  continue?: string;
+  resourceVersion?: string;
+  resourceVersionMatch?: 'Exact' | 'NotOlderThan';
+}
+
+export interface ListPage<T> {
+  items: T[];
+  resourceVersion: string;
+  continue?: string;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+export interface ApplyOptions extends CallOptions {
+  /** One stable name per controller. */
+  fieldManager: string;
+  /** Take over fields that another manager owns. Only for fields that are ours by design. */
+  force?: boolean;
+  subresource?: 'status';
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Delete only this incarnation: every delete that a cache decided carries it. */
+  uid?: string;
+  resourceVersion?: string;
+  gracePeriodSeconds?: number;
+  propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
+}
+
+export type PatchType = 'merge' | 'json' | 'strategic';
+
+/**
+ * Calls on the API server over one shared connection pool. Failures throw the classes of `errors.ts`; 429 and 5xx of
+ * safe calls are retried within bounds, honouring Retry-After.
+ */
+export interface KubeClient {
+  get<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, options?: CallOptions): Promise<T>;
+  list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions & CallOptions): Promise<ListPage<T>>;
+  create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
+  /** Replaces the whole object; metadata.resourceVersion makes it conditional. Only for objects wholly ours (Lease). */
+  replace<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
+  /** Server-side apply of an object built from scratch, never of a read copy. */
+  apply<T extends KubeObject>(type: ResourceType<T>, object: KubeObject, options: ApplyOptions): Promise<T>;
+  patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    ref: ObjectRef,
+    body: unknown,
+    options: CallOptions & { type: PatchType; subresource?: 'status' },
+  ): Promise<T>;
+  /** Resolves also when the object is already gone; rejects with ConflictError when the preconditions do not hold. */
+  delete(type: ResourceType, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
+  /** A raw GET whose body is streamed: watches and logs. `query` values are encoded. */
+  stream(path: string, query: Record<string, string>, options: CallOptions): Promise<Readable>;
+  /** Any other JSON call: TokenReview, SubjectAccessReview, /version. */
+  raw<T>(method: string, path: string, body?: unknown, options?: CallOptions): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** The path of a collection or, with a name, of one object. */
+export function pathOf(type: ResourceType, ref: Partial<ObjectRef> = {}, subresource?: string): string {
+  const root = type.group === '' ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
+  const scope =
+    type.namespaced && ref.namespace !== undefined ? `/namespaces/${encodeURIComponent(ref.namespace)}` : '';
+  const name = ref.name === undefined ? '' : `/${encodeURIComponent(ref.name)}`;
+  return `${root}${scope}/${type.plural}${name}${subresource === undefined ? '' : `/${subresource}`}`;
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../../lib/clock.ts';
+import { KubeError, UnauthorizedError } from '../errors.ts';
+
+export interface RetryOptions {
+  clock: Clock;
+  random: () => number;
+  signal: AbortSignal | undefined;
+  /** The call may be sent twice without harm: a failure that leaves its outcome unknown is retried too. */
+  safe: boolean;
+}
+
+const MAX_ATTEMPTS = 5;
+const FIRST_WAIT_MS = 100;
+const MAX_WAIT_MS = 30_000;
+/** No retry starts later than this after the first attempt. */
+const MAX_TOTAL_MS = 60_000;
+
+/** No connection was made, so the server has seen nothing of the call. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/**
+ * Whether an attempt is worth another one. 429 and 5xx with Retry-After mean that the server did nothing and says when
+ * to come back: any call (client-go's rest/with_retry.go), like one that was never sent. Other 5xx, our time limit and
+ * broken connections leave the outcome open: safe calls only.
+ */
+function isRetriable(error: unknown, safe: boolean): error is KubeError {
+  if (!(error instanceof KubeError)) return false;
+  if (error.status === 429) return true;
+  if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
+  if (error.status !== 0 || error.reason === 'TooLarge') return false;
+  return safe || NEVER_SENT.has(error.reason);
+}
+
+/**
+ * Runs `attempt` up to five times within a minute. See also {@link withFreshToken}.
+ * @throws the last error, or the signal's reason
+ */
+export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, options: RetryOptions): Promise<T> {
+  const { clock, signal } = options;
+  const start = clock.monotonic();
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await withFreshToken(attempt);
+    } catch (error) {
+      if (attempts >= MAX_ATTEMPTS || !isRetriable(error, options.safe)) throw error;
+      const wait = error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + options.random());
+      if (wait > MAX_WAIT_MS || clock.monotonic() + wait - start > MAX_TOTAL_MS) throw error;
+      await clock.sleep(wait, signal);
+      signal?.throwIfAborted();
+    }
+  }
+}
+
+/** Runs `attempt` once, and once more with credentials read anew when the answer was 401. */
+export async function withFreshToken<T>(attempt: (refresh: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await attempt(false);
+  } catch (error) {
+    if (error instanceof UnauthorizedError) return attempt(true);
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+import { access } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { connectTo, type KubeConnection, type KubeEndpoint } from './connection.ts';
+import { KubeConfigError } from '../errors.ts';
+import { type Environment, inClusterEndpoint, isInCluster, SERVICE_ACCOUNT_DIR } from './in-cluster.ts';
+
+export type { KubeConnection } from './connection.ts';
+
+export interface LoadOptions {
+  /** As $KUBECONFIG: one path, or several; without it $KUBECONFIG, then the pod's service account, then ~/.kube/config. */
+  kubeconfig?: string | undefined;
+  /** Context to use instead of the file's current one. */
+  context?: string | undefined;
+  env?: Environment;
+  clock?: Clock;
+  serviceAccountDirectory?: string;
+}
+
+/**
+ * Finds the API server and the credentials, in the order of controller-runtime's config.GetConfig.
+ * @throws KubeConfigError that says what is missing
+ */
+export async function loadKubeConfig(options: LoadOptions = {}): Promise<KubeConnection> {
+  return connectTo(await findEndpoint(options));
+}
+
+/** The YAML parser is loaded only where there is a file to read: a process in a pod needs neither. */
+async function fromFiles(paths: string[], options: { context: string | undefined; clock: Clock }) {
+  const { kubeconfigEndpoint } = await import('./kubeconfig.ts');
+  return kubeconfigEndpoint(paths, options);
+}
+
+async function findEndpoint(options: LoadOptions): Promise<KubeEndpoint> {
+  const { kubeconfig, context, env = process.env, clock = systemClock() } = options;
+  const directory = options.serviceAccountDirectory ?? SERVICE_ACCOUNT_DIR;
+  const named = (kubeconfig || env['KUBECONFIG'] || '').split(delimiter).filter((path) => path !== '');
+  if (named.length > 0) return fromFiles(named, { context, clock });
+  if (await isInCluster({ env, directory })) return inClusterEndpoint({ env, clock, directory });
+  const home = join(env['HOME'] ?? homedir(), '.kube', 'config');
+  const exists = await access(home).then(
+    () => true,
+    () => false,
+  );
+  if (exists) return fromFiles([home], { context, clock });
+  throw new KubeConfigError(
+    `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Name a kubeconfig.`,
+  );
+}

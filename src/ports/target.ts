@@ -1,0 +1,46 @@
+import type { ReadStore } from '../kube/watch/store.ts';
+import type { Pod } from '../kube/types.ts';
+import type { GpuInstance } from '../resources/gpu-instance.ts';
+import { instanceState } from '../resources/instance-state.ts';
+import { JUPYTER_MISSING, JUPYTER_PORT } from '../resources/pod/jupyter.ts';
+import { MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
+import { ProxyError } from './errors.ts';
+
+/** A port of the pod that an instance has now. */
+export interface PortTarget {
+  namespace: string;
+  instance: string;
+  pod: string;
+  podUid: string;
+  port: number;
+  /** Berth started Jupyter there, and knows its token. */
+  jupyter: boolean;
+}
+
+/**
+ * Where a port of an instance is. Throws {@link ProxyError} when the instance does not run or did not declare the port:
+ * what is not declared is its owner's alone, by SSH.
+ */
+export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Pod>): PortTarget {
+  const { name, namespace = '', deletionTimestamp } = instance.metadata;
+  const podName = instance.status?.podName;
+  const pod = podName === undefined ? undefined : pods.get(`${namespace}/${podName}`);
+  const runs = pod?.status?.containerStatuses?.find((one) => one.name === MAIN_CONTAINER)?.state?.running;
+  if (pod === undefined || runs === undefined || deletionTimestamp !== undefined) {
+    const { state, message } = instanceState(instance);
+    throw new ProxyError('instance_not_running', `Instance ${name} is ${state}. ${message}`.trim());
+  }
+  const main = pod.spec?.containers.find((one) => one.name === MAIN_CONTAINER);
+  const declared = (main?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  if (!declared.some(({ containerPort }) => containerPort === port)) {
+    const list = declared.map(({ containerPort }) => containerPort).join(', ');
+    throw new ProxyError(
+      'port_not_declared',
+      `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}`}, not ${port}. Add it to its ports and start it again, or use ssh -L.`,
+    );
+  }
+  const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
+  const known = jupyter ? instance.status?.conditions?.find(({ type }) => type === 'Jupyter') : undefined;
+  if (known?.reason === JUPYTER_MISSING) throw new ProxyError('port_unreachable', known.message);
+  return { namespace, instance: name, pod: podName ?? '', podUid: pod.metadata.uid ?? '', port, jupyter };
+}

@@ -1,0 +1,33 @@
+import type { KubeObject, OwnerReference } from '../../kube/types.ts';
+import { INSTANCE_UID_LABEL } from '../../inventory/holdings.ts';
+import type { GpuInstance } from '../gpu-instance.ts';
+import { API_VERSION } from '../schema.ts';
+
+export function ownerOf({ metadata }: Pick<GpuInstance, 'metadata'>): OwnerReference {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'GPUInstance',
+    name: metadata.name,
+    uid: metadata.uid ?? '',
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+/** uid of the instance that controls an object, by its owner reference. */
+export function controllerUidOf(object: KubeObject): string | undefined {
+  const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);
+  return owner?.kind === 'GPUInstance' && owner.apiVersion === API_VERSION ? owner.uid : undefined;
+}
+
+/**
+ * uids of the instances that an object may belong to: by owner reference and by label, so that one of the two may be
+ * lost and the object is still found. uid, never name: a successor of the same name is somebody else.
+ */
+export function instanceUidsOf(object: KubeObject): string[] {
+  const byOwner = controllerUidOf(object);
+  const byLabel = object.metadata.labels?.[INSTANCE_UID_LABEL];
+  if (byOwner !== undefined) return [byOwner];
+  const foreign = object.metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
+  return byLabel === undefined || foreign ? [] : [byLabel];
+}

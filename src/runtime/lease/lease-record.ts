@@ -1,0 +1,51 @@
+import type { Lease } from '../../kube/types.ts';
+
+/** What a Lease says about who leads. */
+export interface LeaseRecord {
+  /** Empty when released. */
+  holder: string;
+  durationSeconds: number;
+  acquireTime: string | undefined;
+  renewTime: string | undefined;
+  transitions: number;
+}
+
+/** A metav1.MicroTime: always six digits after the point. */
+export function microTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, -1)}000Z`;
+}
+
+export function readRecord({ spec }: Lease): LeaseRecord {
+  return {
+    holder: spec?.holderIdentity ?? '',
+    durationSeconds: spec?.leaseDurationSeconds ?? 0,
+    acquireTime: spec?.acquireTime,
+    renewTime: spec?.renewTime,
+    transitions: spec?.leaseTransitions ?? 0,
+  };
+}
+
+/** The Lease with this record; `base` carries name and, for a conditional update, resourceVersion. */
+export function withRecord(base: Lease, record: LeaseRecord): Lease {
+  return {
+    ...base,
+    spec: {
+      ...base.spec,
+      holderIdentity: record.holder,
+      leaseDurationSeconds: record.durationSeconds,
+      leaseTransitions: record.transitions,
+      ...(record.acquireTime !== undefined && { acquireTime: record.acquireTime }),
+      ...(record.renewTime !== undefined && { renewTime: record.renewTime }),
+    },
+  };
+}
+
+export function sameRecord(left: LeaseRecord, right: LeaseRecord): boolean {
+  return (
+    left.holder === right.holder &&
+    left.durationSeconds === right.durationSeconds &&
+    left.acquireTime === right.acquireTime &&
+    left.renewTime === right.renewTime &&
+    left.transitions === right.transitions
+  );
+}

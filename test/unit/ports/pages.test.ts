@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import pino from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Pod } from '../../../src/kube/types.ts';
+import { createInstanceProxy, type InstanceProxy } from '../../../src/ports/ports.ts';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
+import { FakeStore } from '../../support/fake-store.ts';
+
+const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
+const USER = { keyId: 'k' };
+
+let server: Server;
+let proxy: InstanceProxy;
+let clock: FakeClock;
+let instances: FakeStore<GpuInstance>;
+let mayAsk: boolean;
+let mayGoOn: boolean;
+
+function instance(reason: string): GpuInstance {
+  const conditions = [{ type: 'Jupyter', status: 'False', reason, message: 'The image has no jupyter.' }];
+  const status = { podName: 'lab-1', runtype: 'jupyter', conditions };
+  return { metadata: { namespace: 't', name: 'lab', uid: UID }, spec: {}, status } as unknown as GpuInstance;
+}
+
+const POD = {
+  metadata: { namespace: 't', name: 'lab-1', uid: 'p' },
+  spec: { containers: [{ name: 'main', ports: [{ containerPort: 8080, protocol: 'TCP' }, { containerPort: 7000 }] }] },
+  status: { containerStatuses: [{ name: 'main', state: { running: {} } }] },
+} as unknown as Pod;
+
+beforeEach(async () => {
+  [mayAsk, mayGoOn] = [true, true];
+  clock = fakeClock();
+  instances = new FakeStore<GpuInstance>();
+  instances.put(instance('Answers'));
+  const pods = new FakeStore<Pod>();
+  pods.put(POD);
+  const shown = new Map<string, number>();
+  const key = randomBytes(32);
+  proxy = createInstanceProxy({
+    // Nothing listens there: what comes so far is told that the port does not answer.
+    endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: () => Promise.resolve({}) },
+    instances,
+    pods,
+    base: new URL('http://localhost'),
+    sessionKey: () => Promise.resolve(key),
+    shown: (id) => {
+      shown.set(id, (shown.get(id) ?? 0) + 1);
+      return Promise.resolve(shown.get(id) ?? 0);
+    },
+    mayAsk: () => Promise.resolve(mayAsk),
+    mayGoOn: () => mayGoOn,
+    activity: { began: () => () => undefined },
+    clock,
+    log: pino({ level: 'silent' }),
+  });
+  server = createServer((request, response) => {
+    const host = proxy.hostOf(request);
+    const sender = { address: '192.0.2.1', protocol: 'http' } as const;
+    if (host !== undefined) void proxy.page({ request, response, upgrade: undefined, sender }, host);
+    else response.writeHead(418).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(() => {
+  server.close();
+});
+
+async function get(path: string, headers: Record<string, string>): Promise<{ status: number; cookie: string }> {
+  const { port } = server.address() as AddressInfo;
+  const request = httpRequest({ host: '127.0.0.1', port, path, headers, setHost: false });
+  request.end();
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  await text(answer);
+  const [cookie = ''] = answer.headers['set-cookie'] ?? [];
+  return { status: answer.statusCode ?? 0, cookie: cookie.split(';', 1)[0] ?? '' };
+}
+
+async function link(port = 7000): Promise<URL> {
+  const found = instances.get('t/lab');
+  if (found === undefined) throw new Error('no instance');
+  return new URL((await proxy.link({ user: USER, instance: found, port, prefix: '', path: '/' })).url);
+}
+
+async function visitor(): Promise<{ host: string; cookie: string }> {
+  const { host, pathname, search } = await link();
+  const { cookie } = await get(pathname + search, { host });
+  return { host, cookie };
+}
+
+describe('a visitor', () => {
+  it('goes to the pod while key, instance and limit allow it', async () => {
+    const known = await visitor();
+    expect((await get('/', known)).status).toBe(502);
+    mayAsk = false;
+    expect((await get('/', known)).status).toBe(429);
+    mayAsk = true;
+    mayGoOn = false;
+    expect((await get('/', known)).status).toBe(401);
+    mayGoOn = true;
+    instances.remove('t/lab');
+    expect((await get('/', known)).status).toBe(401);
+  });
+
+  it('is out after twelve hours', async () => {
+    const known = await visitor();
+    clock.stall(12 * 3_600_000 - 1);
+    expect((await get('/', known)).status).toBe(502);
+    clock.stall(1);
+    expect((await get('/', known)).status).toBe(401);
+  });
+});
+
+describe('a link', () => {
+  it('opens once, and not after a minute', async () => {
+    const { host, pathname, search } = await link();
+    expect((await get(pathname + search, { host })).status).toBe(302);
+    expect((await get(pathname + search, { host })).status).toBe(401);
+    const late = await link();
+    clock.stall(60_000);
+    expect((await get(late.pathname + late.search, { host })).status).toBe(401);
+  });
+
+  it('is refused with the reason when there is no Jupyter, and for ports that are not declared', async () => {
+    instances.put(instance('NotInImage'));
+    await expect(link(8080)).rejects.toThrow('The image has no jupyter.');
+    await expect(link(22)).rejects.toThrow('declares the TCP ports 8080, 7000, not 22');
+    await expect(link()).resolves.toBeDefined();
+  });
+});

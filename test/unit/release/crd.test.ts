@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { customResourceDefinition } from '../../../tools/release/crds/crd.ts';
+import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
+
+interface Schema {
+  description?: string;
+  type?: string;
+  pattern?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  additionalProperties?: Schema;
+}
+
+function schemaOf(resource: (typeof CUSTOM_RESOURCES)[number]): Schema {
+  const definition = customResourceDefinition(resource) as {
+    spec: { versions: { schema: { openAPIV3Schema: Schema } }[] };
+  };
+  return definition.spec.versions[0]?.schema.openAPIV3Schema ?? {};
+}
+
+/** Every field with its path, metadata aside, which is Kubernetes' own. */
+function fieldsOf(schema: Schema, path: string): [string, Schema][] {
+  const inner = [
+    ...Object.entries(schema.properties ?? {}).map(([name, field]): [string, Schema] => [`${path}.${name}`, field]),
+    ...(schema.items ? [[`${path}[]`, schema.items] as [string, Schema]] : []),
+    ...(schema.additionalProperties ? [[`${path}{}`, schema.additionalProperties] as [string, Schema]] : []),
+  ];
+  return inner
+    .filter(([name]) => !name.endsWith('.metadata'))
+    .flatMap(([name, field]) => [[name, field] as [string, Schema], ...fieldsOf(field, name)]);
+}
+
+test.each(CUSTOM_RESOURCES.map((resource) => [resource.kind, resource] as const))(
+  'kubectl explain says something about every field of %s',
+  (kind, resource) => {
+    const fields = fieldsOf(schemaOf(resource), kind);
+    expect(fields.length).toBeGreaterThan(5);
+    expect(fields.filter(([, { description = '' }]) => description.length < 5).map(([path]) => path)).toEqual([]);
+  },
+);
+
+test.each(CUSTOM_RESOURCES.map((resource) => [resource.kind, resource] as const))(
+  'no refusal of %s shows a pattern where it could say what to write',
+  (kind, resource) => {
+    const fields = fieldsOf(schemaOf(resource), kind);
+    expect(fields.filter(([, { pattern }]) => pattern !== undefined).map(([path]) => path)).toEqual([]);
+  },
+);

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { gpuLabels } from '../../../tools/cluster/fleet/labels.ts';
+import { fleetNodes } from '../../../tools/cluster/fleet/nodes.ts';
+
+const nodes = new Map(fleetNodes().map((node) => [node.metadata.name, node]));
+
+describe('the fleet', () => {
+  it('has every kind of node that a pool must cope with', () => {
+    const products = [...nodes.values()].map(({ metadata }) => metadata.labels?.['nvidia.com/gpu.product']);
+    expect(products.filter((product) => product === 'NVIDIA-H100-80GB-HBM3')).toHaveLength(3);
+    expect(nodes.get('sim-l40s-cordoned-0')?.spec?.unschedulable).toBe(true);
+    expect(nodes.get('sim-h100-dead-0')?.metadata.annotations).toEqual({});
+    expect(nodes.get('sim-h100-0')?.spec?.taints).toEqual([
+      { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' },
+    ]);
+    expect(nodes.get('sim-t4-shared-0')?.status?.allocatable?.['nvidia.com/gpu']).toBe('8');
+  });
+
+  it('marks every node as simulated and gives it valid label values', () => {
+    for (const { metadata } of nodes.values()) {
+      expect(metadata.labels?.['berth.dev/simulated']).toBe('true');
+      for (const value of Object.values(metadata.labels ?? {})) {
+        expect(value).toMatch(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/);
+      }
+    }
+  });
+
+  it('labels the devices of a MIG node by profile', () => {
+    expect(nodes.get('sim-a100-mig-0')?.metadata.labels).toMatchObject({
+      'nvidia.com/gpu.product': 'NVIDIA-A100-SXM4-80GB',
+      'nvidia.com/mig.strategy': 'mixed',
+      'nvidia.com/mig-3g.40gb.count': '2',
+      'nvidia.com/mig-3g.40gb.product': 'NVIDIA-A100-SXM4-80GB-MIG-3g.40gb',
+      'nvidia.com/mig-3g.40gb.slices.gi': '3',
+    });
+  });
+
+  it('says how a GPU is shared', () => {
+    const gpu = { product: 'Tesla-T4', memory: 15_360, family: 'turing', compute: '7.5', count: 1 };
+    expect(gpuLabels(gpu)).toMatchObject({ 'nvidia.com/gpu.sharing-strategy': 'none', 'nvidia.com/gpu.replicas': '1' });
+    expect(gpuLabels({ ...gpu, replicas: 4 })).toMatchObject({
+      'nvidia.com/gpu.product': 'Tesla-T4-SHARED',
+      'nvidia.com/gpu.sharing-strategy': 'time-slicing',
+      'nvidia.com/gpu.replicas': '4',
+    });
+  });
+});

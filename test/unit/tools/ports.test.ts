@@ -1,0 +1,26 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { freePorts, requirePort } from '../../../tools/lib/free-ports.ts';
+
+describe('ports', () => {
+  it('finds different free ones', async () => {
+    const ports = await freePorts(5);
+    expect(new Set(ports).size).toBe(5);
+    for (const port of ports) await requirePort(port, 'a test');
+  });
+
+  it('says which port is in use, and for what it was wanted', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    try {
+      await expect(requirePort(port, 'HTTP')).rejects.toMatchObject({
+        name: 'LocalFailure',
+        message: `Port ${port} for HTTP is in use.`,
+      });
+    } finally {
+      server.close();
+    }
+  });
+});

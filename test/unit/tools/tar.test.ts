@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { tarHeader, tarOf } from '../../../tools/lib/tar.ts';
+
+describe('tarOf', () => {
+  it('makes archives that tar reads', () => {
+    const archive = tarOf([
+      { name: 'bin/', type: 'directory' },
+      { name: 'bin/tool', type: 'file', content: Buffer.alloc(700, 'x'), mode: 0o755 },
+      { name: 'bin/link', type: 'link', target: 'tool' },
+      { name: 'empty', type: 'file', content: Buffer.alloc(0) },
+    ]);
+    const listing = execFileSync('tar', ['-tvf', '-'], { input: archive, encoding: 'utf8' });
+    const rows = listing
+      .trim()
+      .split('\n')
+      .map((row) => row.replaceAll(/\s+/g, ' ').split(' '));
+    expect(rows.map(([mode, , size, , , ...name]) => [mode, size, name.join(' ')])).toEqual([
+      ['drwxr-xr-x', '0', 'bin/'],
+      ['-rwxr-xr-x', '700', 'bin/tool'],
+      ['lrwxrwxrwx', '0', 'bin/link -> tool'],
+      ['-rw-r--r--', '0', 'empty'],
+    ]);
+    expect(execFileSync('tar', ['-xOf', '-', 'bin/tool'], { input: archive, encoding: 'utf8' })).toBe('x'.repeat(700));
+  });
+
+  it('refuses a name that does not fit', () => {
+    expect(() => tarHeader({ name: 'n'.repeat(101), type: 'file' }, 0)).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { LocalFailure } from '../../../tools/lib/failure.ts';
+import { chooseWay, judgeGo, type Surroundings } from '../../../tools/cluster/ways.ts';
+
+const NOTHING: Surroundings = { given: false, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
+
+describe('chooseWay', () => {
+  it('prefers a given cluster to kind, and kind to a build', () => {
+    const go = judgeGo('go version go1.26.8 linux/amd64');
+    expect(chooseWay({ given: true, engine: 'docker', kind: true, go, cached: true })).toBe('given');
+    expect(chooseWay({ ...NOTHING, engine: 'podman', kind: true, go })).toBe('kind');
+    expect(chooseWay({ ...NOTHING, engine: 'docker', kind: false, go })).toBe('built');
+  });
+
+  it('needs no Go when the programs are built', () => {
+    expect(chooseWay({ ...NOTHING, cached: true })).toBe('built');
+  });
+
+  it('says what each of the three ways lacks', () => {
+    const old = judgeGo('go version go1.19.8 linux/amd64');
+    const failure = catchFailure(() => chooseWay({ ...NOTHING, engine: 'docker', go: old }));
+    expect(failure.details).toEqual([
+      expect.stringContaining('none was named'),
+      expect.stringContaining('docker answers, but kind is not installed'),
+      expect.stringContaining('go1.19 is too old'),
+    ]);
+    expect(failure.remedy).toMatch(/--kubeconfig.*kind.*Go 1\.21/);
+  });
+});
+
+describe('judgeGo', () => {
+  it.each([
+    ['go version go1.21.0 linux/amd64', true],
+    ['go version go1.20.14 darwin/arm64', false],
+    ['go version go2.0 linux/amd64', true],
+    ['go version devel +abc', false],
+    [undefined, false],
+  ])('judges %s', (output, usable) => {
+    expect(judgeGo(output).usable).toBe(usable);
+  });
+});
+
+function catchFailure(act: () => unknown): LocalFailure {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof LocalFailure) return error;
+  }
+  throw new Error('no LocalFailure was thrown');
+}

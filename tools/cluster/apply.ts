@@ -1,0 +1,157 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { AlreadyExistsError, KubeError, NotFoundError } from '../../src/kube/errors.ts';
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  NAMESPACES,
+  NODES,
+  type CustomResourceDefinition,
+  type KubeObject,
+  type ResourceType,
+} from '../../src/kube/types.ts';
+import { LocalFailure } from '../lib/failure.ts';
+import { fleetNodes } from './fleet/nodes.ts';
+import { ROOT } from '../lib/paths.ts';
+import { waitFor } from '../lib/wait.ts';
+
+const FIELD_MANAGER = 'berth-local';
+
+/** Applies every CRD under crds/ and resolves when the API server serves them all. */
+export async function applyDefinitions(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const definitions = (await readManifests(join(ROOT, 'crds'))) as CustomResourceDefinition[];
+  const options = { fieldManager: FIELD_MANAGER, force: true, signal };
+  await Promise.all(definitions.map((object) => client.apply(CUSTOM_RESOURCE_DEFINITIONS, object, options)));
+  const served = await waitFor(
+    async () => {
+      const { items } = await client.list(CUSTOM_RESOURCE_DEFINITIONS, { signal });
+      const established = new Set(items.filter(isEstablished).map(({ metadata }) => metadata.name));
+      return definitions.every(({ metadata }) => established.has(metadata.name));
+    },
+    { timeout: 30_000, interval: 100, signal },
+  );
+  if (served === true) return;
+  throw new LocalFailure('The API server does not serve the custom resources.', 'See `kubectl get crd -o yaml`.');
+}
+
+/**
+ * Applies what gives new instances their finalizer, where the API server knows the kind, and resolves when it does: the
+ * policy takes a moment to come into force, and then needs the schema of the kind, without which the API server answers
+ * 503.
+ */
+export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
+  if (!resources.some(({ kind }) => kind === 'MutatingAdmissionPolicy')) return;
+  await applyAll(client, await readManifests(join(ROOT, 'deploy/finalizers')), signal);
+  const path = '/apis/berth.dev/v1alpha1/namespaces/default/gpuinstances?dryRun=All';
+  const probe = {
+    apiVersion: 'berth.dev/v1alpha1',
+    kind: 'GPUInstance',
+    metadata: { generateName: 'probe-' },
+    spec: { gpu: { count: 1 } },
+  };
+  const isHeld = async (): Promise<boolean> => {
+    try {
+      const { metadata } = await client.raw<KubeObject>('POST', path, probe, { signal });
+      return metadata.finalizers !== undefined;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 503) return false;
+      throw error;
+    }
+  };
+  if ((await waitFor(isHeld, { timeout: 60_000, interval: 100, signal })) === true) return;
+  throw new LocalFailure('The API server gives a GPUInstance no finalizer.', 'Read .berth/logs/kube-apiserver.log.');
+}
+
+function isEstablished({ status }: CustomResourceDefinition): boolean {
+  return (
+    status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') ?? false
+  );
+}
+
+/** Creates the namespace of Berth's own Lease and Secret. */
+export async function createNamespace(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
+  try {
+    await client.create(NAMESPACES, { metadata: { name } }, { signal });
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  }
+}
+
+/** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
+export async function applyFleet(client: KubeClient, signal: AbortSignal): Promise<void> {
+  await Promise.all(fleetNodes().map((node) => createOnce(client, node, signal)));
+  await applyAll(client, await readManifests(join(ROOT, 'deploy/local/manifests')), signal);
+}
+
+/** Applies objects of any kind, one after the other. */
+export async function applyAll(client: KubeClient, objects: readonly KubeObject[], signal: AbortSignal): Promise<void> {
+  for (const object of objects) {
+    const type = await typeOf(client, object, signal);
+    await client.apply(type, object, { fieldManager: FIELD_MANAGER, force: true, signal });
+  }
+}
+
+/** A node's status counts only when it is created: server-side apply would drop it. */
+async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSignal): Promise<void> {
+  try {
+    await client.create(NODES, node, { signal });
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  }
+}
+
+/** The objects of every YAML file of a folder, in the order of their names. */
+async function readManifests(folder: string): Promise<KubeObject[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).toSorted();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  return texts.flatMap(parseManifests);
+}
+
+/** The objects of a YAML text; empty documents are left out. */
+export function parseManifests(text: string): KubeObject[] {
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
+}
+
+/** Finds the plural name and scope of an object's kind in the server's discovery. */
+async function typeOf(
+  client: KubeClient,
+  { apiVersion = '', kind = '' }: KubeObject,
+  signal: AbortSignal,
+): Promise<ResourceType> {
+  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
+  // A kind that was just defined takes a moment to appear in discovery.
+  const found = await waitFor(
+    async () => {
+      try {
+        const { resources } = await discover(client, apiVersion, signal);
+        return resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
+      } catch (error) {
+        if (error instanceof NotFoundError) return undefined;
+        throw error;
+      }
+    },
+    { timeout: 10_000, interval: 100, signal },
+  );
+  if (found === undefined)
+    throw new LocalFailure(`The cluster does not know the kind ${kind} (${apiVersion}).`, 'Apply crds/ first.');
+  return { group: group ?? '', version: version ?? '', kind, plural: found.name, namespaced: found.namespaced };
+}
+
+function discover(client: KubeClient, apiVersion: string, signal: AbortSignal): Promise<Discovery> {
+  const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  return client.raw<Discovery>('GET', path, undefined, { signal });
+}
+
+interface Discovery {
+  resources: DiscoveredResource[];
+}
+
+interface DiscoveredResource {
+  name: string;
+  kind: string;
+  namespaced: boolean;
+}

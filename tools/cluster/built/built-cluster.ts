@@ -1,0 +1,142 @@
+import { chmodSync, copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { loadKubeConfig } from '../../../src/kube/config/config.ts';
+import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
+import { LocalFailure } from '../../lib/failure.ts';
+import { lastLines } from '../../lib/shell.ts';
+import { waitFor } from '../../lib/wait.ts';
+import * as components from './components.ts';
+import type { Launcher } from './launcher.ts';
+import { launch } from './launch.ts';
+import { joinRealNode } from './real-node.ts';
+import type { ClusterNetwork } from './network.ts';
+
+/** A running cluster of this checkout, built from Go modules. */
+export interface BuiltCluster {
+  kubeconfig: string;
+  client: KubeClient;
+  /** The folder of kubectl and the other programs. */
+  programs: string;
+  /** The first process of the real node's namespaces; undefined when all nodes are simulated. */
+  initPid: number | undefined;
+  network: ClusterNetwork | undefined;
+  cgroup: string | undefined;
+  /** The API server's audit log, with `audit`. */
+  auditLog: string;
+  /** Resolves with the reason when the cluster breaks by itself. */
+  broken: Promise<LocalFailure>;
+  /** Starts a program again that ended, or that a test killed. */
+  startAgain(program: 'kube-apiserver' | 'kubelet'): void;
+  stop(): Promise<void>;
+}
+
+export interface BuiltOptions {
+  /** The state folder; `cluster`, `logs` and `kubeconfig` in it are made anew. */
+  state: string;
+  programs: string;
+  /** What the real node needs of the host; undefined for simulated nodes only. */
+  node?: { cniFolder: string; busybox: string } | undefined;
+  /** Keep an audit log. */
+  audit?: boolean;
+  /** Path of the program that enforces network policies on the real node; without it nobody does. */
+  networkPolicies?: string;
+  signal: AbortSignal;
+}
+
+/** Milliseconds within which the API server must answer; it takes 4 s on two idle cores. */
+const READY_TIMEOUT = 120_000;
+
+/** Starts the control plane and, when asked for, the real node; resolves when both are ready. */
+export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltCluster> {
+  const { state, node, signal } = options;
+  const logs = join(state, 'logs');
+  for (const folder of [join(state, 'cluster'), logs]) {
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+  const { launcher, layout, network, cgroup } = await launch(options, logs);
+  const broken = brokenPromise(launcher, logs);
+  const failed = broken.then((failure) => Promise.reject(failure));
+  // Someone always waits for it below; later ends are reported by `broken`.
+  failed.catch(() => undefined);
+  try {
+    const kubeconfig = join(state, 'kubeconfig');
+    copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
+    chmodSync(kubeconfig, 0o600);
+    launcher.start(components.etcd(layout));
+    launcher.start(components.apiServer(layout));
+    if (node !== undefined) launcher.start(components.containerd(layout));
+    const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+    await Promise.race([untilReady(client, signal), failed]);
+    launcher.start(components.controllerManager(layout));
+    launcher.start(components.scheduler(layout));
+    launcher.start(components.kwok(layout));
+    const { initPid } = launcher;
+    if (node !== undefined && initPid !== undefined) {
+      await Promise.race([joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, signal }), failed]);
+      const { networkPolicies } = options;
+      if (networkPolicies !== undefined) launcher.start(components.networkPolicies(layout, networkPolicies));
+    }
+    const stop = async () => {
+      await client.close();
+      await launcher.stop();
+      rmSync(join(state, 'cluster'), { recursive: true, force: true });
+    };
+    return {
+      kubeconfig,
+      client,
+      programs: options.programs,
+      initPid,
+      network,
+      cgroup,
+      auditLog: components.auditLog(layout),
+      broken,
+      startAgain: (program) =>
+        launcher.start(program === 'kubelet' ? components.kubelet(layout) : components.apiServer(layout)),
+      stop,
+    };
+  } catch (error) {
+    await launcher.stop();
+    throw error;
+  }
+}
+
+async function untilReady(client: KubeClient, signal: AbortSignal): Promise<void> {
+  const ready = await waitFor(
+    async () => {
+      try {
+        const answer = await client.stream('/readyz', {}, { signal });
+        await finished(answer.resume());
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    { timeout: READY_TIMEOUT, interval: 100, signal },
+  );
+  if (ready === true) return;
+  throw new LocalFailure('The API server did not become ready in two minutes.', 'Read .berth/logs/kube-apiserver.log.');
+}
+
+function brokenPromise(launcher: Launcher, logs: string): Promise<LocalFailure> {
+  return new Promise((settle) => {
+    launcher.onExit((name) => {
+      const log = join(logs, `${name}.log`);
+      void readFile(log, 'utf8')
+        .catch(() => '')
+        .then((text) => settle(componentFailure(name, log, text)));
+    });
+  });
+}
+
+function componentFailure(name: string, log: string, text: string): LocalFailure {
+  const where = join(basename(dirname(log)), basename(log));
+  const remedy = /no space left on device/i.test(text)
+    ? 'The disk is full: free some space and start again.'
+    : `The lines below are the end of ${where} in the state folder; start again when their cause is gone.`;
+  return new LocalFailure(`${name} ended, so the local cluster is down.`, remedy, lastLines(text, 8));
+}

@@ -1,0 +1,88 @@
+import { join } from 'node:path';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { NotFoundError } from '../../../src/kube/errors.ts';
+import { NODES, type Node } from '../../../src/kube/types.ts';
+import { LocalFailure } from '../../lib/failure.ts';
+import { gpuLabels, type Gpu } from '../fleet/labels.ts';
+import { busyboxLayer, importImage } from '../../lib/images/image.ts';
+import { run } from '../../lib/shell.ts';
+import { waitFor } from '../../lib/wait.ts';
+import * as components from './components.ts';
+import { CONTAINERD_SOCKET, PAUSE_IMAGE } from './config-files.ts';
+import type { Launcher } from './launcher.ts';
+
+export const REAL_NODE = 'real-0';
+
+/** The small image with a shell that tests and the tour run on the real node. */
+export const BUSYBOX_IMAGE = 'localhost/berth-busybox:1';
+
+/** The GPUs that the real node claims to have. */
+const FAKE_GPU: Gpu = { product: 'NVIDIA-L4', memory: 23_034, family: 'ada-lovelace', compute: '8.9', count: 2 };
+
+export interface RealNodeOptions {
+  launcher: Launcher;
+  layout: components.Layout;
+  client: KubeClient;
+  initPid: number;
+  busybox: string;
+  signal: AbortSignal;
+}
+
+/** Milliseconds for containerd to answer, and for the node to register and become Ready. */
+const NODE_TIMEOUT = 90_000;
+
+/** Starts kubelet and kube-proxy, imports the images, gives the node its labels and GPUs; resolves when it is Ready. */
+export async function joinRealNode({
+  launcher,
+  layout,
+  client,
+  initPid,
+  busybox,
+  signal,
+}: RealNodeOptions): Promise<void> {
+  const access = { initPid, programs: layout.programs };
+  const limits = { timeout: NODE_TIMEOUT, interval: 100, signal };
+  launcher.start(components.kubelet(layout));
+  launcher.start(components.kubeProxy(layout));
+  if ((await waitFor(() => containerdAnswers(access), limits)) === undefined)
+    throw slow('containerd', 'containerd.log');
+  const layer = await busyboxLayer(busybox);
+  await importImage(access, { reference: PAUSE_IMAGE, layer, entrypoint: ['/bin/sleep', '2147483647'] });
+  await importImage(access, { reference: BUSYBOX_IMAGE, layer, cmd: ['/bin/sh'] });
+  if ((await waitFor(() => readNode(client), limits)) === undefined) throw slow('kubelet', 'kubelet.log');
+  await giveGpus(client, REAL_NODE);
+  if ((await waitFor(async () => isUsable(await readNode(client)), limits)) === undefined)
+    throw slow('kubelet', 'kubelet.log');
+}
+
+/** Gives a node what a driver, GPU Feature Discovery and the device plugin would bring; the kubelet keeps resources it does not know. */
+export async function giveGpus(client: KubeClient, name: string): Promise<void> {
+  const resources = { 'nvidia.com/gpu': String(FAKE_GPU.count) };
+  const ref = { name };
+  await client.patch(NODES, ref, { metadata: { labels: gpuLabels(FAKE_GPU) } }, { type: 'merge' });
+  const status = { capacity: resources, allocatable: resources };
+  await client.patch(NODES, ref, { status }, { type: 'strategic', subresource: 'status' });
+}
+
+async function containerdAnswers({ initPid, programs }: { initPid: number; programs: string }): Promise<boolean> {
+  const inside = ['--target', String(initPid), '--mount', '--net', join(programs, 'ctr')];
+  return (await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, 'version'])).code === 0;
+}
+
+async function readNode(client: KubeClient): Promise<Node | undefined> {
+  return client.get(NODES, { name: REAL_NODE }).catch((error: unknown) => {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  });
+}
+
+function isUsable(node: Node | undefined): boolean {
+  const ready = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  const tainted = node?.spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/not-ready') ?? false;
+  return ready && !tainted && node?.status?.allocatable?.['nvidia.com/gpu'] === String(FAKE_GPU.count);
+}
+
+function slow(program: string, log: string): LocalFailure {
+  const seconds = NODE_TIMEOUT / 1000;
+  return new LocalFailure(`The real node was not ready in ${seconds} s (${program}).`, `Read .berth/logs/${log}.`);
+}

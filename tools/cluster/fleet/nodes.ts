@@ -1,0 +1,80 @@
+import type { Node } from '../../../src/kube/types.ts';
+import { gpuLabels, gpuResources, type Gpu } from './labels.ts';
+
+/** A simulated machine and what is special about it. */
+interface Machine {
+  name: string;
+  gpu: Gpu;
+  cpu: number;
+  memoryGi: number;
+  diskGi: number;
+  /** Carries the taint that many clusters put on their GPU nodes. */
+  tainted?: true;
+  cordoned?: true;
+  dead?: true;
+}
+
+const H100: Gpu = { product: 'NVIDIA-H100-80GB-HBM3', memory: 81_559, family: 'hopper', compute: '9.0', count: 8 };
+const A100: Gpu = { product: 'NVIDIA-A100-SXM4-80GB', memory: 81_920, family: 'ampere', compute: '8.0', count: 8 };
+const L40S: Gpu = { product: 'NVIDIA-L40S', memory: 46_068, family: 'ada-lovelace', compute: '8.9', count: 4 };
+const T4: Gpu = { product: 'Tesla-T4', memory: 15_360, family: 'turing', compute: '7.5', count: 2, replicas: 4 };
+
+/** An A100 pair cut up: one card into seven small devices, the other into two large ones. */
+const A100_MIG: Gpu = {
+  ...A100,
+  count: 2,
+  mig: [
+    { profile: '1g.10gb', count: 7, memory: 9728, multiprocessors: 14, slices: 1, copyEngines: 1, decoders: 0 },
+    { profile: '3g.40gb', count: 2, memory: 40_192, multiprocessors: 42, slices: 3, copyEngines: 3, decoders: 2 },
+  ],
+};
+
+const MACHINES: readonly Machine[] = [
+  { name: 'sim-h100-0', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true },
+  { name: 'sim-h100-1', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true },
+  { name: 'sim-a100-0', gpu: A100, cpu: 128, memoryGi: 1000, diskGi: 4000 },
+  { name: 'sim-a100-1', gpu: A100, cpu: 128, memoryGi: 1000, diskGi: 4000 },
+  { name: 'sim-l40s-0', gpu: L40S, cpu: 64, memoryGi: 512, diskGi: 3000 },
+  { name: 'sim-a100-mig-0', gpu: A100_MIG, cpu: 64, memoryGi: 512, diskGi: 2000 },
+  { name: 'sim-t4-shared-0', gpu: T4, cpu: 32, memoryGi: 128, diskGi: 1000 },
+  { name: 'sim-l40s-cordoned-0', gpu: L40S, cpu: 64, memoryGi: 512, diskGi: 3000, cordoned: true },
+  { name: 'sim-h100-dead-0', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true, dead: true },
+];
+
+/** The simulated GPU nodes of the local cluster. */
+export function fleetNodes(): Node[] {
+  return MACHINES.map(nodeOf);
+}
+
+function nodeOf({ name, gpu, cpu, memoryGi, diskGi, ...special }: Machine): Node {
+  const resources = {
+    cpu: String(cpu),
+    memory: `${memoryGi}Gi`,
+    'ephemeral-storage': `${diskGi}Gi`,
+    pods: '110',
+    ...gpuResources(gpu),
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name,
+      // kwok makes the nodes with this annotation Ready and keeps their heartbeat. A dead one has no one to do that.
+      annotations: special.dead ? {} : { 'kwok.x-k8s.io/node': 'fake' },
+      labels: {
+        'kubernetes.io/hostname': name,
+        'kubernetes.io/os': 'linux',
+        'kubernetes.io/arch': 'amd64',
+        'berth.dev/simulated': 'true',
+        ...gpuLabels(gpu),
+      },
+    },
+    spec: {
+      ...(special.cordoned ? { unschedulable: true } : {}),
+      ...(special.tainted ? { taints: [{ key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }] } : {}),
+    },
+    status: { capacity: resources, allocatable: resources, ...(special.dead ? { conditions: [DEAD] } : {}) },
+  };
+}
+
+const DEAD = { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: 'the container runtime is down' };

@@ -1,0 +1,76 @@
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { LocalFailure } from '../lib/failure.ts';
+
+/** Options of `berth up` and `berth start`. */
+export interface LocalOptions {
+  kubeconfig: string | undefined;
+  context: string | undefined;
+  /** A cluster was named, by option or environment. */
+  given: boolean;
+  yes: boolean;
+  detach: boolean;
+  /** Run the server too. */
+  server: boolean;
+  httpPort: number | undefined;
+  sshPort: number | undefined;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the options of a local command. `ownKubeconfig` is the file that this checkout writes: naming that one first in
+ * KUBECONFIG, as the tour does, does not mean a given cluster. Throws LocalFailure.
+ */
+export function readOptions(args: readonly string[], env: Environment, ownKubeconfig: string): LocalOptions {
+  const values = parse(args);
+  const paths = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
+  const fromTour = paths[0] === ownKubeconfig;
+  const fromEnv = (fromTour ? paths.slice(1) : paths).join(delimiter) || undefined;
+  return {
+    kubeconfig: values.kubeconfig ?? fromEnv,
+    context: values.context,
+    given: values.kubeconfig !== undefined || values.context !== undefined || (!fromTour && paths.length > 0),
+    yes: values.yes === true || env['CI'] === 'true',
+    detach: values.detach === true,
+    server: values['no-server'] !== true,
+    httpPort: portOf('--port', values.port),
+    sshPort: portOf('--ssh-port', values['ssh-port']),
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        kubeconfig: { type: 'string' },
+        context: { type: 'string' },
+        yes: { type: 'boolean' },
+        detach: { type: 'boolean' },
+        'no-server': { type: 'boolean' },
+        port: { type: 'string' },
+        'ssh-port': { type: 'string' },
+      },
+    }).values;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new LocalFailure(
+      cause,
+      'Known options: --kubeconfig FILE, --context NAME, --yes, --detach, --port N, --ssh-port N.',
+    );
+  }
+}
+
+function portOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const port = Number(text);
+  if (Number.isInteger(port) && port > 0 && port < 65_536) return port;
+  throw new LocalFailure(`${option} ${text} is no port.`, 'Give a number from 1 to 65535.');
+}
+
+/** The kubeconfig that kubectl would use. */
+export function defaultKubeconfig(env: Environment): string {
+  return env['KUBECONFIG'] || join(env['HOME'] ?? homedir(), '.kube', 'config');
+}

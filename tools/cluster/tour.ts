@@ -1,0 +1,121 @@
+import { quoteWord } from './built/launcher.ts';
+import { BUSYBOX_IMAGE } from './built/real-node.ts';
+
+/** An offer, as far as the tour needs it. */
+export interface TourOffer {
+  id: number;
+  gpu_name: string;
+  gpu_count: number;
+  isolation: string;
+  simulated: boolean;
+  available: number;
+}
+
+/** What the lines of the tour are made of. */
+export interface TourFacts {
+  /** One sentence on what the nodes are. */
+  nodes: string;
+  kubeconfig: string;
+  /** The folder of kubectl, when we built it. */
+  programs: string | undefined;
+  state: string;
+  server?: {
+    url: string;
+    apiKey: string;
+    sshPort: number;
+    metricsPort: number;
+    envFile: string;
+    offers: readonly TourOffer[];
+  };
+}
+
+/** What is printed when everything runs: where it is, and lines to paste one by one. */
+export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts): string {
+  if (server === undefined) {
+    const path = programs === undefined ? [] : [`export PATH="$PATH":${quoteWord(programs)}`];
+    const lines = [...path, `export KUBECONFIG=${quoteWord(kubeconfig)}`, 'kubectl get nodes'];
+    return [nodes, `Kubeconfig  ${kubeconfig}`, '', ...lines].join('\n');
+  }
+  const { url, apiKey, sshPort, metricsPort, envFile, offers } = server;
+  return [
+    '',
+    `Berth is running. ${nodes}`,
+    '',
+    `  Base URL    ${url}`,
+    `  API key     ${apiKey}`,
+    `  Kubeconfig  ${kubeconfig}`,
+    `  Dashboard   ${url.replace(/\/api\/v1$/, '')}/dashboard`,
+    `  SSH         127.0.0.1, port ${sshPort}`,
+    `  Metrics     http://127.0.0.1:${metricsPort}/metrics`,
+    `  Values      ${envFile}`,
+    '',
+    'A tour, to be pasted line by line:',
+    '',
+    '# the values above as variables, and kubectl',
+    `set -a; . ${quoteWord(envFile)}; set +a`,
+    '',
+    ...rent(offers),
+    ...withKubectl(),
+    ...withSsh(state, sshPort, offers),
+  ].join('\n');
+}
+
+function rent(offers: readonly TourOffer[]): string[] {
+  const free = offers.filter(({ simulated, available }) => simulated && available > 0);
+  const offer = free.find(({ isolation, gpu_count: count }) => isolation === 'whole' && count === 1) ?? free[0];
+  if (offer === undefined) return ['# no GPU is free', call('offers'), ''];
+  return [
+    `# rent ${offer.gpu_count} x ${offer.gpu_name}, look at it, rename it, give it back`,
+    call('offers'),
+    createLine(`{"ask_id":${offer.id},"name":"tour"}`),
+    call('instances/$ID'),
+    call('instances/$ID', `-X PATCH -d '{"label":"mine"}'`),
+    call('instances/$ID', '-X DELETE'),
+    call('models'),
+    '',
+  ];
+}
+
+function withKubectl(): string[] {
+  return [
+    '# the same by kubectl',
+    'kubectl apply -f deploy/samples/gpuinstance.yaml',
+    'kubectl get gpuinstances,gpupools',
+    'kubectl delete -f deploy/samples/gpuinstance.yaml',
+    '',
+  ];
+}
+
+/** Only a real node has containers to log in to. */
+function withSsh(state: string, port: number, offers: readonly TourOffer[]): string[] {
+  const offer = offers.find(({ simulated, available }) => !simulated && available > 0);
+  if (offer === undefined) return [];
+  const key = `${state}/tour_key`;
+  const known = `${state}/known_hosts`;
+  const hostKey = `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"known_hosts":"[^"]*"' | cut -d'"' -f4`;
+  const body = `{"ask_id":${offer.id},"name":"shell","template_image":"${BUSYBOX_IMAGE}"}`;
+  return [
+    '# a real container, and a shell in it',
+    `[ -f '${key}' ] || ssh-keygen -q -t ed25519 -N '' -f '${key}'`,
+    call('ssh-keys', `-d "{\\"name\\":\\"tour\\",\\"public_key\\":\\"$(cat '${key}.pub')\\"}"`),
+    createLine(body),
+    'kubectl wait gpuinstance "$ID" --for=condition=Ready --timeout=60s',
+    `${hostKey} > '${known}'`,
+    `ssh -i '${key}' -p ${port} -o UserKnownHostsFile='${known}' "$ID@127.0.0.1" 'hostname; env | sort'`,
+    call('instances/$ID', '-X DELETE'),
+    '',
+  ];
+}
+
+/** One curl line; `options` come before the URL. */
+function call(path: string, options = ''): string {
+  const json = options.includes('-d ') ? ` -H 'Content-Type: application/json'` : '';
+  const more = options === '' ? '' : ` ${options}`;
+  return `curl -sS -H "Authorization: Bearer $BERTH_API_KEY"${json}${more} "$BERTH_URL/${path}"; echo`;
+}
+
+/** Creates an instance and keeps its id in $ID, without any program but those that every system has. */
+function createLine(body: string): string {
+  const create = call('instances', `-d '${body}'`).replace(/; echo$/, '');
+  return `ID=$(${create} | grep -o '"id":"i-[^"]*"' | head -1 | cut -d'"' -f4); echo "$ID"`;
+}

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { TOOLS_APPLETS, TOOLS_BIN, TOOLS_PATH, TOOLS_SOURCE } from '../../../src/resources/pod/tools-volume.ts';
+import { LocalFailure } from '../failure.ts';
+import { isStatic, type ImageSpec } from './image.ts';
+import { ROOT } from '../paths.ts';
+import { findProgram, lastLines, run } from '../shell.ts';
+import type { TarEntry } from '../tar.ts';
+
+const SOURCES = join(ROOT, 'deploy', 'tools');
+/** The reference under which the local cluster's real node has the tools. */
+export const TOOLS_IMAGE = 'localhost/berth-tools:1';
+
+const PROGRAMS = ['relay', 'scp', 'sftp-server'];
+const SYSTEM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
+const EXECUTABLE = 0o755;
+
+async function sourceHash(folder: string): Promise<string> {
+  const hash = createHash('sha256');
+  const names = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  for (const file of files.toSorted()) hash.update(file.slice(folder.length)).update(await readFile(file));
+  return hash.digest('hex').slice(0, 12);
+}
+
+/** Builds the Go programs of deploy/tools into the cache, once per content. */
+async function buildPrograms(cache: string): Promise<string> {
+  const folder = join(cache, 'tools', await sourceHash(SOURCES));
+  const present = new Set(await readdir(folder).catch(() => []));
+  if (PROGRAMS.every((name) => present.has(name))) return folder;
+  const go = await findProgram('go', ['/usr/local/go/bin']);
+  if (go === undefined)
+    throw new LocalFailure('Go is not installed.', 'Install Go 1.25 or newer from https://go.dev/dl.');
+  const partial = join(cache, 'tools', `partial-${process.pid}`);
+  await mkdir(partial, { recursive: true });
+  const packages = PROGRAMS.map((name) => `./${name}`);
+  const { code, stderr } = await run(go, ['build', '-trimpath', '-ldflags=-s -w', '-o', `${partial}/`, ...packages], {
+    cwd: SOURCES,
+    env: {
+      ...process.env,
+      CGO_ENABLED: '0',
+      GOFLAGS: [process.env['GOFLAGS'] ?? '', '-mod=readonly', '-modcacherw'].join(' ').trim(),
+      GOCACHE: join(cache, 'go', 'build'),
+      GOMODCACHE: join(cache, 'go', 'mod'),
+      GOWORK: 'off',
+    },
+  });
+  if (code !== 0) throw new LocalFailure('The tools cannot be built.', 'See below.', lastLines(stderr, 20));
+  // Another process may have finished the same build meanwhile: its result is as good.
+  await rename(partial, folder).catch(() => undefined);
+  return folder;
+}
+
+async function hostProgram(name: string, debianPackage: string): Promise<Buffer> {
+  const path = await findProgram(name, SYSTEM_FOLDERS);
+  const content = path === undefined ? undefined : await readFile(path);
+  if (content === undefined || !isStatic(content)) {
+    throw new LocalFailure(`There is no static ${name} here.`, `Install it: apt-get install ${debianPackage}`);
+  }
+  return content;
+}
+
+function inside(path: string): string {
+  return `${TOOLS_PATH}/lib/${basename(path)}`;
+}
+
+/** The host's rsync with its own loader and libraries, so that it runs in any image. Nothing when the host has none. */
+async function rsyncEntries(): Promise<TarEntry[]> {
+  const program = await findProgram('rsync', SYSTEM_FOLDERS);
+  if (program === undefined) return [];
+  const { stdout } = await run('ldd', [program]);
+  const libraries = [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = '']) => path);
+  const loader = libraries.find((path) => /\/ld-[^/]*\.so/.test(path));
+  if (loader === undefined) return [];
+  const script = `#!${TOOLS_BIN}/sh\nexec ${inside(loader)} --library-path ${TOOLS_PATH}/lib ${inside(program)} "$@"\n`;
+  const files = await Promise.all(
+    [program, ...libraries].map(async (path) => entry(`lib/${basename(path)}`, await readFile(path))),
+  );
+  return [{ name: at('lib/'), type: 'directory' }, ...files, entry('bin/rsync', Buffer.from(script))];
+}
+
+function at(path: string): string {
+  return `${TOOLS_SOURCE.slice(1)}/${path}`;
+}
+
+function entry(path: string, content: Buffer): TarEntry {
+  return { name: at(path), type: 'file', content, mode: EXECUTABLE };
+}
+
+/** The image that `toolsVolume` copies from. Needs Go, and busybox-static and tini of the distribution. */
+export async function toolsImage(reference: string, cache: string): Promise<ImageSpec> {
+  const built = await buildPrograms(cache);
+  const busybox = await findProgram('busybox', SYSTEM_FOLDERS);
+  const { stdout } = await run(busybox ?? 'busybox', ['--list']);
+  const applets = stdout.split('\n').filter((name) => name !== '' && name !== 'busybox');
+  const programs = PROGRAMS.map(async (name) => entry(`bin/${name}`, await readFile(join(built, name))));
+  const layer: TarEntry[] = [
+    { name: at(''), type: 'directory' },
+    { name: at('bin/'), type: 'directory' },
+    { name: at(`${basename(TOOLS_APPLETS)}/`), type: 'directory' },
+    entry('bin/busybox', await hostProgram('busybox', 'busybox-static')),
+    entry('bin/tini', await hostProgram('tini-static', 'tini')),
+    { name: at('bin/sh'), type: 'link', target: 'busybox' },
+    ...applets.map((name): TarEntry => ({ name: at(`applets/${name}`), type: 'link', target: '../bin/busybox' })),
+    ...(await Promise.all(programs)),
+    ...(await rsyncEntries()),
+  ];
+  return { reference, layer };
+}

@@ -1,0 +1,120 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { LocalFailure, explainFailure } from '../lib/failure.ts';
+import { cacheFolder, ROOT } from '../lib/paths.ts';
+import { createProgress } from '../lib/progress.ts';
+import { lastLines, run } from '../lib/shell.ts';
+import { chartTools, ensureGoTools } from './go-tools.ts';
+import { helmEnvironment, NEWEST, renderChart } from './helm.ts';
+import { isKept, keepChart } from './kept-charts.ts';
+import { checkManifests, writeManifests } from './manifests.ts';
+import { readOpenApi } from './open-api.ts';
+import { builtInSchemas, customSchemas } from './schemas.ts';
+
+const MANIFESTS = 'Run `npm run manifests` and commit the result.';
+const CHART = join(ROOT, 'charts/berth');
+
+/** Kinds of others; their schemas are not ours to keep. */
+const FOREIGN_KINDS = 'Kustomization,ServiceMonitor,HTTPRoute,TCPRoute';
+
+/**
+ * What kube-score asks and we do not do, with the reason:
+ * a CPU limit throttles the event loop long before the node is short of CPU; our pods write nothing to ephemeral
+ * storage but logs, which the kubelet rotates; the tag is immutable; pods spread by topologySpreadConstraints; the test
+ * pod lives for seconds; a tenant's policy selects pods that the chart does not make.
+ */
+const IGNORED_SCORES = [
+  'container-ephemeral-storage-request-and-limit',
+  'container-image-pull-policy',
+  'deployment-has-host-podantiaffinity',
+  'pod-networkpolicy',
+  'networkpolicy-targets-pod',
+];
+
+interface Check {
+  title: string;
+  command: string;
+  args: string[];
+  input?: string;
+}
+
+/** Every option on, so that every template is looked at. */
+function allOptions(): string {
+  return join(CHART, 'ci/all-values.yaml');
+}
+
+async function writeSchemas(folder: string, cache: string): Promise<void> {
+  const files = builtInSchemas(await readOpenApi(cache));
+  for (const name of readdirSync(join(ROOT, 'crds'))) {
+    const custom = customSchemas(parse(readFileSync(join(ROOT, 'crds', name), 'utf8')));
+    for (const [file, schema] of custom) files.set(file, schema);
+  }
+  mkdirSync(folder, { recursive: true });
+  for (const [file, schema] of files) writeFileSync(join(folder, file), JSON.stringify(schema));
+}
+
+async function checks(tools: string, folder: string): Promise<Check[]> {
+  const helm = join(tools, 'helm');
+  const defaults = await renderChart(helm, []);
+  const everything = await renderChart(helm, [...NEWEST, '--values', allOptions()]);
+  const schemas = ['-schema-location', `${folder}/{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json`];
+  const conform = ['-strict', '-summary', '-skip', FOREIGN_KINDS, ...schemas];
+  const samples = ['samples', 'tenant'].map((name) => join(ROOT, 'deploy', name));
+  const score = ['score', '--output-format', 'ci', '--ignore-container-cpu-limit'];
+  const ignored = IGNORED_SCORES.flatMap((name) => ['--ignore-test', name]);
+  return [
+    { title: 'helm lint', command: helm, args: ['lint', '--strict', CHART] },
+    { title: 'helm lint, every option', command: helm, args: ['lint', '--strict', CHART, '--values', allOptions()] },
+    { title: 'helm-unittest', command: join(tools, 'helm-unittest'), args: ['--strict', CHART] },
+    { title: 'kubeconform', command: join(tools, 'kubeconform'), args: [...conform, '-'], input: everything },
+    { title: 'kubeconform, samples', command: join(tools, 'kubeconform'), args: [...conform, ...samples] },
+    { title: 'kube-score', command: join(tools, 'kube-score'), args: [...score, ...ignored, '-'], input: defaults },
+  ];
+}
+
+async function main(): Promise<void> {
+  const cache = cacheFolder(process.env);
+  const { stderr } = process;
+  const progress = createProgress({
+    write: (text) => stderr.write(text),
+    isTty: stderr.isTTY,
+    columns: stderr.columns,
+  });
+  const { signal } = new AbortController();
+  const tools = await ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
+  const helm = join(tools, 'helm');
+  if (process.argv.includes('--write')) {
+    await writeManifests(helm);
+    await run(join(tools, 'helm-unittest'), ['--update-snapshot', CHART]);
+    await keepChart(helm);
+    return;
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'berth-schemas-'));
+  try {
+    await writeSchemas(folder, cache);
+    for (const { title, command, args, input } of await checks(tools, folder)) {
+      const { code, stdout, stderr } = await run(command, args, { env: helmEnvironment(), ...(input && { input }) });
+      if (code !== 0) {
+        const lines = lastLines(stdout + stderr, 60).filter((line) => !/^\[(OK|SKIPPED)\]/.test(line));
+        throw new LocalFailure(`${title} found something.`, 'Read the lines below.', lines);
+      }
+      console.log(`${title}: ok`);
+    }
+    const stale = await checkManifests(helm);
+    if (stale.length > 0) throw new LocalFailure('deploy/ differs from the chart.', MANIFESTS, stale);
+    console.log('deploy/: ok');
+    if (!(await isKept(helm))) throw new LocalFailure("The chart's package is not of this chart.", MANIFESTS);
+    console.log('package for upgrade tests: ok');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(explainFailure(error));
+  process.exitCode = 1;
+}

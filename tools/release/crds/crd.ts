@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { GROUP, VERSION, type CustomResource, type Rule } from '../../../src/resources/schema.ts';
+
+type Schema = Record<string, unknown>;
+
+const INT64 = 2 ** 31;
+
+function rulesOf(schema: Schema): readonly Rule[] {
+  return (schema['x-kubernetes-validations'] as readonly Rule[] | undefined) ?? [];
+}
+
+/**
+ * JSON Schema as zod writes it -> the structural subset that the API server takes: no `$schema`, no
+ * `additionalProperties: false` beside properties, no `propertyNames`, no safe-integer bounds, `const` as `enum`.
+ */
+function structural(schema: Schema): Schema {
+  const { $schema: _schema, propertyNames, additionalProperties, const: constant, ...rest } = schema;
+  const out: Schema = { ...rest };
+  // A rule says it with words; beside it the pattern would be all that a user sees.
+  if (rulesOf(out).some(({ rule }) => rule.startsWith('self.matches('))) delete out['pattern'];
+  if (constant !== undefined) out['enum'] = [constant];
+  if (out['minimum'] === Number.MIN_SAFE_INTEGER) delete out['minimum'];
+  if (out['maximum'] === Number.MAX_SAFE_INTEGER) delete out['maximum'];
+  if (out['type'] === 'integer') {
+    const maximum = out['maximum'];
+    out['format'] = typeof maximum === 'number' && maximum < INT64 ? 'int32' : 'int64';
+  }
+  if (typeof out['properties'] === 'object' && out['properties'] !== null) {
+    const entries = Object.entries(out['properties'] as Record<string, Schema>);
+    out['properties'] = Object.fromEntries(entries.map(([name, property]) => [name, structural(property)]));
+  } else if (typeof additionalProperties === 'object' && additionalProperties !== null) {
+    const names = (propertyNames as { enum?: string[] } | undefined)?.enum;
+    if (names === undefined) {
+      out['additionalProperties'] = structural(additionalProperties as Schema);
+      out['maxProperties'] ??= 64;
+    } else {
+      const value = structural(additionalProperties as Schema);
+      out['properties'] = Object.fromEntries(names.map((name) => [name, value]));
+    }
+  }
+  if (typeof out['items'] === 'object' && out['items'] !== null) out['items'] = structural(out['items'] as Schema);
+  return out;
+}
+
+function toStructural(schema: z.ZodType): Schema {
+  return structural(z.toJSONSchema(schema, { io: 'input', target: 'openapi-3.0', reused: 'inline' }) as Schema);
+}
+
+/**
+ * A status has one writer, who writes all of it. Atomic, it is one entry of managedFields in place of one per field, which
+ * halves the object and what a write costs the API server.
+ */
+function statusProperty(status: z.ZodType): Schema {
+  return { ...toStructural(status), description: 'What was observed.', 'x-kubernetes-map-type': 'atomic' };
+}
+
+/** The CustomResourceDefinition of one resource, as `crds/` holds it. */
+export function customResourceDefinition(resource: CustomResource): Record<string, unknown> {
+  const properties: Record<string, Schema> = {
+    apiVersion: { type: 'string', description: 'Version of this schema.' },
+    kind: { type: 'string', description: 'Kind of the object.' },
+    metadata: { type: 'object' },
+    spec: { description: 'What the owner wants.', ...toStructural(resource.spec) },
+  };
+  if (resource.status) properties['status'] = statusProperty(resource.status);
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${resource.plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: resource.scope,
+      names: {
+        kind: resource.kind,
+        listKind: `${resource.kind}List`,
+        plural: resource.plural,
+        singular: resource.singular,
+        shortNames: resource.shortNames,
+        categories: ['berth'],
+      },
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          ...(resource.status ? { subresources: { status: {} } } : {}),
+          additionalPrinterColumns: resource.columns,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              description: resource.description,
+              required: ['spec'],
+              properties,
+              ...(resource.rules ? { 'x-kubernetes-validations': resource.rules } : {}),
+            },
+          },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs';
+import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import { goEnvironment } from '../lib/go/build.ts';
+import { diagnoseBuild } from '../lib/go/diagnose.ts';
+import { kubernetesVersion } from '../lib/go/plan.ts';
+import { LocalFailure } from '../lib/failure.ts';
+import { ROOT } from '../lib/paths.ts';
+import type { Progress } from '../lib/progress.ts';
+import { findProgram, isExecutable, run } from '../lib/shell.ts';
+
+/** A program of a locked Go module in this checkout. */
+export interface GoProgram {
+  name: string;
+  /** Folder of the go.mod, from the root of the checkout. */
+  module: string;
+  package: string;
+  flags?: string;
+}
+
+const HELM = 'helm.sh/helm/v3';
+/** Helm believes in Kubernetes 1.20 unless told otherwise, and then refuses charts that need a newer one. */
+function helmFlags(version: string): string {
+  const [major = '', minor = ''] = version.split('.');
+  const capabilities = `-X ${HELM}/pkg/chartutil.k8sVersionMajor=${major} -X ${HELM}/pkg/chartutil.k8sVersionMinor=${minor}`;
+  return `${capabilities} -X ${HELM}/pkg/lint/rules.k8sVersionMajor=${major} -X ${HELM}/pkg/lint/rules.k8sVersionMinor=${minor}`;
+}
+
+/** What checks and installs the chart. */
+export function chartTools(): GoProgram[] {
+  const module = 'deploy/tools-go/helm';
+  const flags = helmFlags(kubernetesVersion());
+  return [
+    { name: 'helm', module, package: `${HELM}/cmd/helm`, flags },
+    { name: 'helm-unittest', module, package: 'github.com/helm-unittest/helm-unittest/cmd/helm-unittest', flags },
+    { name: 'kubeconform', module, package: 'github.com/yannh/kubeconform/cmd/kubeconform' },
+    { name: 'kube-score', module: 'deploy/tools-go/kube-score', package: 'github.com/zegl/kube-score/cmd/kube-score' },
+  ];
+}
+
+/** What makes the node of the end-to-end test enforce network policies. */
+export const NETWORK_POLICIES: GoProgram = {
+  name: 'network-policies',
+  module: 'deploy/tools-go/network-policies',
+  package: '.',
+};
+
+export interface GoToolOptions {
+  cache: string;
+  /** First part of the folder's name in the cache. */
+  label: string;
+  programs: readonly GoProgram[];
+  /** Names of those that are needed now; all when left out. */
+  needed?: readonly string[];
+  progress: Progress;
+  signal: AbortSignal;
+}
+
+/** A change of a lock file or of how we build makes another folder, so checkouts of different age share a cache. */
+function folderOf({ cache, label, programs }: GoToolOptions): string {
+  const hash = createHash('sha256').update(`${platform()}/${arch()}`).update(JSON.stringify(programs));
+  for (const module of new Set(programs.map((program) => program.module))) {
+    const files = readdirSync(join(ROOT, module)).filter((name) => /\.(go|mod|sum)$/.test(name));
+    for (const file of files.toSorted()) hash.update(readFileSync(join(ROOT, module, file)));
+  }
+  return join(cache, 'bin', `${label}-${hash.digest('hex').slice(0, 12)}`);
+}
+
+/** Builds the programs that are missing, statically, and returns their folder. Throws LocalFailure. */
+export async function ensureGoTools(options: GoToolOptions): Promise<string> {
+  const { cache, programs, needed, progress, signal } = options;
+  const folder = folderOf(options);
+  const missing: GoProgram[] = [];
+  for (const program of programs.filter(({ name }) => needed?.includes(name) ?? true)) {
+    if (!(await isExecutable(join(folder, program.name)))) missing.push(program);
+  }
+  if (missing.length === 0) return folder;
+  const go = await findProgram('go', ['/usr/local/go/bin']);
+  if (go === undefined)
+    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  mkdirSync(folder, { recursive: true });
+  for (const [index, { name, module, package: path, flags = '' }] of missing.entries()) {
+    progress.step({
+      title: `Building ${name}`,
+      index: index + 1,
+      total: missing.length,
+      next: missing[index + 1]?.name,
+    });
+    const partial = join(folder, `.${name}.${process.pid}.partial`);
+    const ldflags = `-s -w -buildid= ${flags}`.trim();
+    const args = ['build', '-buildvcs=false', '-trimpath', '-ldflags', ldflags, '-o', partial, path];
+    const { code, stdout, stderr } = await run(go, args, {
+      cwd: join(ROOT, module),
+      env: goEnvironment(cache),
+      signal,
+    });
+    signal.throwIfAborted();
+    if (code !== 0) throw diagnoseBuild(name, stdout + stderr);
+    renameSync(partial, join(folder, name));
+  }
+  progress.end();
+  return folder;
+}

@@ -1,0 +1,64 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import type { TarEntry } from '../../lib/tar.ts';
+import { isRuntimeFile } from './closure.ts';
+
+const EXECUTABLE = 0o755;
+const SOURCE = /\.(ts|mts|cts|map)$/;
+
+/** Files under a folder as members named from `prefix`, those that `keep` takes. Links are not followed. */
+async function filesOf(folder: string, prefix: string, keep: (path: string) => boolean): Promise<TarEntry[]> {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = found
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .filter(keep);
+  return Promise.all(
+    paths.map(async (path) => ({
+      name: `${prefix}${path}`,
+      type: 'file',
+      content: await readFile(join(folder, path)),
+    })),
+  );
+}
+
+export interface AppSources {
+  root: string;
+  /** The compiled code. */
+  compiled: string;
+  /** Paths of packages in the root's lock file. */
+  packages: readonly string[];
+}
+
+/** Compiled code, what it reads beside code, and its packages, under /app; `berth` on the PATH. */
+export async function appEntries({ root, compiled, packages }: AppSources): Promise<TarEntry[]> {
+  const code = await filesOf(compiled, 'app/', () => true);
+  const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path) && !path.startsWith('release/'));
+  const modules = await Promise.all(
+    packages.map((path) =>
+      filesOf(join(root, path), `app/${path}/`, (name) => !name.startsWith('node_modules/') && isRuntimeFile(name)),
+    ),
+  );
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { name: string; version: string };
+  const { name, version } = manifest;
+  const entries: TarEntry[] = [
+    ...code.map((entry) => (entry.name === 'app/main.js' ? asCommand(entry) : entry)),
+    ...assets.filter(({ name: asset }) => asset !== 'app/bootstrap.mjs'),
+    ...modules.flat(),
+    {
+      name: 'app/package.json',
+      type: 'file',
+      content: Buffer.from(`${JSON.stringify({ name, version, type: 'module' })}\n`),
+    },
+    { name: 'app/LICENSE', type: 'file', content: await readFile(join(root, 'LICENSE')) },
+    { name: 'usr/local/bin/berth', type: 'link', target: '/app/main.js' },
+  ];
+  return entries;
+}
+
+/** There is no env in the image: the first line names Node itself. */
+function asCommand(entry: TarEntry): TarEntry {
+  if (entry.type !== 'file') return entry;
+  const text = entry.content.toString().replace(/^#!.*\n/, '');
+  return { ...entry, content: Buffer.from(`#!/usr/bin/node\n${text}`), mode: EXECUTABLE };
+}

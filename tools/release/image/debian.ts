@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LocalFailure } from '../../lib/failure.ts';
+import { lastLines, run } from '../../lib/shell.ts';
+import type { DebianPackage } from './sbom.ts';
+
+async function must(command: string, args: readonly string[], cwd: string): Promise<string> {
+  const { code, stdout, stderr } = await run(command, args, { cwd });
+  if (code === 0) return stdout;
+  throw new LocalFailure(
+    `${command} ${args[0] ?? ''} failed.`,
+    'Run `apt-get update`; without apt, build with `docker build -f deploy/Dockerfile .`.',
+    lastLines(stderr, 8),
+  );
+}
+
+/** A package as apt would download it. */
+export interface Download {
+  name: string;
+  file: string;
+  sha256: string;
+}
+
+/** What `apt-get download --print-uris` says, sorted by file. */
+export function parseDownloads(text: string): Download[] {
+  const found = [...text.matchAll(/^'[^']+' (([^_ ]+)_\S+) \d+ SHA256:([\da-f]{64})$/gm)];
+  return found
+    .map(([, file = '', name = '', sha256 = '']) => ({ name, file, sha256 }))
+    .toSorted((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+async function isGood(path: string, sha256: string): Promise<boolean> {
+  const content = await readFile(path).catch(() => undefined);
+  return content !== undefined && createHash('sha256').update(content).digest('hex') === sha256;
+}
+
+/**
+ * The files of these packages in the versions that apt's lists have, downloaded once per machine: what is in the cache
+ * folder with the right digest needs no network. Throws LocalFailure.
+ */
+export async function debFiles(names: readonly string[], cache: string): Promise<string[]> {
+  const folder = join(cache, 'debs');
+  await mkdir(folder, { recursive: true });
+  // Where a file is already, apt leaves it out.
+  const downloads = parseDownloads(await must('apt-get', ['download', '--print-uris', ...names], '/'));
+  const paths: string[] = [];
+  for (const { name, file, sha256 } of downloads) {
+    const path = join(folder, file);
+    if (!(await isGood(path, sha256))) await download(name, path);
+    paths.push(path);
+  }
+  if (paths.length === names.length) return paths;
+  throw new LocalFailure(`apt does not know all of ${names.join(', ')}.`, 'Run `apt-get update`.');
+}
+
+async function download(name: string, path: string): Promise<void> {
+  const folder = await mkdtemp(`${path}.`);
+  try {
+    await must('apt-get', ['download', '-o', 'APT::Sandbox::User=root', name], folder);
+    await rename(join(folder, path.slice(path.lastIndexOf('/') + 1)), path);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Unpacks a package's files into a folder, and says what it is. */
+export async function unpackDeb(deb: string, root: string): Promise<DebianPackage> {
+  await must('dpkg-deb', ['--extract', deb, root], '/');
+  const fields = ['--show', '--showformat=${Package} ${Version} ${Architecture}', deb];
+  const [name = '', version = '', architecture = ''] = (await must('dpkg-deb', fields, '/')).split(' ');
+  return { name, version, architecture };
+}

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../lib/tar.ts';
+
+export interface ImageConfig {
+  /** Go's name of the processor architecture, such as amd64. */
+  architecture: string;
+  user: string;
+  entrypoint: readonly string[];
+  env: readonly string[];
+  workingDir: string;
+  labels: Record<string, string>;
+}
+
+interface Blob {
+  mediaType: string;
+  digest: string;
+  size: number;
+  content: Buffer;
+}
+
+/** The day that every build claims to be of: an image says what is in it, not when it was put together. */
+const EPOCH = '1970-01-01T00:00:00Z';
+const OCI = 'application/vnd.oci.image';
+
+const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
+
+function blob(mediaType: string, content: Buffer): Blob {
+  return { mediaType, digest: sha256(content), size: content.length, content };
+}
+
+function json(mediaType: string, value: unknown): Blob {
+  return blob(mediaType, Buffer.from(JSON.stringify(value)));
+}
+
+const descriptor = ({ mediaType, digest, size }: Blob) => ({ mediaType, digest, size });
+
+/** One layer: its archive, compressed for the registry, and the digest of what comes out of it. */
+export interface Layer {
+  diffId: string;
+  compressed: Buffer;
+}
+
+export function layerOf(entries: readonly TarEntry[]): Layer {
+  const archive = tarOf(entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
+  return { diffId: sha256(archive), compressed: gzipSync(archive, { level: 6 }) };
+}
+
+/**
+ * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. The same layers and
+ * configuration make the same bytes.
+ */
+export function ociArchive(
+  layers: readonly Layer[],
+  image: ImageConfig,
+  reference: string,
+): { digest: string; parts: Buffer[] } {
+  const config = json(`${OCI}.config.v1+json`, {
+    created: EPOCH,
+    architecture: image.architecture,
+    os: 'linux',
+    config: {
+      User: image.user,
+      Env: image.env,
+      Entrypoint: image.entrypoint,
+      WorkingDir: image.workingDir,
+      Labels: image.labels,
+    },
+    rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
+    history: layers.map(() => ({ created: EPOCH, created_by: 'npm run image' })),
+  });
+  const blobs = layers.map(({ compressed }) => blob(`${OCI}.layer.v1.tar+gzip`, compressed));
+  const manifest = json(`${OCI}.manifest.v1+json`, {
+    schemaVersion: 2,
+    mediaType: `${OCI}.manifest.v1+json`,
+    config: descriptor(config),
+    layers: blobs.map(descriptor),
+  });
+  const index = {
+    schemaVersion: 2,
+    mediaType: `${OCI}.index.v1+json`,
+    manifests: [
+      {
+        ...descriptor(manifest),
+        platform: { architecture: image.architecture, os: 'linux' },
+        annotations: {
+          'io.containerd.image.name': reference,
+          'org.opencontainers.image.ref.name': reference.slice(reference.lastIndexOf(':') + 1),
+        },
+      },
+    ],
+  };
+  const files = [
+    { name: 'oci-layout', content: Buffer.from(JSON.stringify({ imageLayoutVersion: '1.0.0' })) },
+    { name: 'index.json', content: Buffer.from(JSON.stringify(index)) },
+    ...[manifest, config, ...blobs].map(({ digest, content }) => ({
+      name: `blobs/sha256/${digest.slice('sha256:'.length)}`,
+      content,
+    })),
+  ];
+  const parts = files.flatMap(({ name, content }) => [
+    tarHeader({ name, type: 'file' }, content.length),
+    content,
+    tarPadding(content.length),
+  ]);
+  return { digest: manifest.digest, parts: [...parts, TAR_END] };
+}
