@@ -1,6 +1,4 @@
 #!/usr/bin/env node
-import { LOCAL_COMMANDS, type LocalCommand } from '../tools/cluster/command-names.ts';
-
 const USAGE = `Usage: berth COMMAND
 
 Server roles, configured by environment variables (docs/operations.md):
@@ -15,12 +13,6 @@ Client:
 
 Operator:
   host-key     rotate the SSH host key: announce | switch | retire
-
-Local cluster (docs/local-cluster.md):
-  up           bring up a cluster with a GPU fleet, in the background
-  start        the same and the server; stays in the foreground unless --detach
-  status       say what runs
-  stop, down   end it
 `;
 
 const ROLES = new Set(['controller', 'api', 'ssh', 'all']);
@@ -44,14 +36,9 @@ async function runClient(command: string, args: readonly string[]): Promise<numb
   }
 }
 
-function isLocal(command: string): command is LocalCommand {
-  return LOCAL_COMMANDS.some((known) => known === command);
-}
-
 async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
-  if (isLocal(command)) return (await import('../tools/cluster/commands.ts')).runLocal(command, args);
   if (ROLES.has(command)) {
-    const { runRole } = await import('./roles.ts');
+    const { runRole } = await import('./roles/run-role.ts');
     await runRole(command);
     return undefined;
   }
@@ -61,6 +48,6 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
   return help ? 0 : 2;
 }
 
-// A role ends when its last handle does; a local command ends with its code, whatever handles are left.
+// A role ends when its last handle does; a client command ends with its code, whatever handles are left.
 const code = await main(process.argv.slice(2));
 if (code !== undefined) process.exit(code);

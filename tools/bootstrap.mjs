@@ -146,6 +146,6 @@ let code = await install();
 if (code === 0) {
   if (command === 'test') code = await runProgram(NODE, [join(MODULES, 'vitest', 'vitest.mjs'), 'run', ...args]);
   else if (command === 'check') code = await check();
-  else code = await runProgram(NODE, [join(ROOT, 'src', 'main.ts'), command, ...args]);
+  else code = await runProgram(NODE, [join(ROOT, 'tools', 'cluster', 'main.ts'), command, ...args]);
 }
 process.exitCode = code;

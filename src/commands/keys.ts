@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { createKey } from '../http/keys-command.ts';
+import { createKey } from '../access/create-key.ts';
 import { SCOPES, type Scope } from '../resources/api-key.ts';
 import { UsageError, withClient } from './with-client.ts';
 

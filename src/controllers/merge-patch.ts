@@ -1,10 +1,4 @@
-import { sameJson } from '../kube/quantity.ts';
-
-type Json = Record<string, unknown>;
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+import { isObject, type Json, sameJson } from '../lib/json.ts';
 
 /** The JSON merge patch (RFC 7386) that makes `before` mean `after`; undefined when they mean the same. */
 export function mergePatch(before: object, after: object): Json | undefined {
@@ -15,7 +9,7 @@ export function mergePatch(before: object, after: object): Json | undefined {
   for (const [key, value] of Object.entries(to)) {
     const old = from[key];
     if (value === undefined || sameJson(old, value)) continue;
-    patch[key] = isRecord(old) && isRecord(value) ? mergePatch(old, value) : value;
+    patch[key] = isObject(old) && isObject(value) ? mergePatch(old, value) : value;
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
 }

@@ -1,6 +1,4 @@
 import express, { type Express } from 'express';
-import { dashboardRouter } from '../web/router.ts';
-import { sessionKeyReader } from '../web/session-key.ts';
 import type { ApiContext } from './context.ts';
 import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
@@ -25,10 +23,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   app.use(requestId, requestLog(context.log), portHosts(context), measureRequests(context.registry));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(security, serviceIndexRouter(), docsRouter());
-  app.use(
-    '/dashboard',
-    dashboardRouter({ ...context, sessionKey: sessionKeyReader(context.client, context.namespace) }),
-  );
+  app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
     throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');

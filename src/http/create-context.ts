@@ -1,4 +1,3 @@
-import { createAuthenticator } from './auth/authenticator.ts';
 import { createLastUsed } from './auth/last-used.ts';
 import type { ApiContext, ApiDeps } from './context.ts';
 import { createInstanceEvents } from './events/instance-events.ts';
@@ -17,18 +16,16 @@ const CLAIMS_AT_ONCE = 32;
 export function createContext(deps: ApiDeps): ApiContext {
   const { client, clock, log, stores } = deps;
   const templates = createTemplateFinder(stores.templates);
-  const authenticator = createAuthenticator({ apiKeys: stores.apiKeys, clock });
   const instances = createInstancePresenter({ ...deps, nodes: stores.nodes, templates });
   return {
     ...deps,
-    authenticator,
     lastUsed: createLastUsed({ client, apiKeys: stores.apiKeys, clock, log }),
     waiter: createClaimWaiter(stores.instances, clock),
     gate: createClaimGate(CLAIMS_AT_ONCE, clock),
     abandoned: createAbandoned(),
     templates,
     instances,
-    streams: createStreamRegistry({ authenticator, clock }),
+    streams: createStreamRegistry(deps),
     instanceEvents: createInstanceEvents(stores.instances, instances),
     offerEvents: createOfferEvents(deps),
   };

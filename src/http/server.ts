@@ -80,7 +80,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
     address: { host, port },
     async close(lastAnswersMs = 0) {
       stopping.abort();
-      context.proxy.close();
+      context.ports.close();
       await drain(server, deps.clock, { lastAnswersMs, cutUpgraded });
       for (const part of [context.waiter, context.instanceEvents, context.offerEvents]) part.close();
       await Promise.all(work);

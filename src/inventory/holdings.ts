@@ -1,11 +1,9 @@
+import { INSTANCE_UID_LABEL } from '../resources/pod/owner.ts';
 import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import { addAmounts, type Amounts } from './amounts.ts';
 import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
 import { holdsResources, requestsOfPod } from './nodes/pod-requests.ts';
-
-/** Label of an instance's pods: the uid of the instance. */
-export const INSTANCE_UID_LABEL = 'berth.dev/instance-uid';
 
 /** A pod that takes something from its node. */
 export interface PodHolding {

@@ -2,7 +2,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Node, type Pod, refOf, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
-import type { Clock } from '../runtime/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { grant, type Grant, type Market, type PlaceRequest } from './grant.ts';
 import { claimHolding, type ClaimHolding, podHolding, type PodHolding, takenOn } from './holdings.ts';

@@ -23,20 +23,3 @@ export function parseQuantity(quantity: string): number | undefined {
   if (!match) return undefined;
   return Number(match[1]) * (SUFFIXES[match[2] ?? ''] ?? Number.NaN);
 }
-
-type Json = Record<string, unknown>;
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** True when both say the same, whatever the order of fields: for what is wholly ours, such as a status. */
-export function sameJson(left: unknown, right: unknown): boolean {
-  if (left === right) return true;
-  if (Array.isArray(left) && Array.isArray(right)) {
-    return left.length === right.length && left.every((item, index) => sameJson(item, right[index]));
-  }
-  if (!isObject(left) || !isObject(right)) return false;
-  const keys = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return [...keys].every((key) => sameJson(left[key], right[key]));
-}

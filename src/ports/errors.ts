@@ -6,14 +6,14 @@ export const STATUS_OF = {
   too_many_streams: 429,
 } as const;
 
-export type ProxyProblem = keyof typeof STATUS_OF;
+export type PortProblem = keyof typeof STATUS_OF;
 
 /** The message is for the caller: what happened, why, what to do. */
-export class ProxyError extends Error {
-  override name = 'ProxyError';
-  readonly problem: ProxyProblem;
+export class PortError extends Error {
+  override name = 'PortError';
+  readonly problem: PortProblem;
 
-  constructor(problem: ProxyProblem, message: string, options?: ErrorOptions) {
+  constructor(problem: PortProblem, message: string, options?: ErrorOptions) {
     super(message, options);
     this.problem = problem;
   }

@@ -45,7 +45,7 @@ async function begin(deps: ExchangeDeps, exchange: Exchange, headers: OutgoingHt
   return await deps.upstream.begin(target, { method, path, headers: all }, signal);
 }
 
-/** Passes a request on and its answer back. Rejects with `ProxyError` as long as nothing was answered. */
+/** Passes a request on and its answer back. Rejects with `PortError` as long as nothing was answered. */
 export async function exchangeHttp(deps: ExchangeDeps, exchange: Exchange, response: ServerResponse): Promise<void> {
   const { target, way } = exchange;
   const open = begun(deps, exchange);

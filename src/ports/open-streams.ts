@@ -1,4 +1,4 @@
-import { ProxyError } from './errors.ts';
+import { PortError } from './errors.ts';
 
 /** Who uses a port, and until when he may. */
 export interface User {
@@ -7,7 +7,7 @@ export interface User {
 }
 
 export interface OpenStreams {
-  /** Counts one more stream to the pod; its signal aborts when its user may no longer. Throws {@link ProxyError}. */
+  /** Counts one more stream to the pod; its signal aborts when its user may no longer. Throws {@link PortError}. */
   open(user: User, podUid: string): { signal: AbortSignal; close(): void };
   /** Ends the streams of users who may no longer. */
   recheck(): void;
@@ -27,10 +27,7 @@ export function createOpenStreams(mayGoOn: (user: User) => boolean): OpenStreams
       const count = perPod.get(podUid) ?? 0;
       if (count >= MAX_PER_POD || all.size >= MAX_STREAMS) {
         const [whose, most] = count >= MAX_PER_POD ? ['to this instance', MAX_PER_POD] : ['to instances', MAX_STREAMS];
-        throw new ProxyError(
-          'too_many_streams',
-          `${most} connections ${whose} are open, which is the most. Close one.`,
-        );
+        throw new PortError('too_many_streams', `${most} connections ${whose} are open, which is the most. Close one.`);
       }
       const entry = { user, cut: new AbortController() };
       all.add(entry);

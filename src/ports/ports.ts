@@ -9,7 +9,7 @@ import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import type { Activity } from '../access/activity.ts';
 import { originOf, portHostOf, type PortHost } from './address.ts';
-import { ProxyError, STATUS_OF } from './errors.ts';
+import { PortError, STATUS_OF } from './errors.ts';
 import { exchangeHttp, exchangeUpgrade, type Exchange } from './exchange.ts';
 import type { Sender } from './headers.ts';
 import { comesFromElsewhere, enter, ENTER_PATH, passOf, refusal, send, SIGN_IN, TICKET_MS } from './host-pages.ts';
@@ -18,7 +18,7 @@ import { passKey, signPass } from './pass.ts';
 import { targetOf } from './target.ts';
 import { createUpstream } from './upstream.ts';
 
-export interface ProxyDeps {
+export interface PortsDeps {
   endpoint: StreamEndpoint;
   instances: ReadStore<GpuInstance>;
   pods: ReadStore<Pod>;
@@ -56,10 +56,10 @@ export interface ApiCall {
   path: string;
 }
 
-export interface InstanceProxy {
-  /** Rejects with `ProxyError` as long as nothing was answered. */
+export interface InstancePorts {
+  /** Rejects with `PortError` as long as nothing was answered. */
   call(incoming: Incoming, call: ApiCall): Promise<void>;
-  /** A link that opens a port in a browser once, within a minute. Throws `ProxyError`. */
+  /** A link that opens a port in a browser once, within a minute. Throws `PortError`. */
   link(call: ApiCall): Promise<{ url: string; expires: number }>;
   /** The port that the request's Host names. */
   hostOf(request: IncomingMessage): PortHost | undefined;
@@ -70,7 +70,7 @@ export interface InstanceProxy {
   close(): void;
 }
 
-export function createInstanceProxy(deps: ProxyDeps): InstanceProxy {
+export function createInstancePorts(deps: PortsDeps): InstancePorts {
   const streams = createOpenStreams((user) => deps.mayGoOn(user));
   const exchanging = { upstream: createUpstream(deps.endpoint), streams, activity: deps.activity };
   const isSecure = deps.base.protocol === 'https:';
@@ -129,9 +129,9 @@ export function createInstanceProxy(deps: ProxyDeps): InstanceProxy {
       try {
         await visit(incoming, host);
       } catch (error) {
-        if (!(error instanceof ProxyError)) deps.log.error({ err: error }, 'A port was not served');
+        if (!(error instanceof PortError)) deps.log.error({ err: error }, 'A port was not served');
         const [status, text] =
-          error instanceof ProxyError ? [STATUS_OF[error.problem], error.message] : [500, 'Something went wrong here.'];
+          error instanceof PortError ? [STATUS_OF[error.problem], error.message] : [500, 'Something went wrong here.'];
         if (incoming.response.headersSent) incoming.response.destroy();
         else send(incoming.response, refusal(status, text));
       }

@@ -4,7 +4,7 @@ import type { GpuInstance } from '../resources/gpu-instance.ts';
 import { instanceState } from '../resources/instance-state.ts';
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
-import { ProxyError } from './errors.ts';
+import { PortError } from './errors.ts';
 
 /** A port of the pod that an instance has now. */
 export interface PortTarget {
@@ -18,7 +18,7 @@ export interface PortTarget {
 }
 
 /**
- * Where a port of an instance is. Throws {@link ProxyError} when the instance does not run or did not declare the port:
+ * Where a port of an instance is. Throws {@link PortError} when the instance does not run or did not declare the port:
  * what is not declared is its owner's alone, by SSH.
  */
 export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Pod>): PortTarget {
@@ -28,19 +28,19 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
   const runs = pod?.status?.containerStatuses?.find((one) => one.name === MAIN_CONTAINER)?.state?.running;
   if (pod === undefined || runs === undefined || deletionTimestamp !== undefined) {
     const { state, message } = instanceState(instance);
-    throw new ProxyError('instance_not_running', `Instance ${name} is ${state}. ${message}`.trim());
+    throw new PortError('instance_not_running', `Instance ${name} is ${state}. ${message}`.trim());
   }
   const main = pod.spec?.containers.find((one) => one.name === MAIN_CONTAINER);
   const declared = (main?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
   if (!declared.some(({ containerPort }) => containerPort === port)) {
     const list = declared.map(({ containerPort }) => containerPort).join(', ');
-    throw new ProxyError(
+    throw new PortError(
       'port_not_declared',
       `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}`}, not ${port}. Add it to its ports and start it again, or use ssh -L.`,
     );
   }
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
   const known = jupyter ? instance.status?.conditions?.find(({ type }) => type === 'Jupyter') : undefined;
-  if (known?.reason === JUPYTER_MISSING) throw new ProxyError('port_unreachable', known.message);
+  if (known?.reason === JUPYTER_MISSING) throw new PortError('port_unreachable', known.message);
   return { namespace, instance: name, pod: podName ?? '', podUid: pod.metadata.uid ?? '', port, jupyter };
 }

@@ -5,7 +5,7 @@ import { createLru } from '../lib/lru.ts';
 import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
-import { ProxyError } from './errors.ts';
+import { PortError } from './errors.ts';
 import type { PortTarget } from './target.ts';
 
 /** What one request to a port is. */
@@ -25,9 +25,9 @@ const MAX_TOKEN = 4096;
 const TOKEN_TIMEOUT_MS = 5_000;
 const KNOWN_TOKENS = 10_000;
 
-function unreachable(port: number, error: unknown): ProxyError {
+function unreachable(port: number, error: unknown): PortError {
   const reason = error instanceof Error ? error.message : 'unknown';
-  return new ProxyError('port_unreachable', `Port ${port} of the instance does not answer: ${reason.slice(0, 300)}`, {
+  return new PortError('port_unreachable', `Port ${port} of the instance does not answer: ${reason.slice(0, 300)}`, {
     cause: error,
   });
 }
@@ -78,6 +78,6 @@ export function createUpstream(endpoint: StreamEndpoint): Upstream {
 }
 
 /** The answer's error in words: a refused port says so on the stream, before or after the request was begun. */
-export function failureOf(port: number, stream: Duplex, error: unknown): ProxyError {
+export function failureOf(port: number, stream: Duplex, error: unknown): PortError {
   return unreachable(port, stream.errored ?? error);
 }

@@ -23,6 +23,12 @@ import {
   type Rule,
 } from './schema.ts';
 
+/**
+ * On an instance whose client has no answer yet: until when the answer is due (RFC 3339). Removed just before the 201;
+ * an instance that still has it some time later is removed, because nobody knows of it.
+ */
+export const CONFIRM_BY = 'berth.dev/confirm-by';
+
 /** Annotation: when somebody last used the instance, RFC 3339. The gateways write it where there is an idleTimeout. */
 export const LAST_ACTIVITY = 'berth.dev/last-activity';
 

@@ -1,37 +1,56 @@
+import { createActivity, type Activity } from '../access/activity.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../access/principal.ts';
+import { type Authenticator, createAuthenticator } from '../http/auth/authenticator.ts';
+import { API_CACHES } from '../http/context.ts';
 import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
-import { localCounters, sharedCounters } from '../runtime/shared-counter.ts';
 import { startApi } from '../http/server.ts';
-import { createAuthenticator } from '../http/auth/authenticator.ts';
 import { Inventory } from '../inventory/inventory.ts';
-import { createInstanceProxy } from '../ports/ports.ts';
-import { createActivity } from '../access/activity.ts';
+import { createInstancePorts, type InstancePorts } from '../ports/ports.ts';
+import type { MinuteCounter } from '../runtime/counter.ts';
+import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
+import { dashboardRouter } from '../web/router.ts';
 import { sessionKeyReader } from '../web/session-key.ts';
-import type { Role } from './role.ts';
+import type { Role, RoleContext } from './role.ts';
 
 /** Milliseconds: longer than most clients pause between calls; the endpoints have changed before it begins. */
 const LAST_ANSWERS_MS = 1_000;
 
-export const apiRole: Role = async ({ process, stores, shutdown }) => {
-  const { client, clock, config, connection, log, registry } = process;
-  const instances = stores.get('instances');
-  const nodes = stores.get('nodes');
-  const pods = stores.get('pods');
-  const offers = new Inventory(
-    { nodes, pods, instances, pools: stores.get('pools'), storageClasses: stores.get('storageClasses') },
-    clock,
-  );
-  shutdown.defer('inventory', () => offers.close());
+/** What several parts of the role need, built once. */
+interface Shared {
+  authenticator: Authenticator;
+  counters: Counters;
+  /** Calls per API key. */
+  requests: MinuteCounter;
+  sessionKey: () => Promise<Buffer>;
+}
+
+function createShared({ process, caches, shutdown }: RoleContext): Shared {
+  const { client, clock, config, log } = process;
   const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
   shutdown.defer('counters', () => counters.close());
+  return {
+    authenticator: createAuthenticator({ apiKeys: caches.get('apiKeys'), clock }),
+    counters,
+    requests: counters.counter('requests'),
+    sessionKey: sessionKeyReader(client, config.namespace),
+  };
+}
+
+function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
+  const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
+  const inventory = new Inventory(supply, process.clock);
+  shutdown.defer('inventory', () => inventory.close());
+  return inventory;
+}
+
+function createModels({ process, caches, shutdown }: RoleContext, { counters }: Shared) {
+  const { config, log, registry } = process;
   const store = config.valkeyUrl === undefined ? undefined : createValkeyStore(config.valkeyUrl, log);
   shutdown.defer('responses', () => store?.close());
-  const models = createModelGateway({
-    services: stores.get('services'),
-    slices: stores.get('slices'),
-    pods,
+  return createModelGateway({
+    ...caches.pick(['services', 'slices', 'pods']),
     namespace: config.namespace,
     getPrincipal,
     counter: (prefix) => counters.counter(prefix),
@@ -39,23 +58,29 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
     registry,
     logger: log,
   });
-  const apiKeys = stores.get('apiKeys');
-  const authenticator = createAuthenticator({ apiKeys, clock });
-  const requests = counters.counter('requests');
-  const tickets = counters.counter('tickets');
-  const activity = createActivity({ client, instances, clock, log });
+}
+
+function startActivity({ process, caches, shutdown }: RoleContext): Activity {
+  const activity = createActivity({ ...process, instances: caches.get('instances') });
   const ended = new AbortController();
   const written = activity.run(ended.signal);
   shutdown.defer('activity', () => {
     ended.abort();
     return written;
   });
-  const proxy = createInstanceProxy({
-    endpoint: connection,
-    instances,
-    pods,
-    base: config.proxyUrl,
-    sessionKey: sessionKeyReader(client, config.namespace),
+  return activity;
+}
+
+function createPorts(context: RoleContext, { authenticator, counters, requests, sessionKey }: Shared): InstancePorts {
+  const { process, caches, shutdown } = context;
+  const apiKeys = caches.get('apiKeys');
+  const tickets = counters.counter('tickets');
+  const ports = createInstancePorts({
+    ...process,
+    ...caches.pick(['instances', 'pods']),
+    endpoint: process.connection,
+    base: process.config.proxyUrl,
+    sessionKey,
     shown: async (id) => (await tickets.add(id, 1)).total,
     mayGoOn: (user) => authenticator.isValid(user, 'compute:write'),
     mayAsk: async ({ keyId }) => {
@@ -63,31 +88,36 @@ export const apiRole: Role = async ({ process, stores, shutdown }) => {
       const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
       return (await requests.add(keyId, 1)).total <= most;
     },
-    activity,
-    clock,
-    log,
+    activity: startActivity(context),
   });
-  const unfollow = apiKeys.onChange(() => proxy.recheck());
-  shutdown.defer('proxy', unfollow);
+  shutdown.defer(
+    'ports',
+    apiKeys.onChange(() => ports.recheck()),
+  );
+  return ports;
+}
+
+/** Serves HTTP: the compute endpoints, the model gateway, the ports of instances and the dashboard. */
+export const apiRole: Role = async (context) => {
+  const { process, caches, shutdown } = context;
+  const { config, log } = process;
+  const inventory = createInventory(context);
+  const shared = createShared(context);
+  const models = createModels(context, shared);
+  const ports = createPorts(context, shared);
+  const stores = caches.pick(API_CACHES);
   const server = await startApi({
-    client,
-    stores: {
-      instances,
-      nodes,
-      sshKeys: stores.get('keys'),
-      templates: stores.get('templates'),
-      apiKeys,
-    },
-    offers,
+    ...process,
+    stores,
+    authenticator: shared.authenticator,
+    offers: inventory,
     models: models.router,
-    proxy,
+    ports,
+    dashboard: dashboardRouter({ ...process, stores, sessionKey: shared.sessionKey }),
+    requestCounter: shared.requests,
     namespace: config.namespace,
-    requestCounter: requests,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
-    clock,
-    log,
-    registry,
     address: config.http,
   });
   models.start();

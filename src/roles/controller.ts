@@ -1,4 +1,5 @@
-import { startControllers } from '../controllers/index.ts';
+import { CONTROLLER_CACHES } from '../controllers/stores.ts';
+import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import type { Pod } from '../kube/types.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
@@ -7,14 +8,13 @@ import { checkJupyter, checkLogin } from '../ssh/session/check-login.ts';
 import type { PodTarget } from '../ssh/directory.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
-import { controllerCaches } from '../caches/table.ts';
 
 function targetOf(pod: Pod): PodTarget {
   const { name, namespace = '', uid = '' } = pod.metadata;
   return { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod) };
 }
 
-export const controllerRole: Role = async ({ process, stores, shutdown }) => {
+export const controllerRole: Role = async ({ process, caches, shutdown }) => {
   const { client, clock, config, connection, log, registry } = process;
   // Connections of its own: a burst of calls must never make a renewal of the lease wait.
   const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
@@ -24,7 +24,7 @@ export const controllerRole: Role = async ({ process, stores, shutdown }) => {
   const controllers = await startControllers({
     client,
     leaseClient: createKubeClient(leaseConnection, { clock }),
-    caches: controllerCaches(stores),
+    stores: caches.pick(CONTROLLER_CACHES),
     registry,
     log,
     clock,

@@ -1,11 +1,11 @@
+import type { Caches } from '../caches/caches.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import type { Process } from './process.ts';
-import type { Stores } from '../caches/table.ts';
 
 /** What a role is started with. */
 export interface RoleContext {
   process: Process;
-  stores: Stores;
+  caches: Caches;
   shutdown: Shutdown;
 }
 

@@ -9,14 +9,14 @@ import type { Role } from './role.ts';
 /** Sessions get most of the grace period to end by themselves. */
 const DRAIN_MS = 20_000;
 
-export const sshRole: Role = async ({ process, stores, shutdown }) => {
+export const sshRole: Role = async ({ process, caches, shutdown }) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
-  const instances = stores.get('instances');
+  const instances = caches.get('instances');
   const directory = storeDirectory({
     instances,
-    keys: stores.get('keys'),
-    pods: stores.get('pods'),
+    keys: caches.get('sshKeys'),
+    pods: caches.get('pods'),
   });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
   const activity = createActivity({ client, instances, clock, log });

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import { createQueueMetrics, type QueueMetrics } from './queue/queue-metrics.ts';
 
 export type ReconcileOutcome = 'success' | 'error' | 'requeue' | 'requeue_after';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { ConflictError } from '../kube/errors.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { ControllerMetrics, ReconcileOutcome } from './controller-metrics.ts';
 import type { Fence } from './fence.ts';
 import { perKeyBackoff, retryLimiter } from './queue/ratelimiter.ts';

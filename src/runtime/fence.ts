@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { hasReached } from '../kube/watch/resource-version.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 /** Read-your-writes for a controller: a key is not worked on again before the caches show what was written for it. */
 export interface Fence {

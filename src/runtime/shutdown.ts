@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 export interface ShutdownOptions {
   clock: Clock;

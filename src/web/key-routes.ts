@@ -1,6 +1,6 @@
 import { type Request, Router } from 'express';
 import { ApiError } from '../http/errors/api-error.ts';
-import { createKey } from '../http/keys-command.ts';
+import { createKey } from '../access/create-key.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import { NotFoundError } from '../kube/errors.ts';

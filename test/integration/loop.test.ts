@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { createKey } from '../../src/http/keys-command.ts';
+import { createKey } from '../../src/access/create-key.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES } from '../../src/kube/types.ts';
 import { run } from '../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { CONTROLLER_INDEXERS } from '../../src/caches/indexes.ts';
+import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
@@ -48,15 +48,15 @@ export function held(instance: GpuInstance): GpuInstance {
  * pods are made, but to change or to delete a pod or a disk is refused.
  */
 export function controllerWorld(refusal: KubeError = FORBIDDEN) {
-  const instances = cacheOf<GpuInstance>([], CONTROLLER_INDEXERS.instances);
-  const pods = cacheOf<Pod>([], CONTROLLER_INDEXERS.pods);
+  const instances = cacheOf<GpuInstance>([], INDEXES.instances);
+  const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
     nodes: cacheOf([gpuNode('n')]).store,
-    keys: cacheOf<SshKey>([], CONTROLLER_INDEXERS.keys).store,
-    quotas: cacheOf<ResourceQuota>([], CONTROLLER_INDEXERS.quotas).store,
+    sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
+    quotas: cacheOf<ResourceQuota>([], INDEXES.quotas).store,
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<never>().store,

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CONTAINERD_SOCKET } from '../../tools/cluster/built/config-files.ts';
+import { CONTAINERD_SOCKET } from '../../tools/lib/images/image.ts';
 import { importImage, type ImageSpec, type NodeAccess } from '../../tools/lib/images/image.ts';
 import { cacheFolder } from '../../tools/lib/paths.ts';
 import { findProgram, run } from '../../tools/lib/shell.ts';

@@ -6,7 +6,6 @@ import { explainFailure, LocalFailure } from '../lib/failure.ts';
 import { decideNode } from './host.ts';
 import { keep } from './keeper/keeper.ts';
 import { findEngine } from './bring-up.ts';
-import type { LocalCommand } from './command-names.ts';
 import { deleteKind } from './kind-cluster.ts';
 import { clearLeftovers } from './keeper/leftovers.ts';
 import { remoteProgress, showMessage, type KeeperMessage } from './keeper/messages.ts';
@@ -17,6 +16,9 @@ import { createProgress, type Progress } from '../lib/progress.ts';
 import { readRecord, removeRecord } from './keeper/record.ts';
 import { run } from '../lib/shell.ts';
 import { waitFor } from '../lib/wait.ts';
+
+export const LOCAL_COMMANDS = ['up', 'start', 'down', 'stop', 'status', 'keep'] as const;
+export type LocalCommand = (typeof LOCAL_COMMANDS)[number];
 
 /** Milliseconds that an ordered end may take before it is forced. */
 const STOP_TIMEOUT = 45_000;
@@ -97,7 +99,7 @@ async function detach(command: string, args: readonly string[], options: LocalOp
   mkdirSync(stateFolder(), { recursive: true, mode: 0o700 });
   const log = openSync(join(stateFolder(), 'keeper.log'), 'w', 0o600);
   const server = command === 'up' ? ['--no-server'] : [];
-  const child = fork(join(ROOT, 'src/main.ts'), ['keep', ...server, ...args], {
+  const child = fork(join(ROOT, 'tools/cluster/main.ts'), ['keep', ...server, ...args], {
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
   });

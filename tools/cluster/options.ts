@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LocalFailure } from '../lib/failure.ts';
 
-/** Options of `berth up` and `berth start`. */
+/** Options of `npm run up` and `npm start`. */
 export interface LocalOptions {
   kubeconfig: string | undefined;
   context: string | undefined;

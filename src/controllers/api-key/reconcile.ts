@@ -3,7 +3,7 @@ import { keyOf } from '../../kube/types.ts';
 import { API_KEYS, type ApiKey, type ApiKeyStatus } from '../../resources/api-key.ts';
 import type { Result } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
-import type { StatusRun } from '../small-deps.ts';
+import type { StatusRun } from '../status-run.ts';
 import type { ControllerStores } from '../stores.ts';
 import { patchStatus } from '../write-status.ts';
 

@@ -1,14 +1,14 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
-import type { Clock } from '../../runtime/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { isNodeReady } from '../../inventory/nodes/node-state.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
-import { type ControllerStores, INDEX } from '../stores.ts';
+import { type ControllerStores } from '../stores.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
-import { EXPORTER_LABEL } from './act/observe.ts';
+import { EXPORTER_LABEL } from '../../resources/pod/exporter.ts';
 import type { Vanished } from './vanished.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 
@@ -72,9 +72,9 @@ export function instanceSources(
   { inventory, line, vanished, clock }: { inventory: Inventory; line: WaitingLine; vanished: Vanished; clock: Clock },
 ): Source[] {
   const { instances } = stores;
-  const onNode = (node: string): string[] => instances.by(INDEX.node, node).map(keyOf);
-  const inNamespace = (namespace = ''): string[] => instances.by(INDEX.namespace, namespace).map(keyOf);
-  const withReason = (reason: string): string[] => instances.by(INDEX.reason, reason).map(keyOf);
+  const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
+  const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
+  const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
   return [
     // Before the source that wakes the key, so that the run finds it.
     changeSource(instances, (change) => vanished.note(change)),
@@ -86,7 +86,7 @@ export function instanceSources(
       const flipped = before && after && isNodeReady(before) !== isNodeReady(after);
       return flipped || !before || !after ? onNode(key) : [];
     }),
-    changeSource(stores.keys, (change) =>
+    changeSource(stores.sshKeys, (change) =>
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),
     changeSource(stores.templates, () => withReason('TemplateNotFound')),

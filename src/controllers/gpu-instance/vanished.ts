@@ -2,11 +2,6 @@ import type { Logger } from 'pino';
 import type { StoreChange } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { INDEX, instanceIndexKey } from '../stores.ts';
-import { writeUsageRecord } from './act/clean-up.ts';
-import type { Run } from './act/run.ts';
-import { closedBill } from './decide/usage.ts';
-import { deletePods } from './act/writes.ts';
 
 /**
  * Instances that went although they were not cleaned up, because somebody took the finalizer away: what they cost is
@@ -45,23 +40,4 @@ export function createVanished(log: Logger): Vanished {
     of: (key) => [...gone.values()].filter((instance) => keyOf(instance) === key),
     forget: (uid) => void gone.delete(uid),
   };
-}
-
-/** Writes the usage of instances of this key that vanished, with the start that was open, and ends their pods. */
-export async function billVanished(run: Run): Promise<void> {
-  const { deps, key, context } = run;
-  for (const instance of deps.vanished.of(key)) {
-    const { status = {}, metadata } = instance;
-    const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
-    const final = { ...status, ...closedBill(status, end) };
-    context.log.warn(
-      { uid: metadata.uid, usage: final.usage },
-      'An instance went without being cleaned up; its bill is written',
-    );
-    await writeUsageRecord(run, { ...instance, status: final });
-    // Kubernetes collects them too, in its own time; until then nobody pays for their GPUs.
-    const pods = deps.stores.pods.by(INDEX.instance, instanceIndexKey(metadata.namespace, metadata.uid));
-    await deletePods(run, pods);
-    deps.vanished.forget(metadata.uid ?? '');
-  }
 }

@@ -4,9 +4,9 @@ import { freeOf, type NodeView } from '../../inventory/nodes/node-view.ts';
 import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
 import type { Result } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
-import type { Clock } from '../../runtime/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
-import type { StatusRun } from '../small-deps.ts';
+import type { StatusRun } from '../status-run.ts';
 import type { ControllerStores } from '../stores.ts';
 import { patchStatus } from '../write-status.ts';
 

@@ -8,7 +8,7 @@ import {
   templateHash,
 } from '../../resources/instance-template.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
-import type { StatusRun } from '../small-deps.ts';
+import type { StatusRun } from '../status-run.ts';
 import type { ControllerStores } from '../stores.ts';
 import { patchStatus } from '../write-status.ts';
 

@@ -3,13 +3,13 @@ import { numericId } from '../../resources/ids.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
-import { type ControllerStores, INDEX } from '../stores.ts';
-import type { StatusRun } from '../small-deps.ts';
+import { type ControllerStores } from '../stores.ts';
+import type { StatusRun } from '../status-run.ts';
 import { patchStatus } from '../write-status.ts';
 import { sshKeyStatus } from './status.ts';
 
 function keysIn(stores: ControllerStores, namespace: string | undefined): readonly SshKey[] {
-  return stores.keys.by(INDEX.namespace, namespace ?? '');
+  return stores.sshKeys.by('namespace', namespace ?? '');
 }
 
 /** Numbers of the keys that an instance names. */
@@ -20,7 +20,7 @@ function named(ids: readonly number[] | undefined): string {
 /** Keys, and the keys that an instance named or names when that changed. */
 export function sshKeySources(stores: ControllerStores): Source[] {
   return [
-    storeSource(stores.keys, (key) => [keyOf(key)]),
+    storeSource(stores.sshKeys, (key) => [keyOf(key)]),
     changeSource(stores.instances, ({ before, after }) => {
       if (named(before?.spec.sshKeyIds) === named(after?.spec.sshKeyIds)) return [];
       const ids = new Set([...(before?.spec.sshKeyIds ?? []), ...(after?.spec.sshKeyIds ?? [])]);
@@ -33,7 +33,7 @@ export function sshKeySources(stores: ControllerStores): Source[] {
 /** Keeps id, type, fingerprint, validity and use of a key in its status. */
 export async function reconcileSshKey({ deps, key, context }: StatusRun): Promise<void> {
   const { stores, client, clock } = deps;
-  const sshKey = stores.keys.get(key);
+  const sshKey = stores.sshKeys.get(key);
   if (sshKey === undefined || sshKey.metadata.deletionTimestamp !== undefined) return;
   const id = numericId(sshKey.metadata.uid ?? '');
   const { namespace, name, creationTimestamp = '' } = sshKey.metadata;
@@ -44,7 +44,7 @@ export async function reconcileSshKey({ deps, key, context }: StatusRun): Promis
       (metadata.creationTimestamp ?? '') <= creationTimestamp,
   );
   const instances = stores.instances
-    .by(INDEX.namespace, namespace ?? '')
+    .by('namespace', namespace ?? '')
     .filter(({ spec }) => spec.sshKeyIds?.includes(id)).length;
   const status = sshKeyStatus(sshKey, { instances, clash: older?.metadata.name, now: clock.now() });
   await patchStatus(client, SSH_KEYS, sshKey, { status, signal: context.signal });

@@ -1,15 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import { hashToken, SCOPES, type ApiKey, type Scope } from '../../resources/api-key.ts';
 import type { Principal } from '../../access/principal.ts';
-
-/** The indexes that the store of APIKeys must have. */
-export const API_KEY_INDEXERS: IndexFunctions<ApiKey> = {
-  hash: (key) => [key.spec.hash],
-  namespace: (key) => [key.metadata.namespace ?? ''],
-  uid: (key) => [key.metadata.uid ?? ''],
-};
 
 export interface Authenticator {
   /** The caller that the token stands for, or undefined for every reason why there is none. */

@@ -6,7 +6,7 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import type { ObjectRef } from '../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 import type { Abandoned } from './abandoned.ts';
-import { CONFIRM_BY } from './annotations.ts';
+import { CONFIRM_BY } from '../../resources/gpu-instance.ts';
 
 const EVERY_MS = 15_000;
 /** The replica that made the instance may have another clock than this one. */

@@ -1,13 +1,6 @@
-import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { numericId } from '../../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../../resources/instance-template.ts';
-
-/** The indexes that the store of InstanceTemplates must have. */
-export const TEMPLATE_INDEXERS: IndexFunctions<InstanceTemplate> = {
-  id: (template) => [String(numericId(template.metadata.uid ?? ''))],
-  hash: (template) => [templateHash(template.spec)],
-};
 
 /** How a template is named. */
 export interface TemplateNames {

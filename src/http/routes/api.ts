@@ -8,7 +8,7 @@ import { compress } from '../middleware/compress.ts';
 import { cors } from '../middleware/cors.ts';
 import { instancesRouter } from './instances.ts';
 import { offersRouter } from './offers.ts';
-import { proxyRouter } from './ports.ts';
+import { portsRouter } from './ports.ts';
 import { serviceIndex } from './service-index.ts';
 import { sshKeysRouter } from './ssh-keys.ts';
 
@@ -20,7 +20,7 @@ export function apiRouter(context: ApiContext): Router {
   const zip = compress();
   router.use(apiSecurity);
   router.use('/offers', limit, zip, offersRouter(context));
-  router.use('/instances', limit, instancesRouter(context), proxyRouter(context));
+  router.use('/instances', limit, instancesRouter(context), portsRouter(context));
   router.use('/ssh-keys', limit, zip, sshKeysRouter(context));
   router.use(context.models);
   router.get('/', limit, serviceIndex);

@@ -1,5 +1,5 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { ProxyError } from '../../ports/errors.ts';
+import { PortError } from '../../ports/errors.ts';
 import { portOf } from '../../ports/address.ts';
 import type { Incoming } from '../../ports/ports.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
@@ -23,7 +23,7 @@ function incomingOf(request: Request, response: Response): Incoming {
 }
 
 function rethrow(error: unknown): never {
-  if (error instanceof ProxyError) throw new ApiError(error.problem, error.message, { cause: error.cause });
+  if (error instanceof PortError) throw new ApiError(error.problem, error.message, { cause: error.cause });
   throw error;
 }
 
@@ -44,17 +44,17 @@ function usualPort({ context, instance }: { context: ApiContext; instance: GpuIn
 }
 
 /** Serves the hosts of ports; everything else goes on. */
-export function portHosts({ proxy }: ApiContext): RequestHandler {
+export function portHosts({ ports }: ApiContext): RequestHandler {
   return async (request, response, next) => {
-    const host = proxy.hostOf(request);
+    const host = ports.hostOf(request);
     if (host === undefined) return next();
-    await proxy.page(incomingOf(request, response), host);
+    await ports.page(incomingOf(request, response), host);
   };
 }
 
 /** POST /instances/{instanceId}/links, and everything under /instances/{instanceId}/proxy/{port}. */
-export function proxyRouter(context: ApiContext): Router {
-  const { proxy } = context;
+export function portsRouter(context: ApiContext): Router {
+  const { ports } = context;
   const router = Router({ caseSensitive: true });
   const write = requireScope('compute:write');
 
@@ -64,7 +64,7 @@ export function proxyRouter(context: ApiContext): Router {
     const instance = await instanceOf(context, request);
     const port = body.port ?? usualPort({ context, instance });
     const call = { user, instance, port, prefix: '', path: body.path ?? '/' };
-    const { url, expires } = await proxy.link(call).catch(rethrow);
+    const { url, expires } = await ports.link(call).catch(rethrow);
     const link = { object: 'link', instance_id: instance.metadata.name, port, url };
     response.status(201);
     sendJson(response, JSON.stringify({ ...link, expires_at: new Date(expires).toISOString() }));
@@ -85,7 +85,7 @@ export function proxyRouter(context: ApiContext): Router {
       prefix,
       path: rest.startsWith('/') ? rest : `/${rest}`,
     };
-    await proxy.call(incomingOf(request, response), call).catch(rethrow);
+    await ports.call(incomingOf(request, response), call).catch(rethrow);
   });
   return router;
 }

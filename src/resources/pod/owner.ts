@@ -1,7 +1,9 @@
 import type { KubeObject, OwnerReference } from '../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../inventory/holdings.ts';
 import type { GpuInstance } from '../gpu-instance.ts';
 import { API_VERSION } from '../schema.ts';
+
+/** Label of an instance's pods: the uid of the instance. */
+export const INSTANCE_UID_LABEL = 'berth.dev/instance-uid';
 
 export function ownerOf({ metadata }: Pick<GpuInstance, 'metadata'>): OwnerReference {
   return {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { NotFoundError } from '../../kube/errors.ts';
 import { type Lease, LEASES } from '../../kube/types.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { RunSignals } from '../controller.ts';
 import { type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
 

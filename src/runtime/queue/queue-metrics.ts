@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 
 /** What a work queue tells about itself. */
 export interface QueueMetrics {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 
 /** How long a key that failed has to wait. */
 export interface RateLimiter {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { createFifo } from './fifo.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 import { z } from 'zod';
-import { createKey } from '../../../src/http/keys-command.ts';
+import { createKey } from '../../../src/access/create-key.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';

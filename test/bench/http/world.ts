@@ -3,12 +3,8 @@ import { Router } from 'express';
 import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
-import {
-  API_KEY_INDEXERS,
-  INSTANCE_INDEXERS,
-  SSH_KEY_INDEXERS,
-  TEMPLATE_INDEXERS,
-} from '../../../src/http/store-indexers.ts';
+import { createAuthenticator } from '../../../src/http/auth/authenticator.ts';
+import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
 import { createCache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
@@ -110,7 +106,7 @@ const NO_CLUSTER = new Proxy({} as KubeClient, {
   get: () => () => Promise.reject(new Error('There is no cluster in this benchmark.')),
 });
 
-const NO_PROXY = { hostOf: () => undefined, close: () => undefined } as unknown as ApiDeps['proxy'];
+const NO_PORTS = { hostOf: () => undefined, close: () => undefined } as unknown as ApiDeps['ports'];
 
 /** The API over watch caches of the size of the target, filled without a cluster. */
 export function benchDeps(): ApiDeps {
@@ -118,12 +114,12 @@ export function benchDeps(): ApiDeps {
   const stores = {
     instances: filled(
       Array.from({ length: INSTANCES }, (_, index) => instanceNamed(index)),
-      INSTANCE_INDEXERS,
+      INDEXES.instances,
     ),
     nodes: filled(Array.from({ length: NODES }, (_, index) => nodeNamed(index))),
-    sshKeys: filled([], SSH_KEY_INDEXERS),
-    templates: filled([], TEMPLATE_INDEXERS),
-    apiKeys: filled([apiKey()], API_KEY_INDEXERS),
+    sshKeys: filled([], INDEXES.sshKeys),
+    templates: filled([], INDEXES.templates),
+    apiKeys: filled([apiKey()], INDEXES.apiKeys),
   };
   const inventory = new Inventory(
     { ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) },
@@ -134,7 +130,9 @@ export function benchDeps(): ApiDeps {
     stores,
     offers: inventory,
     models: Router(),
-    proxy: NO_PROXY,
+    authenticator: createAuthenticator({ apiKeys: stores.apiKeys, clock }),
+    dashboard: Router(),
+    ports: NO_PORTS,
     requestCounter: memoryCounter(),
     namespace: 'berth-system',
     defaultImage: 'debian:12',

@@ -16,7 +16,7 @@ export interface Stage<C extends E2eCluster> {
 }
 
 async function buildImage(): Promise<string> {
-  const { code, stderr } = await run(process.execPath, [join(ROOT, 'src/release/image/build.ts')], { cwd: ROOT });
+  const { code, stderr } = await run(process.execPath, [join(ROOT, 'tools/release/image/build.ts')], { cwd: ROOT });
   if (code !== 0) throw new Error(stderr);
   return join(ROOT, 'dist/berth-image.tar');
 }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
-import type { RunningControllers } from '../../../src/controllers/index.ts';
+import type { RunningControllers } from '../../../src/controllers/start.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { plainConnection } from '../../support/test-cluster.ts';
 import { recordWrites, type Write } from './counting-client.ts';

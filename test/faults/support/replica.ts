@@ -5,8 +5,9 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
-import { createCaches } from '../../../src/controllers/caches.ts';
-import { type RunningControllers, startControllers } from '../../../src/controllers/index.ts';
+import { Caches } from '../../../src/caches/caches.ts';
+import { CONTROLLER_CACHES } from '../../../src/controllers/stores.ts';
+import { type RunningControllers, startControllers } from '../../../src/controllers/start.ts';
 
 /** Where the lease of every test's controllers is: one lease, so that tests side by side never have two leaders. */
 export const LEASE_NAMESPACE = 'default';
@@ -29,10 +30,12 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const client = options.wrap?.(base) ?? base;
   const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
   const random = Math.random;
+  const watching = new AbortController();
+  const caches = new Caches({ client, clock, random, log }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,
-    caches: createCaches({ client, clock, random, log }),
+    stores: caches.pick(CONTROLLER_CACHES),
     registry: new Registry(),
     log,
     clock,
@@ -46,6 +49,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   });
   async function stop(): Promise<void> {
     await controllers.stop();
+    watching.abort();
+    await caches.ended();
     await direct.close();
   }
   return { ended: controllers.ended, inventory: controllers.inventory, stop, [Symbol.asyncDispose]: stop };

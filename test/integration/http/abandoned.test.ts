@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
-import { CONFIRM_BY } from '../../../src/http/instances/annotations.ts';
+import { CONFIRM_BY } from '../../../src/resources/gpu-instance.ts';
 import { runReaper } from '../../../src/http/instances/reaper.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { z } from 'zod';
-import { createKey } from '../../../src/http/keys-command.ts';
+import { createKey } from '../../../src/access/create-key.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { run } from '../../../tools/lib/shell.ts';

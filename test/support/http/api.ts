@@ -1,39 +1,21 @@
 import type { Logger } from 'pino';
-import type { ApiDeps } from '../../../src/http/context.ts';
-import { createKey } from '../../../src/http/keys-command.ts';
-import {
-  API_KEY_INDEXERS,
-  INSTANCE_INDEXERS,
-  SSH_KEY_INDEXERS,
-  TEMPLATE_INDEXERS,
-} from '../../../src/http/store-indexers.ts';
+import { API_CACHES, type ApiStores } from '../../../src/http/context.ts';
+import { createKey } from '../../../src/access/create-key.ts';
+import { Caches } from '../../../src/caches/caches.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
-import type { IndexFunctions } from '../../../src/kube/watch/store.ts';
-import {
-  type KubeObject,
-  NAMESPACES,
-  NODES,
-  PODS,
-  type ResourceType,
-  STORAGE_CLASSES,
-} from '../../../src/kube/types.ts';
-import { API_KEYS, type ApiKeySpec } from '../../../src/resources/api-key.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
-import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
-import { INSTANCE_TEMPLATES } from '../../../src/resources/instance-template.ts';
-import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
+import { NAMESPACES } from '../../../src/kube/types.ts';
+import type { ApiKeySpec } from '../../../src/resources/api-key.ts';
 import { waitFor } from '../wait-for.ts';
 import type { Addresses } from './replicas.ts';
 
 export interface Cluster extends AsyncDisposable {
   client: KubeClient;
   log: Logger;
-  stores: ApiDeps['stores'];
+  stores: ApiStores;
   inventory: Inventory;
   /** The HTTP interface that all tests share. */
   api: Addresses;
@@ -55,29 +37,12 @@ export async function connect(kubeconfig: string, api: Addresses, log: Logger): 
   const connection = await loadKubeConfig({ kubeconfig });
   const client = createKubeClient(connection, { clock });
   const abort = new AbortController();
-  const running: Promise<void>[] = [];
   const namespaces: string[] = [];
-  const ready: Promise<void>[] = [];
-
-  function cache<T extends KubeObject>(type: ResourceType<T>, indexers?: IndexFunctions<T>) {
-    const informer = createInformer({ client, type, clock, random: Math.random, log, ...(indexers && { indexers }) });
-    running.push(informer.run(abort.signal));
-    ready.push(informer.store.synced);
-    return informer.store;
-  }
-
-  const stores = {
-    instances: cache(GPU_INSTANCES, INSTANCE_INDEXERS),
-    sshKeys: cache(SSH_KEYS, SSH_KEY_INDEXERS),
-    templates: cache(INSTANCE_TEMPLATES, TEMPLATE_INDEXERS),
-    apiKeys: cache(API_KEYS, API_KEY_INDEXERS),
-    nodes: cache(NODES),
-  };
-  const pods = cache(PODS);
-  const pools = cache(GPU_POOLS);
-  const storageClasses = cache(STORAGE_CLASSES);
-  await Promise.all(ready);
-  const inventory = new Inventory({ ...stores, pods, pools, storageClasses }, clock);
+  const caches = new Caches({ client, clock, random: Math.random, log }, abort.signal);
+  const stores = caches.pick(API_CACHES);
+  const supply = caches.pick(['pods', 'pools', 'storageClasses']);
+  await Promise.all(Object.values({ ...stores, ...supply }).map(({ synced }) => synced));
+  const inventory = new Inventory({ ...stores, ...supply }, clock);
 
   return {
     client,
@@ -101,7 +66,7 @@ export async function connect(kubeconfig: string, api: Addresses, log: Logger): 
       inventory.close();
       for (const name of namespaces) await client.delete(NAMESPACES, { name });
       abort.abort();
-      await Promise.all(running);
+      await caches.ended();
       await client.close();
     },
   };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nodesOfVolume } from '../../../src/controllers/gpu-instance/act/disk-nodes.ts';
+import { nodesOfVolume } from '../../../src/controllers/gpu-instance/decide/volume-nodes.ts';
 import type { PersistentVolume } from '../../../src/kube/types.ts';
 import { gpuNode } from '../../support/inventory-world.ts';
 

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/controllers/gpu-instance/act/run.ts';
-import { mustBeCertain, readLiveView } from '../../../src/controllers/gpu-instance/act/live-view.ts';
-import type { Step } from '../../../src/controllers/gpu-instance/decide/plan.ts';
+import { readLiveView } from '../../../src/controllers/gpu-instance/act/live-view.ts';
+import { mustBeCertain, type Step } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { API_KEY_INDEXERS, createAuthenticator } from '../../../src/http/auth/authenticator.ts';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import { createAuthenticator } from '../../../src/http/auth/authenticator.ts';
 import { createLastUsed } from '../../../src/http/auth/last-used.ts';
 import { createRing } from '../../../src/http/events/ring.ts';
 import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
@@ -19,7 +20,7 @@ function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01
 }
 
 function keys(...objects: ApiKey[]) {
-  const cache = createCache<ApiKey>({ indexers: API_KEY_INDEXERS, onListenerError: () => undefined });
+  const cache = createCache<ApiKey>({ indexers: INDEXES.apiKeys, onListenerError: () => undefined });
   cache.replace(objects, '1');
   return cache;
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseQuantity, sameJson } from '../../../src/kube/quantity.ts';
+import { parseQuantity } from '../../../src/kube/quantity.ts';
+import { sameJson } from '../../../src/lib/json.ts';
 
 /** The same value with the fields of every object in the opposite order. */
 function reversed(value: unknown): unknown {

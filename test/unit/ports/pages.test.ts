@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/kube/types.ts';
-import { createInstanceProxy, type InstanceProxy } from '../../../src/ports/ports.ts';
+import { createInstancePorts, type InstancePorts } from '../../../src/ports/ports.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
@@ -15,7 +15,7 @@ const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
 const USER = { keyId: 'k' };
 
 let server: Server;
-let proxy: InstanceProxy;
+let ports: InstancePorts;
 let clock: FakeClock;
 let instances: FakeStore<GpuInstance>;
 let mayAsk: boolean;
@@ -42,7 +42,7 @@ beforeEach(async () => {
   pods.put(POD);
   const shown = new Map<string, number>();
   const key = randomBytes(32);
-  proxy = createInstanceProxy({
+  ports = createInstancePorts({
     // Nothing listens there: what comes so far is told that the port does not answer.
     endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: () => Promise.resolve({}) },
     instances,
@@ -60,9 +60,9 @@ beforeEach(async () => {
     log: pino({ level: 'silent' }),
   });
   server = createServer((request, response) => {
-    const host = proxy.hostOf(request);
+    const host = ports.hostOf(request);
     const sender = { address: '192.0.2.1', protocol: 'http' } as const;
-    if (host !== undefined) void proxy.page({ request, response, upgrade: undefined, sender }, host);
+    if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender }, host);
     else response.writeHead(418).end();
   });
   server.listen(0, '127.0.0.1');
@@ -85,7 +85,7 @@ async function get(path: string, headers: Record<string, string>): Promise<{ sta
 async function link(port = 7000): Promise<URL> {
   const found = instances.get('t/lab');
   if (found === undefined) throw new Error('no instance');
-  return new URL((await proxy.link({ user: USER, instance: found, port, prefix: '', path: '/' })).url);
+  return new URL((await ports.link({ user: USER, instance: found, port, prefix: '', path: '/' })).url);
 }
 
 async function visitor(): Promise<{ host: string; cookie: string }> {

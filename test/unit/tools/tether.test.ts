@@ -8,7 +8,7 @@ import { waitFor } from '../../../tools/lib/wait.ts';
 
 const HOLDER = `
 import { spawn } from 'node:child_process';
-import { createTether } from '${join(ROOT, 'src/local/tether.ts')}';
+import { createTether } from '${join(ROOT, 'tools/lib/tether.ts')}';
 const tether = createTether();
 const child = spawn('sh', ['-c', 'sleep 300 & sleep 300'], { detached: true, stdio: 'ignore' });
 tether.hold(child.pid);

@@ -12,6 +12,7 @@ import { waitFor } from '../../lib/wait.ts';
 import * as components from './components.ts';
 import type { Launcher } from './launcher.ts';
 import { launch } from './launch.ts';
+import type { BuiltOptions } from './options.ts';
 import { joinRealNode } from './real-node.ts';
 import type { ClusterNetwork } from './network.ts';
 
@@ -32,19 +33,6 @@ export interface BuiltCluster {
   /** Starts a program again that ended, or that a test killed. */
   startAgain(program: 'kube-apiserver' | 'kubelet'): void;
   stop(): Promise<void>;
-}
-
-export interface BuiltOptions {
-  /** The state folder; `cluster`, `logs` and `kubeconfig` in it are made anew. */
-  state: string;
-  programs: string;
-  /** What the real node needs of the host; undefined for simulated nodes only. */
-  node?: { cniFolder: string; busybox: string } | undefined;
-  /** Keep an audit log. */
-  audit?: boolean;
-  /** Path of the program that enforces network policies on the real node; without it nobody does. */
-  networkPolicies?: string;
-  signal: AbortSignal;
 }
 
 /** Milliseconds within which the API server must answer; it takes 4 s on two idle cores. */

@@ -1,12 +1,10 @@
+import { CONTAINERD_SOCKET } from '../../lib/images/image.ts';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Layout } from './components.ts';
 
 /** The sandbox image of every pod; made by hand, so no registry is needed. */
 export const PAUSE_IMAGE = 'localhost/berth-pause:1';
-
-/** Where containerd listens, inside the cluster's mount namespace. */
-export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';
 
 /** Writes the configuration files of the components. JSON is YAML, so JSON it is. */
 export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFolder: string }): void {

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { LocalFailure } from '../../lib/failure.ts';
 import { freePorts } from '../../lib/free-ports.ts';
-import type { BuiltOptions } from './built-cluster.ts';
+import type { BuiltOptions } from './options.ts';
 import type { Layout } from './components.ts';
 import { writeConfigFiles } from './config-files.ts';
 import { writeCredentials } from './credentials.ts';

@@ -8,7 +8,8 @@ import { busyboxLayer, importImage } from '../../lib/images/image.ts';
 import { run } from '../../lib/shell.ts';
 import { waitFor } from '../../lib/wait.ts';
 import * as components from './components.ts';
-import { CONTAINERD_SOCKET, PAUSE_IMAGE } from './config-files.ts';
+import { CONTAINERD_SOCKET } from '../../lib/images/image.ts';
+import { PAUSE_IMAGE } from './config-files.ts';
 import type { Launcher } from './launcher.ts';
 
 export const REAL_NODE = 'real-0';

@@ -7,10 +7,12 @@ import { join } from 'node:path';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { CONTAINERD_SOCKET } from '../../cluster/built/config-files.ts';
 import { LocalFailure } from '../failure.ts';
 import { run } from '../shell.ts';
 import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../tar.ts';
+
+/** Where containerd listens, inside the cluster's mount namespace. */
+export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';
 
 /** A container image of one layer. */
 export interface ImageSpec {

@@ -33,7 +33,7 @@ export interface AppSources {
 /** Compiled code, what it reads beside code, and its packages, under /app; `berth` on the PATH. */
 export async function appEntries({ root, compiled, packages }: AppSources): Promise<TarEntry[]> {
   const code = await filesOf(compiled, 'app/', () => true);
-  const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path) && !path.startsWith('release/'));
+  const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path));
   const modules = await Promise.all(
     packages.map((path) =>
       filesOf(join(root, path), `app/${path}/`, (name) => !name.startsWith('node_modules/') && isRuntimeFile(name)),
@@ -43,7 +43,7 @@ export async function appEntries({ root, compiled, packages }: AppSources): Prom
   const { name, version } = manifest;
   const entries: TarEntry[] = [
     ...code.map((entry) => (entry.name === 'app/main.js' ? asCommand(entry) : entry)),
-    ...assets.filter(({ name: asset }) => asset !== 'app/bootstrap.mjs'),
+    ...assets,
     ...modules.flat(),
     {
       name: 'app/package.json',

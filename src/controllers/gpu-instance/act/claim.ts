@@ -4,7 +4,6 @@ import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
-import { INDEX } from '../../stores.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from '../decide/endings.ts';
@@ -58,7 +57,7 @@ async function askBack(run: Run, { place, victims }: Preemption): Promise<Waitin
 }
 
 function quotaWords({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
-  const quotas = deps.stores.quotas.by(INDEX.namespace, instance.metadata.namespace ?? '');
+  const quotas = deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
   const facts = deps.inventory.viewOf(place.node)?.facts;
   const resource = facts?.resources.find(({ resourceName }) => resourceName === place.klass.resourceName);
   if (quotas.length === 0 || facts === undefined || resource === undefined) return undefined;

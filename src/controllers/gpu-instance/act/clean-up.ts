@@ -1,6 +1,6 @@
 import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../../inventory/holdings.ts';
+import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';

@@ -1,31 +1,9 @@
 import { ForbiddenError, NotFoundError } from '../../../kube/errors.ts';
-import { type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume } from '../../../kube/types.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import type { Run } from './run.ts';
 import { diskNameOf } from '../decide/names.ts';
-
-type Affinity = NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>;
-type Term = NonNullable<Affinity['required']>['nodeSelectorTerms'][number];
-
-function meets(labels: Readonly<Record<string, string>>, { matchExpressions = [] }: Term): boolean {
-  return matchExpressions.every(({ key, operator, values = [] }) => {
-    const value = labels[key];
-    if (operator === 'In') return value !== undefined && values.includes(value);
-    if (operator === 'NotIn') return value === undefined || !values.includes(value);
-    if (operator === 'Exists') return value !== undefined;
-    if (operator === 'DoesNotExist') return value === undefined;
-    // Gt and Lt: no provisioner writes them. The scheduler decides.
-    return true;
-  });
-}
-
-/** Names of the nodes that a volume can be used on; undefined when that is all of them. */
-export function nodesOfVolume(volume: PersistentVolume, nodes: Iterable<Node>): Set<string> | undefined {
-  const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms;
-  if (terms === undefined) return undefined;
-  const fitting = [...nodes].filter(({ metadata }) => terms.some((term) => meets(metadata.labels ?? {}, term)));
-  return new Set(fitting.map(({ metadata }) => metadata.name));
-}
 
 /**
  * The nodes that the disk of an earlier start is tied to, where its storage class ties it to some. Read live and only

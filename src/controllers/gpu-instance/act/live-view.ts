@@ -1,18 +1,8 @@
 import { NotFoundError } from '../../../kube/errors.ts';
 import { type KubeObject, type ObjectRef, type Pod, PODS, type ResourceType } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Run } from './run.ts';
-import { controllerUidOf, instanceUidsOf } from '../../../resources/pod/owner.ts';
-import type { Step } from '../decide/plan.ts';
-
-// What cannot be taken back, and what a condition of the write does not protect: on a view of the past a pod would be
-// made or deleted that has nothing to do with the start of now (Sieve's stale states).
-const IRREVOCABLE: ReadonlySet<Step['do']> = new Set(['createPod', 'end', 'deletePods', 'release', 'deleteInstance']);
-
-/** Whether a step must rest on what the API server itself has, not on a cache that may be behind. */
-export function mustBeCertain(step: Step): boolean {
-  return IRREVOCABLE.has(step.do);
-}
 
 export interface LiveView {
   instance: GpuInstance;
@@ -26,12 +16,6 @@ async function read<T extends KubeObject>({ deps, context }: Run, type: Resource
     if (error instanceof NotFoundError) return undefined;
     throw error;
   }
-}
-
-/** Whether a pod belongs to an instance: it names it, or its status names a pod that has lost its owner. */
-export function isPodOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>, pod: Pod): boolean {
-  if (instanceUidsOf(pod).includes(metadata.uid ?? '')) return true;
-  return pod.metadata.uid === status?.podUid && controllerUidOf(pod) === undefined;
 }
 
 /**

@@ -1,18 +1,15 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
-import { INDEX, instanceIndexKey } from '../../stores.ts';
+import { instanceIndexKey } from '../../../caches/indexes.ts';
 import type { InstanceDeps } from './run.ts';
-import { isPodOf } from './live-view.ts';
+import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
 import { findTemplate, settingsOf } from '../decide/settings.ts';
 
-/** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
-export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
-
 /** Pods of an instance: those that name it, and the one its status names when that has lost its owner. */
 function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
-  const pods = [...stores.pods.by(INDEX.instance, instanceIndexKey(metadata.namespace, metadata.uid))];
+  const pods = [...stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid))];
   if (status?.podName === undefined) return pods;
   const named = stores.pods.get(keyOf({ namespace: metadata.namespace, name: status.podName }));
   if (named === undefined || pods.includes(named)) return pods;
@@ -20,8 +17,8 @@ function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Po
 }
 
 function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Observed['keys'] {
-  const usable = stores.keys
-    .by(INDEX.namespace, metadata.namespace ?? '')
+  const usable = stores.sshKeys
+    .by('namespace', metadata.namespace ?? '')
     .filter(({ metadata: own }) => own.deletionTimestamp === undefined);
   const named = spec.sshKeyIds ?? [];
   if (named.length === 0) return { missing: [], usable: usable.length };
@@ -30,19 +27,15 @@ function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Obs
   return { missing, usable: named.length - missing.length };
 }
 
-/** Reads everything about an instance from the caches. `login` is what the last try found. */
-export function observe(
-  deps: InstanceDeps,
-  instance: GpuInstance,
-  extra: { pods?: readonly Pod[]; login: Observed['login'] },
-): Observed {
+/** Reads everything about an instance from the caches; `known` are its pods where a run knows more than they. */
+export function observe(deps: InstanceDeps, instance: GpuInstance, known: readonly Pod[] | undefined): Observed {
   const { stores, clock, config } = deps;
   const template = findTemplate(instance, stores.templates.values());
-  const pods = extra.pods ?? podsOf(deps, instance);
+  const pods = known ?? podsOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
   const exporters =
-    nodeName === undefined || !instance.spec.installMonitoring ? [] : stores.pods.by(INDEX.node, nodeName);
+    nodeName === undefined || !instance.spec.installMonitoring ? [] : stores.pods.by('exporterNode', nodeName);
   return {
     instance,
     pods,
@@ -51,7 +44,7 @@ export function observe(
     settings: template === 'missing' ? undefined : settingsOf(instance.spec, template, config.defaultImage),
     keys: keysFor(deps, instance),
     exporter: exporters.find(({ metadata }) => metadata.deletionTimestamp === undefined),
-    login: extra.login,
+    login: undefined,
     jupyter: undefined,
     now: clock.now(),
   };

@@ -1,36 +1,11 @@
 import { ConflictError, ForbiddenError, InvalidError, KubeError, NotFoundError } from '../../../kube/errors.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { type KubeObject, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS, type ResourceType } from '../../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../../inventory/holdings.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Run } from './run.ts';
-import { diskNameOf, INSTANCE_LABEL, MANAGED_BY } from '../decide/names.ts';
-import { controllerUidOf, instanceUidsOf, ownerOf } from '../../../resources/pod/owner.ts';
-
-function wantedLabels({ metadata }: GpuInstance): Record<string, string> {
-  return { ...MANAGED_BY, [INSTANCE_LABEL]: metadata.name, [INSTANCE_UID_LABEL]: metadata.uid ?? '' };
-}
-
-/** The patch that gives a child its owner and labels back; undefined when nothing is missing. */
-export function repairOf(instance: GpuInstance, child: KubeObject): object | undefined {
-  if (child.metadata.deletionTimestamp !== undefined) return undefined;
-  const missing = Object.entries(wantedLabels(instance)).filter(
-    ([name, value]) => child.metadata.labels?.[name] !== value,
-  );
-  const isOwned = controllerUidOf(child) === instance.metadata.uid;
-  if (missing.length === 0 && isOwned) return undefined;
-  const { uid, resourceVersion } = child.metadata;
-  const others = child.metadata.ownerReferences?.filter((owner) => owner.uid !== instance.metadata.uid) ?? [];
-  return {
-    metadata: {
-      uid,
-      // The list of owners is replaced as a whole: only on what was read.
-      resourceVersion,
-      ...(missing.length > 0 && { labels: Object.fromEntries(missing) }),
-      ...(!isOwned && { ownerReferences: [...others, ownerOf(instance)] }),
-    },
-  };
-}
+import { repairPatch } from '../decide/pod/repair-patch.ts';
+import { diskNameOf } from '../decide/names.ts';
+import { instanceUidsOf } from '../../../resources/pod/owner.ts';
 
 /** When to repair again what changed meanwhile: its event need not name the instance. */
 const AGAIN_MS = 1_000;
@@ -42,7 +17,7 @@ async function repairOne<T extends KubeObject>(
   instance: GpuInstance,
   child: T,
 ): Promise<T | KubeError> {
-  const patch = repairOf(instance, child);
+  const patch = repairPatch(instance, child);
   if (patch === undefined) return child;
   const { log, signal } = run.context;
   const { namespace, name } = child.metadata;

@@ -1,11 +1,12 @@
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
-import type { Clock } from '../../../runtime/clock.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import type { ReconcileContext } from '../../../runtime/controller.ts';
 import type { Fence } from '../../../runtime/fence.ts';
 import type { ControllerStores } from '../../stores.ts';
-import type { PodLooks } from '../pod-looks.ts';
+import type { JupyterState } from '../decide/observed.ts';
+import type { PodChecks } from '../pod-checks.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { Vanished } from '../vanished.ts';
 import type { WaitingLine } from '../waiting-line.ts';
@@ -29,13 +30,10 @@ export interface InstanceDeps {
   config: InstanceConfig;
   vanished: Vanished;
   /** Tries of a login the way users take; left out, a Ready pod is enough. */
-  logins?: PodLooks<boolean> | undefined;
+  logins?: PodChecks<boolean> | undefined;
   /** Looks for Jupyter in instances of that runtype; undefined when it cannot be told now. */
-  jupyters?: PodLooks<JupyterState | undefined> | undefined;
+  jupyters?: PodChecks<JupyterState | undefined> | undefined;
 }
-
-/** Whether Jupyter answers in an instance, does not yet, is not installed, or could not be looked for. */
-export type JupyterState = 'answers' | 'silent' | 'missing' | 'unseen';
 
 /** One reconcile of one instance. */
 export interface Run {

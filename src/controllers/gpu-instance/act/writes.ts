@@ -1,8 +1,9 @@
 import { ConflictError, InvalidError, NotFoundError } from '../../../kube/errors.ts';
-import { sameJson } from '../../../kube/quantity.ts';
+import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
 import { READY_REASONS, type ReadyReason } from '../../../resources/instance-state.ts';
+import type { Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
 
 function readyReason(status: GpuInstanceStatus | undefined): string | undefined {
@@ -80,6 +81,33 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   return after;
 }
 
+/** Stages that pass within this time are not written one by one: most starts need one write, not four. */
+const QUICK_MS = 3_000;
+
+function isPassing(status: GpuInstanceStatus): boolean {
+  const ready = status.conditions?.find(({ type }) => type === 'Ready');
+  if (ready === undefined || !isReadyReason(ready.reason)) return false;
+  const { state } = READY_REASONS[ready.reason];
+  return status.ending === undefined && (state === 'scheduling' || state === 'pulling' || state === 'starting');
+}
+
+/**
+ * Writes what is seen, unless it is a passing stage of a start that has just begun: then it tells how many milliseconds
+ * to wait before it is worth a write.
+ */
+export async function writeWhenDue(
+  run: Run,
+  observed: Observed,
+  status: GpuInstanceStatus,
+): Promise<number | undefined> {
+  const { instance, now } = observed;
+  const { claim } = instance.status ?? {};
+  const left = claim === undefined ? 0 : Date.parse(claim.grantedAt) + QUICK_MS - now;
+  if (left > 0 && isPassing(status) && instance.status?.conditions !== undefined) return left;
+  await writeStatus(run, instance, status);
+  return undefined;
+}
+
 /** Replaces the finalizers, on condition that they are as they were seen. */
 export function writeFinalizers(run: Run, before: GpuInstance, finalizers: readonly string[]): Promise<GpuInstance> {
   const path = '/metadata/finalizers';
@@ -107,6 +135,6 @@ export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> 
   }
 }
 
-export function isReadyReason(reason: string): reason is ReadyReason {
+function isReadyReason(reason: string): reason is ReadyReason {
   return Object.hasOwn(READY_REASONS, reason);
 }

@@ -1,7 +1,9 @@
 import type { Node, Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
-import type { JupyterState } from '../act/run.ts';
 import type { Settings } from './settings.ts';
+
+/** Whether Jupyter answers in an instance, does not yet, is not installed, or could not be looked for. */
+export type JupyterState = 'answers' | 'silent' | 'missing' | 'unseen';
 
 /** Everything that a decision about one instance looks at. */
 export interface Observed {

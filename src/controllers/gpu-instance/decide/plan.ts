@@ -99,3 +99,12 @@ export function planNext(observed: Observed): Step {
   if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   return pods.length > 0 ? { do: 'observe' } : { do: 'release', ending };
 }
+
+// What cannot be taken back, and what a condition of the write does not protect: on a view of the past a pod would be
+// made or deleted that has nothing to do with the start of now (Sieve's stale states).
+const IRREVOCABLE: ReadonlySet<Step['do']> = new Set(['createPod', 'end', 'deletePods', 'release', 'deleteInstance']);
+
+/** Whether a step must rest on what the API server itself has, not on a cache that may be behind. */
+export function mustBeCertain(step: Step): boolean {
+  return IRREVOCABLE.has(step.do);
+}

@@ -1,5 +1,5 @@
 import type { PersistentVolumeClaim } from '../../../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../../../inventory/holdings.ts';
+import { INSTANCE_UID_LABEL } from '../../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { diskNameOf, INSTANCE_LABEL, MANAGED_BY } from '../names.ts';
 import { ownerOf } from '../../../../resources/pod/owner.ts';

@@ -1,6 +1,6 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
-import { INSTANCE_UID_LABEL } from '../../../../inventory/holdings.ts';
+import { INSTANCE_UID_LABEL } from '../../../../resources/pod/owner.ts';
 import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
 import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';

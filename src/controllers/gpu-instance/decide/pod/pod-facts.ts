@@ -1,5 +1,7 @@
 import type { Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
+import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import { controllerUidOf, instanceUidsOf } from '../../../../resources/pod/owner.ts';
 import type { Ending } from '../endings.ts';
 
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
@@ -108,4 +110,10 @@ export function isBadImage(reason: string): boolean {
 
 export function isNotCreated(reason: string): boolean {
   return NOT_CREATED.has(reason);
+}
+
+/** Whether a pod belongs to an instance: it names it, or its status names a pod that has lost its owner. */
+export function isPodOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>, pod: Pod): boolean {
+  if (instanceUidsOf(pod).includes(metadata.uid ?? '')) return true;
+  return pod.metadata.uid === status?.podUid && controllerUidOf(pod) === undefined;
 }

@@ -1,12 +1,8 @@
 import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
-import type { JupyterState, Run } from './run.ts';
-import type { Observed } from '../decide/observed.ts';
+import type { JupyterState, Observed } from '../decide/observed.ts';
+import type { Run } from './run.ts';
 import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
 
-/** Milliseconds between two tries of a login. */
-export const LOGIN_PAUSE_MS = 1_000;
-/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
-export const JUPYTER_PAUSE_MS = 5_000;
 /**
  * How long logins are tried. The image decides whether they work, so without an end a tenant could keep its meter from
  * starting: from then on the instance counts as up since its pod was ready.

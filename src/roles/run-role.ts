@@ -1,15 +1,16 @@
-import { ConfigError, readConfig } from './config/config.ts';
-import { KubeConfigError } from './kube/errors.ts';
-import { createShutdown, stopOnSignals } from './runtime/shutdown.ts';
-import { startMetricsServer } from './roles/metrics-server.ts';
-import { createProcess } from './roles/process.ts';
-import type { Role } from './roles/role.ts';
-import { Stores } from './caches/table.ts';
+import { ConfigError, readConfig } from '../config/config.ts';
+import { KubeConfigError } from '../kube/errors.ts';
+import { createShutdown, stopOnSignals } from '../runtime/shutdown.ts';
+import { startMetricsServer } from './metrics-server.ts';
+import { createProcess } from './process.ts';
+import type { Role } from './role.ts';
+import { Caches } from '../caches/caches.ts';
+import { createInformerMetrics } from '../kube/watch/informer-metrics.ts';
 
 // Loaded on demand: the code of another role is memory that this one has no use for.
-const controller = async (): Promise<Role> => (await import('./roles/controller.ts')).controllerRole;
-const api = async (): Promise<Role> => (await import('./roles/api.ts')).apiRole;
-const ssh = async (): Promise<Role> => (await import('./roles/ssh.ts')).sshRole;
+const controller = async (): Promise<Role> => (await import('./controller.ts')).controllerRole;
+const api = async (): Promise<Role> => (await import('./api.ts')).apiRole;
+const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
 
 const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   controller: [controller],
@@ -29,18 +30,19 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('signals', ignoreSignals);
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
-  const stores = new Stores(proc, watching.signal);
+  const metrics = createInformerMetrics(proc.registry);
+  const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
-    await stores.ended();
+    await caches.ended();
   });
   try {
     // Not before every role serves: until then there may be no store that could lag.
     let started = false;
-    const health = { ready: () => started && stores.synced };
-    const metrics = await startMetricsServer(config.metrics, proc.registry, health);
-    shutdown.defer('metrics', () => metrics.close());
-    for (const role of roles) await role({ process: proc, stores, shutdown });
+    const health = { ready: () => started && caches.synced };
+    const server = await startMetricsServer(config.metrics, proc.registry, health);
+    shutdown.defer('metrics', () => server.close());
+    for (const role of roles) await role({ process: proc, caches, shutdown });
     started = true;
     proc.log.info({ server: proc.connection.server }, 'Started');
   } catch (error) {

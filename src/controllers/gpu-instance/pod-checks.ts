@@ -1,13 +1,13 @@
 import { createLru } from '../../lib/lru.ts';
 import type { Pod } from '../../kube/types.ts';
-import type { Clock } from '../../runtime/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 
 /**
  * Looks into pods that the owner of the pod may make last: they go on beside the workers, so that nobody else waits for
  * them.
  */
-export interface PodLooks<T> {
+export interface PodChecks<T> {
   /**
    * What the last look at this pod found; undefined before the first has ended. Begins another one when the last is long
    * enough ago, and wakes `key` when that finds something else.
@@ -19,7 +19,7 @@ export interface PodLooks<T> {
 interface Known<T> {
   uid: string | undefined;
   found: T | undefined;
-  isLooking: boolean;
+  isRunning: boolean;
   /** Of the monotonic clock, milliseconds. */
   nextAt: number;
 }
@@ -28,13 +28,13 @@ interface Known<T> {
 const AT_ONCE = 8;
 const MAX_KNOWN = 4_096;
 
-/** `look` never rejects and ends within seconds; `pauseMs` is the time between two looks at one pod. */
-export function createPodLooks<T>(options: {
-  look: (pod: Pod) => Promise<T>;
+/** `check` never rejects and ends within seconds; `pauseMs` is the time between two looks at one pod. */
+export function createPodChecks<T>(options: {
+  check: (pod: Pod) => Promise<T>;
   pauseMs: number;
   clock: Clock;
-}): PodLooks<T> {
-  const { look, pauseMs, clock } = options;
+}): PodChecks<T> {
+  const { check, pauseMs, clock } = options;
   const known = createLru<string, Known<T>>(MAX_KNOWN);
   const underWay = new Map<string, number>();
   let wake: AddKey | undefined;
@@ -47,11 +47,11 @@ export function createPodLooks<T>(options: {
 
   async function begin(key: string, pod: Pod, one: Known<T>): Promise<void> {
     const { namespace = '' } = pod.metadata;
-    one.isLooking = true;
+    one.isRunning = true;
     count(namespace, 1);
-    const found = await look(pod);
+    const found = await check(pod);
     count(namespace, -1);
-    one.isLooking = false;
+    one.isRunning = false;
     one.nextAt = clock.monotonic() + pauseMs;
     const isNews = found !== one.found;
     one.found = found;
@@ -63,10 +63,10 @@ export function createPodLooks<T>(options: {
       const { uid, namespace = '' } = pod.metadata;
       let one = known.get(key);
       if (one === undefined || one.uid !== uid) {
-        one = { uid, found: undefined, isLooking: false, nextAt: 0 };
+        one = { uid, found: undefined, isRunning: false, nextAt: 0 };
         known.set(key, one);
       }
-      const isDue = !one.isLooking && clock.monotonic() >= one.nextAt;
+      const isDue = !one.isRunning && clock.monotonic() >= one.nextAt;
       if (isDue && (underWay.get(namespace) ?? 0) < AT_ONCE) void begin(key, pod, one);
       return one.found;
     },

@@ -1,0 +1,58 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
+import { createInformer, type Informer } from '../kube/watch/reflector.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import type { Clock } from '../lib/clock.ts';
+import { type CacheDefinition, type CachedObject, type CacheName, CACHES } from './table.ts';
+
+export interface CachesDeps {
+  client: KubeClient;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  log: Logger;
+  metrics?: InformerMetrics;
+}
+
+/** The stores of some caches, by their names in the table. */
+export type Stores<N extends CacheName> = { [Name in N]: ReadStore<CachedObject<Name>> };
+
+/** The watch caches of one process. Each is filled, and kept up to date, from the moment somebody asks for it first. */
+export class Caches {
+  readonly #deps: CachesDeps;
+  readonly #signal: AbortSignal;
+  readonly #informers = new Map<CacheName, Informer<KubeObject>>();
+  readonly #running: Promise<void>[] = [];
+
+  /** The watches end when `signal` aborts. */
+  constructor(deps: CachesDeps, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+  }
+
+  get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
+    let informer = this.#informers.get(name);
+    if (!informer) {
+      const definition = CACHES[name] as unknown as CacheDefinition<KubeObject>;
+      informer = createInformer({ ...definition, ...this.#deps });
+      this.#informers.set(name, informer);
+      this.#running.push(informer.run(this.#signal));
+    }
+    return informer.store as unknown as ReadStore<CachedObject<N>>;
+  }
+
+  pick<N extends CacheName>(names: readonly N[]): Stores<N> {
+    return Object.fromEntries(names.map((name) => [name, this.get(name)])) as Stores<N>;
+  }
+
+  get synced(): boolean {
+    return [...this.#informers.values()].every(({ store }) => store.hasSynced);
+  }
+
+  /** Resolves when every watch has ended, after the signal aborted. Never rejects. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+}

@@ -1,0 +1,32 @@
+import { deadlines, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
+import type { Observed } from './observed.ts';
+import type { Step } from './plan.ts';
+
+/** Milliseconds between two tries of a login. */
+export const LOGIN_PAUSE_MS = 1_000;
+/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
+export const JUPYTER_PAUSE_MS = 5_000;
+/** How often to look after a pod that is there and that the cache does not show. */
+const HIDDEN_RETRY_MS = 5_000;
+
+/** When to look again although nothing changes. */
+export function nextLook(
+  observed: Observed,
+  { step, writeAfterMs, isHidden }: { step: Step; writeAfterMs: number | undefined; isHidden: boolean },
+): { requeueAfterMs: number } | undefined {
+  const { now, pod, instance } = observed;
+  const times: number[] = [];
+  if (writeAfterMs !== undefined) times.push(now + writeAfterMs);
+  if (isHidden) times.push(now + HIDDEN_RETRY_MS);
+  if (step.do === 'wait') times.push(step.until);
+  if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
+  if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_PAUSE_MS);
+  if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
+    const due = deadlines(observed)[0];
+    if (due !== undefined) times.push(due.at);
+    const lost = nodeLostSince(observed) + NODE_GRACE_MS;
+    if (pod !== undefined && lost > now && Number.isFinite(lost)) times.push(lost);
+  }
+  const soonest = Math.min(...times);
+  return Number.isFinite(soonest) ? { requeueAfterMs: Math.max(1, soonest - now) } : undefined;
+}

@@ -1,0 +1,29 @@
+import type { KubeObject } from '../../../../kube/types.ts';
+import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import { controllerUidOf, INSTANCE_UID_LABEL, ownerOf } from '../../../../resources/pod/owner.ts';
+import { INSTANCE_LABEL, MANAGED_BY } from '../names.ts';
+
+function wantedLabels({ metadata }: GpuInstance): Record<string, string> {
+  return { ...MANAGED_BY, [INSTANCE_LABEL]: metadata.name, [INSTANCE_UID_LABEL]: metadata.uid ?? '' };
+}
+
+/** The patch that gives a child its owner and labels back; undefined when nothing is missing. */
+export function repairPatch(instance: GpuInstance, child: KubeObject): object | undefined {
+  if (child.metadata.deletionTimestamp !== undefined) return undefined;
+  const missing = Object.entries(wantedLabels(instance)).filter(
+    ([name, value]) => child.metadata.labels?.[name] !== value,
+  );
+  const isOwned = controllerUidOf(child) === instance.metadata.uid;
+  if (missing.length === 0 && isOwned) return undefined;
+  const { uid, resourceVersion } = child.metadata;
+  const others = child.metadata.ownerReferences?.filter((owner) => owner.uid !== instance.metadata.uid) ?? [];
+  return {
+    metadata: {
+      uid,
+      // The list of owners is replaced as a whole: only on what was read.
+      resourceVersion,
+      ...(missing.length > 0 && { labels: Object.fromEntries(missing) }),
+      ...(!isOwned && { ownerReferences: [...others, ownerOf(instance)] }),
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { Inventory } from '../inventory/inventory.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createControllerMetrics } from '../runtime/controller-metrics.ts';
+import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
+import { createElection } from '../runtime/lease/lease.ts';
+import { guardWrites } from '../runtime/lease/write-guard.ts';
+import type { InstanceConfig } from './gpu-instance/act/run.ts';
+import type { PodProbes } from './gpu-instance/controller.ts';
+import { lead } from './lead.ts';
+import type { ControllerStores } from './stores.ts';
+
+export interface ControllersDeps extends PodProbes {
+  client: KubeClient;
+  /** For the lease alone, best with connections of its own. */
+  leaseClient: KubeClient;
+  /** Kept up to date by the caller until after `stop`. */
+  stores: ControllerStores;
+  registry: Registry;
+  log: Logger;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+  config: InstanceConfig & {
+    /** Namespace of the lease. */
+    namespace: string;
+  };
+}
+
+export interface RunningControllers {
+  /** Resolves when it ended: `lost` when another replica got the lease and this process should start anew. */
+  readonly ended: Promise<'lost' | 'stopped'>;
+  readonly inventory: Inventory;
+  /** Ends in order: no new work, running reconciles to their end, the lease given back. */
+  stop(): Promise<void>;
+}
+
+const LEASE = 'berth-controller';
+/** Milliseconds that running reconciles get to finish before they are aborted. */
+const GRACE_MS = 20_000;
+
+/**
+ * The controllers of one replica: its inventory stays warm, and when it gets the lease it reconciles. Every write asks
+ * first whether this replica may still hold the lease.
+ */
+export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
+  const { stores, clock, log, registry, config } = deps;
+  const stop = new AbortController();
+  const abort = new AbortController();
+  await Promise.all(Object.values(stores).map(({ synced }) => synced));
+  const inventory = new Inventory(stores, clock);
+  const metrics = createControllerMetrics(registry, clock);
+  const election = createElection({
+    client: deps.leaseClient,
+    namespace: config.namespace,
+    name: LEASE,
+    identity: `${hostname()}_${process.pid}_${randomUUID()}`,
+    clock,
+    random: deps.random,
+    log,
+    onStatus: createLeaderMetric(registry)(LEASE),
+  });
+  const client = guardWrites(deps.client, () => election.mayWrite());
+  const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
+    lead({ ...deps, client, inventory, metrics }, signals),
+  );
+  return {
+    ended,
+    inventory,
+    async stop() {
+      stop.abort();
+      const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop in is over.')), GRACE_MS);
+      await ended;
+      cancel();
+      inventory.close();
+    },
+  };
+}

@@ -1,0 +1,2 @@
+/** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
+export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;

@@ -1,0 +1,116 @@
+import { posix } from 'node:path';
+
+const CORE = ['src/lib'];
+const KUBERNETES = ['src/kube', ...CORE];
+const DOMAIN = ['src/resources', ...KUBERNETES];
+
+/** Every room, and the rooms that its files may import from, types included. A file is in the room with the longest name. */
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  'src/lib': [],
+  'src/kube': CORE,
+  'src/resources': KUBERNETES,
+  'src/runtime': KUBERNETES,
+  'src/config': ['src/resources'],
+  'src/inventory': DOMAIN,
+  'src/caches': DOMAIN,
+  'src/access': DOMAIN,
+  'src/controllers': [
+    'src/controllers/gpu-instance/decide',
+    'src/controllers/gpu-instance/act',
+    'src/caches',
+    'src/inventory',
+    'src/runtime',
+    ...DOMAIN,
+  ],
+  'src/controllers/gpu-instance/decide': ['src/inventory', ...DOMAIN],
+  'src/controllers/gpu-instance/act': [
+    'src/controllers/gpu-instance/decide',
+    'src/controllers',
+    'src/caches',
+    'src/inventory',
+    'src/runtime',
+    ...DOMAIN,
+  ],
+  'src/gateway': ['src/gateway/dialects', 'src/access', 'src/runtime', ...KUBERNETES],
+  'src/gateway/dialects': CORE,
+  'src/ssh': ['src/ssh/ssh2', 'src/access', ...DOMAIN],
+  'src/ssh/ssh2': CORE,
+  'src/ports': ['src/access', ...DOMAIN],
+  'src/http': ['src/ports', 'src/access', 'src/caches', 'src/inventory', 'src/runtime', ...DOMAIN],
+  'src/web': ['src/http', 'src/access', 'src/runtime', ...DOMAIN],
+  'src/commands': ['src/config', 'src/ssh', 'src/access', ...DOMAIN],
+  'src/roles': [
+    'src/config',
+    'src/controllers',
+    'src/http',
+    'src/gateway',
+    'src/ssh',
+    'src/ports',
+    'src/web',
+    'src/access',
+    'src/caches',
+    'src/inventory',
+    'src/runtime',
+    ...DOMAIN,
+  ],
+  'src/main.ts': ['src/roles', 'src/commands'],
+  'tools/lib': DOMAIN,
+  'tools/cluster': ['tools/lib', 'src/config', ...DOMAIN],
+  'tools/release': ['tools/lib', ...DOMAIN],
+  'tools/bootstrap.mjs': [],
+};
+
+/** Packages that only some rooms may import. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  '@kubernetes/client-node': ['src/kube'],
+  express: ['src/http', 'src/gateway', 'src/web'],
+  ssh2: ['src/ssh', 'src/ssh/ssh2'],
+};
+
+const IMPORT = /(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|\bimport\s*\(?\s*'([^']+)'/g;
+
+/** What a file imports: paths from the root of the checkout, and names of packages. */
+function importsOf(path: string, text: string): string[] {
+  return [...text.matchAll(IMPORT)].map(([, from, bare]) => {
+    const name = from ?? bare ?? '';
+    return name.startsWith('.') ? posix.join(posix.dirname(path), name) : name;
+  });
+}
+
+export function roomOf(path: string): string | undefined {
+  const found = Object.keys(ROOMS).filter((room) => path === room || path.startsWith(`${room}/`));
+  return found.toSorted((a, b) => b.length - a.length)[0];
+}
+
+/** Every import that the tables do not allow, and every circle between files. `files` maps paths to texts. */
+export function violations(files: ReadonlyMap<string, string>): string[] {
+  const graph = new Map([...files].map(([path, text]) => [path, importsOf(path, text)]));
+  const found: string[] = [];
+  for (const [path, imports] of graph) {
+    const room = roomOf(path);
+    if (room === undefined) found.push(`${path} is in no room`);
+    for (const name of imports) {
+      const allowed = PACKAGES[name.startsWith('@') ? name : (name.split('/')[0] ?? '')];
+      if (allowed !== undefined && !allowed.includes(room ?? '')) found.push(`${path} imports the package ${name}`);
+      const other = roomOf(name);
+      if (room === undefined || other === undefined || other === room) continue;
+      if (!ROOMS[room]?.includes(other)) found.push(`${path} imports ${name}: ${room} may not use ${other}`);
+    }
+  }
+  return [...found, ...circles(graph)];
+}
+
+/** The circles of a graph, by a walk that notices when it meets a file that it is still inside of. */
+function circles(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const found: string[] = [];
+  function visit(path: string, trail: readonly string[]): void {
+    const start = trail.indexOf(path);
+    if (start !== -1) found.push(`circle: ${[...trail.slice(start), path].join(' -> ')}`);
+    if (start !== -1 || done.has(path)) return;
+    for (const next of graph.get(path) ?? []) if (graph.has(next)) visit(next, [...trail, path]);
+    done.add(path);
+  }
+  for (const path of graph.keys()) visit(path, []);
+  return found;
+}
