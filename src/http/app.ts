@@ -3,14 +3,12 @@ import type { ApiContext } from './context.ts';
 import { ApiError } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
 import { measureRequests } from './metrics.ts';
-import { requestLog } from './middleware/request-log.ts';
+import { requestId, requestLog } from './middleware/request-log.ts';
 import { security } from './middleware/security.ts';
-import { requestId } from './middleware/request-id.ts';
 import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
 import { portHosts } from './routes/ports.ts';
-import { serviceIndexRouter } from './routes/service-index.ts';
 
 /** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
 export function createApp(context: ApiContext, isStopping: () => boolean): Express {
@@ -22,7 +20,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   // Hosts of ports before the measuring: their paths are those of whoever rents the instance.
   app.use(requestId, requestLog(context.log), portHosts(context), measureRequests(context.registry));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
-  app.use(security, serviceIndexRouter(), docsRouter());
+  app.use(security, docsRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {

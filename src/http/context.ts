@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
+import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { InstancePorts } from '../ports/ports.ts';
@@ -16,7 +17,6 @@ import type { Abandoned } from './instances/abandoned.ts';
 import type { ClaimGate } from './instances/claim-gate.ts';
 import type { ClaimWaiter } from './instances/claim-waiter.ts';
 import type { TemplateFinder } from './instances/templates.ts';
-import type { OfferSource } from './inventory.ts';
 import type { InstancePresenter } from './records/instance-presenter.ts';
 
 /** The caches that the API reads. */
@@ -28,7 +28,7 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 export interface ApiDeps {
   client: KubeClient;
   stores: ApiStores;
-  offers: OfferSource;
+  offers: Inventory;
   authenticator: Authenticator;
   /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
   models: Router;

@@ -2,19 +2,27 @@ import type { RequestHandler } from 'express';
 import { Gauge, type Registry } from 'prom-client';
 import { createHistogram, type Series } from '../runtime/histogram.ts';
 import { relativePath } from './errors/families.ts';
+import { OPERATIONS } from './routes/table.ts';
 
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** Labels by the first part of a path: of a resource as a whole, and of everything below one of its members. */
+const RESOURCES = new Map<string, string>();
+const MEMBERS = new Map<string, string>();
+for (const { path } of OPERATIONS) {
+  const [, resource = '', parameter = ''] = path.split('/');
+  if (parameter.startsWith('{')) MEMBERS.set(resource, `/${resource}/${parameter}`);
+  else RESOURCES.set(resource, path);
+}
+
 /** The endpoints by name, so that no text of a client becomes a label. */
 function routeOf(path: string): string {
-  const parts = (relativePath(path) ?? '').split('/');
-  const [, resource = '', id, part] = parts;
-  if (resource === 'instances' && part === 'proxy') return '/instances/{instanceId}/proxy';
-  if (resource === 'instances') return id === undefined || id === '' ? '/instances' : '/instances/{instanceId}';
-  if (resource === 'ssh-keys') return id === undefined || id === '' ? '/ssh-keys' : '/ssh-keys/{sshKeyId}';
-  if (['offers', 'models', 'messages', 'responses'].includes(resource)) return `/${resource}`;
-  if (resource === 'chat') return '/chat/completions';
-  return path.startsWith('/dashboard') ? '/dashboard' : 'other';
+  const [, resource = '', id = '', part] = (relativePath(path) ?? '').split('/');
+  const all = RESOURCES.get(resource);
+  if (all === undefined) return path.startsWith('/dashboard') ? '/dashboard' : 'other';
+  const member = MEMBERS.get(resource) ?? all;
+  if (resource === 'instances' && part === 'proxy') return `${member}/proxy`;
+  return id === '' ? all : member;
 }
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIONS']);

@@ -1,11 +1,12 @@
+import type { Request } from 'express';
+import { getPrincipal } from '../access/principal.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import { keyOf, type ObjectRef, type ResourceType } from '../kube/types.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
-import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
+import { keyOf, type KubeObject, type ObjectRef, type ResourceType } from '../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
-import type { KubeObject } from '../kube/types.ts';
+import { ApiError } from './errors/api-error.ts';
 import { sshKeyId } from './records/ssh-key-record.ts';
 
 /** RFC 1123 subdomain: what a name in Kubernetes can be. Anything else is not asked for. */
@@ -31,13 +32,25 @@ export async function live<T extends KubeObject>(
 }
 
 /** An instance of the tenant: from the cache, else live, because another replica may have made it just now. */
-export async function findInstance(
+async function findInstance(
   { client, stores }: Source,
   namespace: string,
   name: string,
 ): Promise<GpuInstance | undefined> {
   if (!NAME.test(name)) return undefined;
   return stores.instances.get(keyOf({ namespace, name })) ?? live(client, GPU_INSTANCES, { namespace, name });
+}
+
+export function instanceNotFound(): ApiError {
+  return new ApiError('instance_not_found', 'No instance has this id.');
+}
+
+/** The instance that the path of an authenticated request names; throws 404 when the tenant has none of this id. */
+export async function instanceOf(source: Source, request: Request): Promise<GpuInstance> {
+  const { namespace } = getPrincipal(request);
+  const instance = await findInstance(source, namespace, String(request.params['instanceId']));
+  if (instance === undefined) throw instanceNotFound();
+  return instance;
 }
 
 /** SSH keys of the tenant by id: from the cache, and from one live list for those that the cache lacks. */

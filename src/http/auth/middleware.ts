@@ -1,13 +1,42 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import type { Scope } from '../../resources/api-key.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { familyOf } from '../errors/families.ts';
-import { closeAfterUnreadBody } from '../middleware/unread-body.ts';
+import { type ErrorFamily, familyOf } from '../errors/families.ts';
+import { closeAfterUnreadBody } from '../middleware/json-body.ts';
 import type { Authenticator } from './authenticator.ts';
-import { tokenOf } from './bearer.ts';
 import type { LastUsed } from './last-used.ts';
 import { getPrincipal, setPrincipal } from '../../access/principal.ts';
-import { sendUnauthorized } from './unauthorized.ts';
+
+/** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
+
+/**
+ * The token of a request. Anthropic's clients send it as X-Api-Key; with both headers Authorization counts, so a wrong
+ * one is not healed by the other.
+ */
+export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization } = headers;
+  if (authorization !== undefined) return BEARER.exec(authorization)?.[1];
+  const key = headers['x-api-key'];
+  return typeof key === 'string' && key !== '' ? key : undefined;
+}
+
+/** The bodies of section 7 of the specification of the interface. /messages has that of GET /models. */
+const MODEL_BODY = Buffer.from('{"error":{"message":"Invalid API key.","type":"invalid_request_error","code":401}}');
+const COMPUTE_BODY = Buffer.from('{"error":{"message":"Invalid API key.","code":"invalid_api_key"}}');
+
+/** Answers 401 with exactly the headers and body of the specification, past Express: `json()` would add a charset. */
+function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
+  const body = family === 'compute' ? COMPUTE_BODY : MODEL_BODY;
+  response.writeHead(401, {
+    'cache-control': 'no-cache, private',
+    'content-type': 'application/json',
+    'access-control-allow-origin': '*',
+    'content-length': body.length,
+  });
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+}
 
 /** Lets only good keys pass. Runs before bodies, parameters and paths are looked at. */
 export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): RequestHandler {

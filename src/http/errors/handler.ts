@@ -1,11 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
-import { closeAfterUnreadBody } from '../middleware/unread-body.ts';
+import { closeAfterUnreadBody } from '../middleware/json-body.ts';
 import { ApiError } from './api-error.ts';
-import { familyOf, relativePath } from './families.ts';
+import { type ErrorFamily, familyOf, relativePath } from './families.ts';
 import { toApiError } from './from-error.ts';
-import { renderError } from './render.ts';
+
+const OPENAI_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  ...OPENAI_TYPES,
+  413: 'request_too_large',
+  503: 'overloaded_error',
+};
+
+function typeOf(types: Readonly<Record<number, string>>, status: number): string {
+  return types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
+}
+
+/** The JSON body of an error, in the shape that clients of the path know. */
+function renderError(error: ApiError, family: ErrorFamily, requestId: string): Record<string, unknown> {
+  const { message, code, extra, status } = error;
+  if (family === 'compute') return { error: { message, code, ...extra } };
+  if (family === 'openai')
+    return { error: { message, type: typeOf(OPENAI_TYPES, status), param: null, code, ...extra } };
+  return {
+    type: 'error',
+    error: { type: typeOf(ANTHROPIC_TYPES, status), message, ...extra },
+    request_id: requestId,
+  };
+}
 
 /** Answers every failure as JSON. Faults of ours are logged with the incident id that the client sees, and no more. */
 export function errorHandler(log: Logger): ErrorRequestHandler {

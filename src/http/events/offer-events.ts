@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { OfferSource } from '../inventory.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
 import type { StreamEvent } from './event-stream.ts';
 import { createRing } from './ring.ts';
@@ -15,7 +15,7 @@ export interface OfferEvents {
 }
 
 export interface OfferEventsDeps {
-  offers: OfferSource;
+  offers: Pick<Inventory, 'offers' | 'onChange'>;
   clock: Clock;
   defaultImage: string;
 }

@@ -5,11 +5,11 @@ import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
-import type { OfferSource } from '../inventory.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { live } from '../tenant.ts';
 import type { Abandoned } from './abandoned.ts';
-import { REQUEST_HASH } from './annotations.ts';
+import { REQUEST_HASH } from './idempotency.ts';
 import { CONFIRM_BY } from '../../resources/gpu-instance.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { foreseeRefusal } from './foresee.ts';
@@ -23,7 +23,7 @@ const CONFIRM_MS = 30_000;
 const WITHDRAW_TRIES = 5;
 
 export interface CreateDeps {
-  offers: OfferSource;
+  offers: Pick<Inventory, 'grant' | 'preempt'>;
   gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;

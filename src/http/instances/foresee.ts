@@ -1,7 +1,7 @@
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import type { OfferSource } from '../inventory.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
 
 /** How far a watch cache may be behind: a refusal holds only when it still holds after this time. */
 const LAG_MS = 200;
@@ -19,7 +19,9 @@ function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): P
   };
 }
 
-function isHopeless(offers: OfferSource, spec: GpuInstanceSpec): boolean {
+type Offers = Pick<Inventory, 'grant' | 'preempt'>;
+
+function isHopeless(offers: Offers, spec: GpuInstanceSpec): boolean {
   const request = placeRequest(spec);
   const granted = offers.grant(request);
   if (!('refusal' in granted)) return false;
@@ -32,7 +34,7 @@ function isHopeless(offers: OfferSource, spec: GpuInstanceSpec): boolean {
  * Whether the controller would refuse, as far as this replica's caches tell: then nothing needs to be written to say no.
  * Only the controller says yes.
  */
-export async function foreseeRefusal(offers: OfferSource, spec: GpuInstanceSpec, clock: Clock): Promise<boolean> {
+export async function foreseeRefusal(offers: Offers, spec: GpuInstanceSpec, clock: Clock): Promise<boolean> {
   if (!isHopeless(offers, spec)) return false;
   await clock.sleep(LAG_MS);
   return isHopeless(offers, spec);

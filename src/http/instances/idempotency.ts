@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../errors/api-error.ts';
-import { LIMITS } from '../schemas/limits.ts';
+import { LIMITS } from '../schemas/common.ts';
+
+/** Annotation of what a request with an Idempotency-Key created: the hash of that request's body. */
+export const REQUEST_HASH = 'berth.dev/request-hash';
 
 /** Printable ASCII, no space at either end. */
 export const IDEMPOTENCY_KEY = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;

@@ -1,7 +1,7 @@
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import type { Runtype } from '../../resources/instance-template.ts';
 import { withoutNulls } from '../middleware/validate.ts';
 import type { CreateInstance } from '../schemas/instance.ts';
-import { normalizeRuntype } from './runtype.ts';
 
 /** The largest number an offer's id may have. */
 const MAX_OFFER_ID = 2_147_483_647;
@@ -14,6 +14,12 @@ export interface WantedInstance {
 
 function drop<T extends object>(record: T): T {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** What a runtype that matches the pattern means; a Jupyter instance has SSH too. */
+export function normalizeRuntype(text: string): Runtype | undefined {
+  if (text === '' || text === 'args') return text === '' ? undefined : 'args';
+  return text.includes('jupyter') ? 'jupyter' : 'ssh';
 }
 
 /** The spec of the instance that a creation payload asks for. */

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import { ApiError } from '../errors/api-error.ts';
-import { LIMITS } from '../schemas/limits.ts';
+import { LIMITS } from '../schemas/common.ts';
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*(?:;|$)/i;
 const CHARSET = /;[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]+)/i;
@@ -72,3 +72,14 @@ export const jsonBody: RequestHandler = async (request, _response, next) => {
   request.body ??= {};
   next();
 };
+
+/** Bytes of a refused body that are worth reading to keep the connection. */
+const WORTH_READING = 64 * 1024;
+
+/** Node reads what is left of a body after an early answer, without end; a long one ends the connection instead. */
+export function closeAfterUnreadBody(request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete) return;
+  const length = Number(request.headers['content-length'] ?? 0);
+  const chunked = request.headers['transfer-encoding'] !== undefined;
+  if ((chunked || length > WORTH_READING) && !response.headersSent) response.setHeader('connection', 'close');
+}

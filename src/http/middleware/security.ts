@@ -1,3 +1,4 @@
+import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
 /** Nothing in an answer of ours may run, frame or load; pages loosen it for themselves. */
@@ -22,3 +23,27 @@ export const apiSecurity = helmet({
   xPermittedCrossDomainPolicies: false,
   xXssProtection: false,
 });
+
+const ALLOW_METHODS = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
+const ALLOW_HEADERS =
+  'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id, X-Api-Key, ' +
+  'Anthropic-Version, Anthropic-Beta, OpenAI-Beta, OpenAI-Organization, OpenAI-Project';
+const EXPOSE_HEADERS =
+  'ETag, Location, Allow, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Idempotent-Replayed';
+const MAX_AGE_SECONDS = '7200';
+
+/**
+ * Lets web pages of any origin call the API: a key is a header that a page must know, never a cookie that a browser
+ * adds by itself. Answers preflights, which carry no key.
+ */
+export const cors: RequestHandler = (request, response, next) => {
+  response.setHeader('access-control-allow-origin', '*');
+  if (request.method !== 'OPTIONS') {
+    response.setHeader('access-control-expose-headers', EXPOSE_HEADERS);
+    return next();
+  }
+  response.setHeader('access-control-allow-methods', ALLOW_METHODS);
+  response.setHeader('access-control-allow-headers', ALLOW_HEADERS);
+  response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
+  response.status(204).end();
+};

@@ -28,7 +28,7 @@ export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclu
 }
 
 /** The body as the schema has it; throws the 422 that names every wrong field. */
-export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.infer<T> {
+export function parseBody<B>(schema: z.ZodType<B>, body: unknown): B {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
   throw validationFailed(parsed.error.issues.slice(0, 50).flatMap(fieldErrors));

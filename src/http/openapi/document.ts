@@ -1,7 +1,9 @@
 import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
+import { familyOf } from '../errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../instances/idempotency.ts';
-import { LIMITS } from '../schemas/limits.ts';
-import { OPERATIONS, type Operation } from './operations.ts';
+import { LIMITS } from '../schemas/common.ts';
+import type { Operation } from '../routes/route.ts';
+import { OPERATIONS } from '../routes/table.ts';
 import { componentSchemas, refTo, type SchemaName } from './registry.ts';
 
 /** Version of the description of the interface, section 9 of its specification. */
@@ -15,6 +17,18 @@ const COMMON: readonly ErrorCode[] = [
   'internal_error',
   'cluster_unavailable',
 ];
+
+const BODY_ERRORS: readonly ErrorCode[] = [
+  'malformed_json',
+  'bad_request',
+  'payload_too_large',
+  'unsupported_media_type',
+  'validation_failed',
+];
+
+const RESUME =
+  'Events carry an id; send the last one as Last-Event-ID to go on from there, at any replica. ' +
+  '`resync` instead of `snapshot` says that too much was missed and everything is sent anew.';
 
 const HEADERS = {
   'x-request-id': { description: 'Id of the request; yours when you sent one.', schema: { type: 'string' } },
@@ -35,13 +49,29 @@ function bodyOf({ schema, required, examples }: NonNullable<Operation['request']
   return { 'application/json': { schema: content, examples } };
 }
 
-function errorSchemaOf({ family }: Operation): SchemaName {
-  return family === 'compute' ? 'ApiError' : family === 'openai' ? 'OpenAIError' : 'AnthropicError';
+function isCompute({ path }: Operation): boolean {
+  return familyOf(path) === 'compute';
+}
+
+function errorSchemaOf({ path }: Operation): SchemaName {
+  return ({ compute: 'ApiError', openai: 'OpenAIError', anthropic: 'AnthropicError' } as const)[familyOf(path)];
+}
+
+function errorsOf(operation: Operation): Set<ErrorCode> {
+  const { path, request, events, errors = [] } = operation;
+  if (!isCompute(operation)) return new Set(COMMON);
+  return new Set([
+    ...COMMON,
+    ...(request ? BODY_ERRORS : []),
+    ...(path.includes('{') ? (['bad_request'] as const) : []),
+    ...errors,
+    ...(events ? (['too_many_streams'] as const) : []),
+  ]);
 }
 
 function failures(operation: Operation): Record<string, unknown> {
   const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set([...COMMON, ...operation.errors])) {
+  for (const code of errorsOf(operation)) {
     const { status } = ERRORS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
@@ -53,13 +83,13 @@ function failures(operation: Operation): Record<string, unknown> {
   });
   const unauthorized = {
     description: ERRORS.invalid_api_key.help,
-    content: json(operation.family === 'compute' ? 'Unauthorized' : 'ModelUnauthorized'),
+    content: json(isCompute(operation) ? 'Unauthorized' : 'ModelUnauthorized'),
   };
   return {
     ...Object.fromEntries(responses),
     '401': unauthorized,
     // What an engine behind the gateway says passes through.
-    ...(operation.family !== 'compute' && {
+    ...(!isCompute(operation) && {
       default: { description: 'What else went wrong.', content: json(errorSchemaOf(operation)) },
     }),
   };
@@ -73,10 +103,10 @@ function linksTo(operations: NonNullable<Operation['links']>): Record<string, un
 }
 
 function successOf(operation: Operation): Record<string, unknown> {
-  const { success, events, method, family, links } = operation;
+  const { success, events, method, links } = operation;
   const headers = {
     ...HEADERS,
-    ...(family === 'compute' && LIMIT_HEADERS),
+    ...(isCompute(operation) && LIMIT_HEADERS),
     ...(method === 'get' && { etag: { description: 'Send it as If-None-Match.', schema: { type: 'string' } } }),
     ...(success.status === 201 && {
       location: { description: 'Path of the new resource.', schema: { type: 'string' } },
@@ -102,7 +132,8 @@ function header(name: string, description: string, schema: object) {
   return { name, in: 'header', description, required: false, schema: { type: 'string', ...schema } };
 }
 
-function parametersOf({ path, idempotent, method, events, family }: Operation) {
+function parametersOf(operation: Operation) {
+  const { path, idempotent, method, events } = operation;
   const key = 'Repeats with the same key and body return the first answer; another body is 409.';
   return [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
@@ -121,17 +152,18 @@ function parametersOf({ path, idempotent, method, events, family }: Operation) {
         ]
       : []),
     ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.', {})] : []),
-    ...(events && family === 'compute' ? [header('Last-Event-ID', 'Id of the last event you saw.', {})] : []),
+    ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event you saw.', {})] : []),
   ];
 }
 
 function operationObject(operation: Operation): Record<string, unknown> {
-  const { id, tag, summary, description, request, scope } = operation;
+  const { id, tag, summary, description, request, scope, events } = operation;
+  const text = events && isCompute(operation) ? `${description} ${RESUME}` : description;
   return {
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
+    description: [text, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
     ...(request && {
       requestBody: { required: request.required, content: bodyOf(request) },

@@ -46,10 +46,15 @@ const NAMED = {
 
 export type SchemaName = keyof typeof NAMED;
 
+/** What a body is once it is parsed by the schema. */
+export type Body<N extends SchemaName> = z.infer<(typeof NAMED)[N]>;
+
+export const SCHEMAS: { readonly [N in SchemaName]: z.ZodType<Body<N>> } = NAMED;
+
 /** `components.schemas` of the document, from the schemas that validate. */
 export function componentSchemas(): Record<string, unknown> {
   const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
+  for (const [id, schema] of Object.entries(SCHEMAS)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, {
     io: 'input',
     target: 'draft-2020-12',

@@ -2,7 +2,7 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import type { InstanceTemplateSpec } from '../../resources/instance-template.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
-import { timeText } from './time-text.ts';
+import { timeText } from '../schemas/common.ts';
 
 /** What an instance's record needs beside the instance. */
 export interface InstanceSurroundings {

@@ -1,7 +1,7 @@
 import type { SshKey } from '../../resources/ssh-key.ts';
 import { numericId } from '../../resources/ids.ts';
 import type { SshKeyRecord } from '../schemas/ssh-key.ts';
-import { timeText } from './time-text.ts';
+import { timeText } from '../schemas/common.ts';
 
 /** What a parser finds out about a public key. */
 export interface KeyFacts {

@@ -1,10 +1,10 @@
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { absolutePath } from 'swagger-ui-dist';
 import { compress } from '../middleware/compress.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { sendJson } from '../send.ts';
-import { methodNotAllowed } from './method-not-allowed.ts';
+import { methodNotAllowed } from './route.ts';
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -47,15 +47,27 @@ const POLICY = helmet.contentSecurityPolicy({
   },
 });
 
-/** What stands at the root: agents ask for it first, to see whether the server is there (Claude Code: HEAD). */
-const INDEX = JSON.stringify({ name: 'berth', docs: '/docs', openapi: '/openapi.json', dashboard: '/dashboard/' });
+const INDEX = JSON.stringify({
+  object: 'service',
+  name: 'Berth',
+  api: '/api/v1',
+  docs: '/docs',
+  openapi: '/openapi.json',
+  dashboard: '/dashboard',
+});
 
-/** GET /openapi.json and /docs, and where they are at the root. */
+/** What is where. Clients ask their base URL before the first call, and people open it in a browser. */
+export const serviceIndex: RequestHandler = (request, response) => {
+  if (request.accepts(['json', 'html']) === 'html') response.redirect('/dashboard');
+  else sendJson(response, INDEX);
+};
+
+/** GET /openapi.json and /docs, and where they are at / and /api, the base URL of clients of Anthropic. */
 export function docsRouter(): Router {
   const router = Router({ caseSensitive: true });
   const document = JSON.stringify(openApiDocument());
   const root = absolutePath();
-  router.get(['/', '/api'], (_request, response) => sendJson(response, INDEX));
+  router.get(['/', '/api'], serviceIndex);
   router.get('/openapi.json', compress(), (_request, response) => {
     response.set('access-control-allow-origin', '*');
     sendJson(response, document);
@@ -71,6 +83,6 @@ export function docsRouter(): Router {
       response.sendFile(file, { root, maxAge: '1d' });
     });
   }
-  router.all(['/openapi.json', '/docs'], methodNotAllowed('GET, HEAD'));
+  router.all(['/openapi.json', '/docs'], methodNotAllowed(['get']));
   return router;
 }

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import type { ApiStores } from '../context.ts';
-import { methodNotAllowed } from './method-not-allowed.ts';
+import { methodNotAllowed } from './route.ts';
 
 /** /livez says that the process answers; /readyz that it knows the cluster and may get traffic. */
 export function healthRouter(stores: ApiStores, isStopping: () => boolean): Router {
@@ -19,6 +19,6 @@ export function healthRouter(stores: ApiStores, isStopping: () => boolean): Rout
       .status(ready ? 200 : 503)
       .json(body);
   });
-  router.all(['/livez', '/readyz'], methodNotAllowed('GET, HEAD'));
+  router.all(['/livez', '/readyz'], methodNotAllowed(['get']));
   return router;
 }

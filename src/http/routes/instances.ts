@@ -1,23 +1,126 @@
-import { Router } from 'express';
-import { requireScope } from '../auth/middleware.ts';
+import { ConflictError, NotFoundError } from '../../kube/errors.ts';
+import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
 import type { ApiContext } from '../context.ts';
-import { methodNotAllowed } from './method-not-allowed.ts';
-import { createInstanceHandler } from './instance-create.ts';
-import { deleteInstance, listInstances, readInstance, updateInstance } from './instance-handlers.ts';
-import { compress } from '../middleware/compress.ts';
-import { jsonBody } from '../middleware/json-body.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { lastEventId } from '../events/event-stream.ts';
+import type { Scope } from '../events/instance-events.ts';
+import { wantsEvents } from '../events/stream-registry.ts';
+import { EXAMPLES } from '../openapi/examples.ts';
+import type { UpdateInstance } from '../schemas/instance.ts';
+import { sendJson, sendList } from '../send.ts';
+import { byAge, instanceNotFound, instanceOf } from '../tenant.ts';
+import { type Call, route, routeWithBody } from './route.ts';
 
-/** GET and POST /instances; GET, PATCH and DELETE /instances/{instanceId}. */
-export function instancesRouter(context: ApiContext): Router {
-  const router = Router({ caseSensitive: true });
-  const read = requireScope('compute:read');
-  const write = requireScope('compute:write');
-  router.get('/', read, compress(), listInstances(context));
-  router.post('/', write, jsonBody, createInstanceHandler(context));
-  router.all('/', methodNotAllowed('GET, HEAD, POST'));
-  router.get('/:instanceId', read, readInstance(context));
-  router.patch('/:instanceId', write, jsonBody, updateInstance(context));
-  router.delete('/:instanceId', write, deleteInstance(context));
-  router.all('/:instanceId', methodNotAllowed('GET, HEAD, PATCH, DELETE'));
-  return router;
+function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, scope: Scope): void {
+  const opened = streams.open(request, response);
+  const unfollow = instanceEvents.follow(scope, lastEventId(request), (event) => {
+    opened.send(event);
+    if (event.type === 'deleted' && scope.name !== undefined) opened.end();
+  });
+  response.once('close', unfollow);
 }
+
+/** Only what the client sent: a field left out stays, label and name are cleared by null. */
+function toPatch(body: UpdateInstance): Record<string, unknown> {
+  return {
+    ...(body.label !== undefined && { label: body.label }),
+    ...(body.name !== undefined && { displayName: body.name }),
+    ...(body.state && { powerState: body.state === 'stopped' ? 'Stopped' : 'Running' }),
+  };
+}
+
+export const listInstancesRoute = route({
+  method: 'get',
+  path: '/instances',
+  id: 'listInstances',
+  tag: 'Instances',
+  scope: 'compute:read',
+  compressed: true,
+  summary: 'List your instances, oldest first',
+  description: 'With Accept: text/event-stream: snapshot (the list), instance (one that is new or changed), deleted.',
+  success: { status: 200, schema: 'InstanceList', description: 'All instances of the tenant.' },
+  events: 'snapshot, instance, deleted, resync',
+  handle(context, call) {
+    const { namespace } = call.caller;
+    if (wantsEvents(call.request)) return stream(context, call, { namespace });
+    const sorted = context.stores.instances.by('namespace', namespace).toSorted(byAge);
+    sendList(
+      call.response,
+      sorted.map((one) => context.instances.json(one)),
+    );
+  },
+});
+
+export const readInstanceRoute = route({
+  method: 'get',
+  path: '/instances/{instanceId}',
+  id: 'getInstance',
+  tag: 'Instances',
+  scope: 'compute:read',
+  summary: 'Read one instance',
+  description: 'With Accept: text/event-stream: snapshot (the instance), instance, deleted; then the stream ends.',
+  success: { status: 200, schema: 'Instance', description: 'The instance.' },
+  events: 'snapshot, instance, deleted, resync',
+  errors: ['instance_not_found'],
+  async handle(context, call) {
+    const instance = await instanceOf(context, call.request);
+    const { namespace = '', name } = instance.metadata;
+    if (wantsEvents(call.request)) return stream(context, call, { namespace, name });
+    const { json, etag } = context.instances.present(instance);
+    sendJson(call.response, json, etag);
+  },
+});
+
+export const updateInstanceRoute = routeWithBody({
+  method: 'patch',
+  path: '/instances/{instanceId}',
+  id: 'updateInstance',
+  tag: 'Instances',
+  scope: 'compute:write',
+  summary: 'Rename, label, stop or start an instance',
+  description:
+    'Fields that are left out stay; null clears label and name. A stopped instance frees its GPUs and keeps its disk; ' +
+    'starting it again needs a free place.',
+  request: { schema: 'UpdateInstance', required: false, examples: EXAMPLES.updateInstance },
+  success: { status: 200, schema: 'Instance', description: 'The instance after the change.' },
+  errors: ['instance_not_found', 'instance_deleting', 'tenant_unavailable'],
+  async handle(context, { request, response, body }) {
+    const instance = await instanceOf(context, request);
+    const { namespace, name, uid, deletionTimestamp } = instance.metadata;
+    if (deletionTimestamp !== undefined) {
+      throw new ApiError('instance_deleting', 'The instance is being deleted and cannot be changed any more.');
+    }
+    // A patch that changes nothing writes nothing, and still answers with what the last one wrote: caches may lag.
+    const patch = { metadata: { uid }, spec: toPatch(body) };
+    const changed = await context.client
+      .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
+      .catch((error: unknown) => {
+        // Gone, or replaced by another of the same name.
+        if (error instanceof NotFoundError || error instanceof ConflictError) throw instanceNotFound();
+        throw error;
+      });
+    sendJson(response, context.instances.json(changed));
+  },
+});
+
+export const deleteInstanceRoute = route({
+  method: 'delete',
+  path: '/instances/{instanceId}',
+  id: 'deleteInstance',
+  tag: 'Instances',
+  scope: 'compute:write',
+  summary: 'Delete an instance and its disk',
+  description: 'Done when the deletion is recorded: until the GPUs are free the instance is still there, deleting.',
+  success: { status: 200, schema: 'DeletedInstance', description: 'It will be gone. Also when it was deleted before.' },
+  errors: ['instance_not_found'],
+  async handle(context, { request, response }) {
+    const { namespace, name, uid } = (await instanceOf(context, request)).metadata;
+    await context.client
+      .delete(GPU_INSTANCES, { namespace, name }, { ...(uid !== undefined && { uid }) })
+      .catch((error: unknown) => {
+        if (error instanceof ConflictError) throw instanceNotFound();
+        throw error;
+      });
+    sendJson(response, JSON.stringify({ id: name, object: 'instance', deleted: true }));
+  },
+});

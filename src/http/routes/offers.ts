@@ -1,32 +1,30 @@
-import { type RequestHandler, Router } from 'express';
-import { requireScope } from '../auth/middleware.ts';
-import type { ApiContext } from '../context.ts';
-import { wantsEvents } from '../events/stream-registry.ts';
 import { lastEventId } from '../events/event-stream.ts';
+import { wantsEvents } from '../events/stream-registry.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
 import { sendList } from '../send.ts';
-import { methodNotAllowed } from './method-not-allowed.ts';
+import { route } from './route.ts';
 
-/** GET /offers as an event stream. */
-function offerStream({ streams, offerEvents }: ApiContext): RequestHandler {
-  return (request, response, next) => {
-    if (!wantsEvents(request)) return next();
-    const stream = streams.open(request, response);
-    const unfollow = offerEvents.follow(lastEventId(request), (event) => stream.send(event));
-    response.once('close', unfollow);
-  };
-}
-
-/** GET /offers. */
-export function offersRouter(context: ApiContext): Router {
-  const router = Router({ caseSensitive: true });
-  router.get('/', requireScope('compute:read'), offerStream(context), (_request, response) => {
-    const offers = context.offers.offers().toSorted(byPrice);
+export const listOffersRoute = route({
+  method: 'get',
+  path: '/offers',
+  id: 'listOffers',
+  tag: 'Offers',
+  scope: 'compute:read',
+  summary: 'List what is for rent, cheapest first',
+  description: 'With Accept: text/event-stream: snapshot (the list), offer (one that is new or changed), deleted.',
+  success: { status: 200, schema: 'OfferList', description: 'All offers, those that are rented out too.' },
+  events: 'snapshot, offer, deleted, resync',
+  handle({ streams, offerEvents, offers, defaultImage }, { request, response }) {
+    if (wantsEvents(request)) {
+      const stream = streams.open(request, response);
+      const unfollow = offerEvents.follow(lastEventId(request), (event) => stream.send(event));
+      response.once('close', unfollow);
+      return;
+    }
+    const sorted = offers.offers().toSorted(byPrice);
     sendList(
       response,
-      offers.map((offer) => JSON.stringify(toOfferRecord(offer, context.defaultImage))),
+      sorted.map((offer) => JSON.stringify(toOfferRecord(offer, defaultImage))),
     );
-  });
-  router.all('/', methodNotAllowed('GET, HEAD'));
-  return router;
-}
+  },
+});

@@ -1,20 +1,18 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { PortError } from '../../ports/errors.ts';
+import { getPrincipal } from '../../access/principal.ts';
 import { portOf } from '../../ports/address.ts';
+import { PortError } from '../../ports/errors.ts';
 import type { Incoming } from '../../ports/ports.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../resources/pod/jupyter.ts';
 import { requireScope } from '../auth/middleware.ts';
-import { getPrincipal } from '../../access/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
-import { jsonBody } from '../middleware/json-body.ts';
-import { parseBody } from '../middleware/validate.ts';
-import { createLinkSchema } from '../schemas/link.ts';
+import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
-import { findInstance } from '../tenant.ts';
+import { instanceOf } from '../tenant.ts';
 import { upgradeOf } from '../upgrades.ts';
-import { methodNotAllowed } from './method-not-allowed.ts';
+import { routeWithBody } from './route.ts';
 
 function incomingOf(request: Request, response: Response): Incoming {
   const protocol = request.secure ? 'https' : 'http';
@@ -27,21 +25,37 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-async function instanceOf(context: ApiContext, request: Request): Promise<GpuInstance> {
-  const { namespace } = getPrincipal(request);
-  const instance = await findInstance(context, namespace, String(request.params['instanceId']));
-  if (instance === undefined) throw new ApiError('instance_not_found', 'No instance has this id.');
-  return instance;
-}
-
 /** The port to open when none is named. */
-function usualPort({ context, instance }: { context: ApiContext; instance: GpuInstance }): number {
-  const record = context.instances.record(instance);
+function usualPort({ instances }: ApiContext, instance: GpuInstance): number {
+  const record = instances.record(instance);
   if (record.runtype === 'jupyter') return JUPYTER_PORT;
   const [first, ...others] = record.ports.filter(({ protocol }) => protocol === 'tcp');
   if (first !== undefined && others.length === 0) return first.container_port;
   throw validationFailed([{ path: 'port', expected: 'the number of a port that the instance declares' }]);
 }
+
+export const createLinkRoute = routeWithBody({
+  method: 'post',
+  path: '/instances/{instanceId}/links',
+  id: 'createLink',
+  tag: 'Instances',
+  scope: 'compute:write',
+  summary: 'Open a port of an instance in a browser',
+  description:
+    'The link works once, within a minute. Programs call /instances/{instanceId}/proxy/{port}/... with their key instead.',
+  request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
+  success: { status: 201, schema: 'Link', description: 'The link.' },
+  errors: ['instance_not_found', 'instance_not_running', 'port_not_declared', 'port_unreachable'],
+  async handle(context, { request, response, caller, body }) {
+    const instance = await instanceOf(context, request);
+    const port = body.port ?? usualPort(context, instance);
+    const call = { user: caller, instance, port, prefix: '', path: body.path ?? '/' };
+    const { url, expires } = await context.ports.link(call).catch(rethrow);
+    const link = { object: 'link', instance_id: instance.metadata.name, port, url };
+    response.status(201);
+    sendJson(response, JSON.stringify({ ...link, expires_at: new Date(expires).toISOString() }));
+  },
+});
 
 /** Serves the hosts of ports; everything else goes on. */
 export function portHosts({ ports }: ApiContext): RequestHandler {
@@ -52,40 +66,20 @@ export function portHosts({ ports }: ApiContext): RequestHandler {
   };
 }
 
-/** POST /instances/{instanceId}/links, and everything under /instances/{instanceId}/proxy/{port}. */
-export function portsRouter(context: ApiContext): Router {
-  const { ports } = context;
+/** Everything under /instances/{instanceId}/proxy/{port}, by any method. */
+export function proxyRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
-  const write = requireScope('compute:write');
-
-  router.post('/:instanceId/links', write, jsonBody, async (request, response) => {
-    const body = parseBody(createLinkSchema, request.body);
-    const user = getPrincipal(request);
-    const instance = await instanceOf(context, request);
-    const port = body.port ?? usualPort({ context, instance });
-    const call = { user, instance, port, prefix: '', path: body.path ?? '/' };
-    const { url, expires } = await ports.link(call).catch(rethrow);
-    const link = { object: 'link', instance_id: instance.metadata.name, port, url };
-    response.status(201);
-    sendJson(response, JSON.stringify({ ...link, expires_at: new Date(expires).toISOString() }));
-  });
-  router.all('/:instanceId/links', methodNotAllowed('POST'));
-
-  router.all(['/:instanceId/proxy/:port', '/:instanceId/proxy/:port/*rest'], write, async (request, response) => {
+  const paths = ['/:instanceId/proxy/:port', '/:instanceId/proxy/:port/*rest'];
+  router.all(paths, requireScope('compute:write'), async (request, response) => {
     const port = portOf(String(request.params['port']));
     if (port === undefined) throw new ApiError('port_not_declared', 'The path names no port.');
     const instance = await instanceOf(context, request);
     // Below the routers' base paths, as the client wrote it: a decoded and encoded path may be another one.
     const prefix = new RegExp(`^.*?/proxy/${port}`).exec(request.originalUrl)?.[0] ?? '';
     const rest = request.originalUrl.slice(prefix.length);
-    const call = {
-      user: getPrincipal(request),
-      instance,
-      port,
-      prefix,
-      path: rest.startsWith('/') ? rest : `/${rest}`,
-    };
-    await ports.call(incomingOf(request, response), call).catch(rethrow);
+    const path = rest.startsWith('/') ? rest : `/${rest}`;
+    const call = { user: getPrincipal(request), instance, port, prefix, path };
+    await context.ports.call(incomingOf(request, response), call).catch(rethrow);
   });
   return router;
 }

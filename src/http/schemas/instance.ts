@@ -3,15 +3,24 @@ import { STAGES } from '../../resources/gpu-instance.ts';
 import { IMAGE_PATTERN } from '../../resources/image.ts';
 import { READY_REASONS, type InstanceState, type ReadyReason } from '../../resources/instance-state.ts';
 import { RUNTYPES } from '../../resources/instance-template.ts';
-import { RUNTYPE_EXPECTED, RUNTYPE_PATTERN } from '../instances/runtype.ts';
-import { deletedOf, isolationSchema, listOf, moneySchema, timeSchema } from './common.ts';
-import { LIMITS } from './limits.ts';
+import { deletedOf, isolationSchema, LIMITS, listOf, moneySchema, timeSchema } from './common.ts';
 
 const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state))] as [
   InstanceState,
   ...InstanceState[],
 ];
 const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
+
+/**
+ * `args`, or the words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API, and the flags
+ * that its command line really sends (`ssh_direc` is its own spelling). Empty means none.
+ */
+const RUNTYPE_PATTERN =
+  /^(?:args|(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*)?$/;
+
+/** What to write instead of a runtype that is not known. */
+const RUNTYPE_EXPECTED =
+  'expected ssh, jupyter or args, or words of Vast.ai: ssh or jupyter, alone or with _proxy, _direct or _direc';
 
 export const createInstanceSchema = z
   .strictObject({

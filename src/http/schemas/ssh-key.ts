@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { deletedOf, listOf, timeSchema } from './common.ts';
-import { LIMITS } from './limits.ts';
+import { deletedOf, LIMITS, listOf, timeSchema } from './common.ts';
 
 export const createSshKeySchema = z
   .strictObject({

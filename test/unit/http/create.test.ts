@@ -10,7 +10,7 @@ import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
 import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { createInstance } from '../../../src/http/instances/create.ts';
 import { runReaper } from '../../../src/http/instances/reaper.ts';
-import { createInstanceHandler } from '../../../src/http/routes/instance-create.ts';
+import { createInstanceRoute } from '../../../src/http/routes/create-instance.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
@@ -139,7 +139,7 @@ it('remembers the newest of what could not be removed', () => {
 
 it.each(['before', 'while'])('a client that leaves %s its request is checked makes nothing', async (moment) => {
   const { client, deps } = world();
-  const handle = createInstanceHandler(deps);
+  const handle = createInstanceRoute.serve(deps);
   const handled = Promise.withResolvers<unknown>();
   const app = express();
   app.post('/', express.json(), async (request, response) => {

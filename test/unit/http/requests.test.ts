@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tokenOf } from '../../../src/http/auth/bearer.ts';
+import { tokenOf } from '../../../src/http/auth/middleware.ts';
 import { familyOf, relativePath } from '../../../src/http/errors/families.ts';
 import { idempotencyKey, requestHash } from '../../../src/http/instances/idempotency.ts';
-import { normalizeRuntype } from '../../../src/http/instances/runtype.ts';
-import { toInstanceSpec } from '../../../src/http/instances/to-spec.ts';
+import { normalizeRuntype, toInstanceSpec } from '../../../src/http/instances/to-spec.ts';
 import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { createInstanceSchema } from '../../../src/http/schemas/instance.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';

@@ -1,16 +1,15 @@
-import type { RequestHandler, Response } from 'express';
+import type { Response } from 'express';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { getPrincipal } from '../../access/principal.ts';
 import type { ApiContext } from '../context.ts';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';
-import { idempotencyKey, requestHash } from '../instances/idempotency.ts';
+import { requestHash } from '../instances/idempotency.ts';
 import { offerUnavailable, refusal } from '../instances/refusal.ts';
 import { toInstanceSpec } from '../instances/to-spec.ts';
-import { parseBody } from '../middleware/validate.ts';
-import { createInstanceSchema } from '../schemas/instance.ts';
+import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
 import { findSshKeys } from '../tenant.ts';
+import { routeWithBody } from './route.ts';
 
 /** Refuses names of things that the tenant does not have. */
 async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
@@ -39,13 +38,37 @@ function departureOf(response: Response): AbortSignal {
   return left.signal;
 }
 
-/** POST /instances: 201 with the claim granted, or a 409 with alternatives and nothing rented. */
-export function createInstanceHandler(context: ApiContext): RequestHandler {
-  return async (request, response) => {
+/** Answers 201 with the claim granted, or a 409 with alternatives and nothing rented. */
+export const createInstanceRoute = routeWithBody({
+  method: 'post',
+  path: '/instances',
+  id: 'createInstance',
+  tag: 'Instances',
+  scope: 'compute:write',
+  summary: 'Rent an instance',
+  description:
+    'Answers 201 when the place is granted, or 409 with alternatives and nothing rented. An ask_id that no offer has ' +
+    'is 409 offer_unavailable too: offers come and go. With no body the cheapest free offer is rented.',
+  request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
+  success: { status: 201, schema: 'Instance', description: 'Rented. Location names it.' },
+  idempotent: true,
+  links: {
+    getInstance: 'instanceId',
+    updateInstance: 'instanceId',
+    createLink: 'instanceId',
+    deleteInstance: 'instanceId',
+  },
+  errors: [
+    'quota_exceeded',
+    'offer_unavailable',
+    'offer_changed',
+    'idempotency_conflict',
+    'instance_deleting',
+    'tenant_unavailable',
+    'claim_timeout',
+  ],
+  async handle(context, { response, caller: { namespace }, body, key }) {
     const signal = departureOf(response);
-    const { namespace } = getPrincipal(request);
-    const key = idempotencyKey(request.headers);
-    const body = parseBody(createInstanceSchema, request.body);
     const { spec, offerPossible } = toInstanceSpec(body);
     if (!offerPossible) {
       const wish = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
@@ -53,14 +76,11 @@ export function createInstanceHandler(context: ApiContext): RequestHandler {
     }
     await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
-    const created = await createInstance(context, { namespace, spec, idempotency, signal });
-    const { instance } = created;
-    if (instance === undefined) {
-      throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
-    }
-    if (created.outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
-    if (created.replayed) response.set('idempotent-replayed', 'true');
+    const { instance, outcome, replayed } = await createInstance(context, { namespace, spec, idempotency, signal });
+    if (instance === undefined) throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
+    if (outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
+    if (replayed) response.set('idempotent-replayed', 'true');
     response.status(201).location(`/api/v1/instances/${instance.metadata.name}`);
     sendJson(response, context.instances.json(instance));
-  };
-}
+  },
+});

@@ -1,0 +1,54 @@
+import { createInstanceRoute } from './create-instance.ts';
+import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
+import { listOffersRoute } from './offers.ts';
+import { createLinkRoute } from './ports.ts';
+import type { Operation, Resource } from './route.ts';
+import { sshKeyRoutes } from './ssh-keys.ts';
+
+/** What this interface serves itself. */
+export const RESOURCES: readonly Resource[] = [
+  { path: '/offers', compressed: true, routes: [listOffersRoute] },
+  {
+    path: '/instances',
+    routes: [
+      listInstancesRoute,
+      createInstanceRoute,
+      readInstanceRoute,
+      updateInstanceRoute,
+      deleteInstanceRoute,
+      createLinkRoute,
+    ],
+  },
+  { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
+];
+
+const models = { tag: 'Models', scope: 'models' } as const;
+
+const modelCall = {
+  ...models,
+  method: 'post',
+  request: { schema: 'ModelRequest', required: true, examples: {} },
+  success: { status: 200, schema: 'ModelResponse', description: 'The answer of the model.' },
+  events: 'those of the API of that name, with "stream": true',
+} as const satisfies Partial<Operation>;
+
+/** The table of the interface: every operation, those of the model gateway included. */
+export const OPERATIONS: readonly Operation[] = [
+  ...RESOURCES.flatMap(({ routes }) => routes),
+  {
+    ...models,
+    method: 'get',
+    path: '/models',
+    id: 'listModels',
+    summary: 'List the models that the cluster serves',
+    success: { status: 200, schema: 'ModelList', description: 'All models.' },
+  },
+  {
+    ...modelCall,
+    path: '/chat/completions',
+    id: 'createChatCompletion',
+    summary: "OpenAI's Chat Completions API",
+  },
+  { ...modelCall, path: '/responses', id: 'createResponse', summary: "OpenAI's Responses API" },
+  { ...modelCall, path: '/messages', id: 'createMessage', summary: "Anthropic's Messages API" },
+];
