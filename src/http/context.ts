@@ -13,9 +13,9 @@ import type { InstanceEvents } from './events/instance-events.ts';
 import type { OfferEvents } from './events/offer-events.ts';
 import type { StreamRegistry } from './events/stream-registry.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
-import type { Abandoned } from './instances/abandoned.ts';
 import type { ClaimGate } from './instances/claim-gate.ts';
 import type { ClaimWaiter } from './instances/claim-waiter.ts';
+import type { PendingRemovals } from './instances/reaper.ts';
 import type { TemplateFinder } from './instances/templates.ts';
 import type { InstancePresenter } from './records/instance-presenter.ts';
 
@@ -53,7 +53,7 @@ export interface ApiContext extends ApiDeps {
   lastUsed: LastUsed;
   waiter: ClaimWaiter;
   gate: ClaimGate;
-  abandoned: Abandoned;
+  removals: PendingRemovals;
   templates: TemplateFinder;
   instances: InstancePresenter;
   streams: StreamRegistry;

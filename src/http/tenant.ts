@@ -18,7 +18,7 @@ interface Source {
 }
 
 /** An object as it is now; undefined when there is none. */
-export async function live<T extends KubeObject>(
+export async function findLive<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,
   ref: ObjectRef,
@@ -38,7 +38,7 @@ async function findInstance(
   name: string,
 ): Promise<GpuInstance | undefined> {
   if (!NAME.test(name)) return undefined;
-  return stores.instances.get(keyOf({ namespace, name })) ?? live(client, GPU_INSTANCES, { namespace, name });
+  return stores.instances.get(keyOf({ namespace, name })) ?? findLive(client, GPU_INSTANCES, { namespace, name });
 }
 
 export function instanceNotFound(): ApiError {

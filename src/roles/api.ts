@@ -2,7 +2,7 @@ import { createActivity, type Activity } from '../access/activity.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../access/principal.ts';
-import { type Authenticator, createAuthenticator } from '../http/auth/authenticator.ts';
+import { Authenticator } from '../http/auth/authenticator.ts';
 import { API_CACHES } from '../http/context.ts';
 import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
@@ -31,7 +31,7 @@ function createShared({ process, caches, shutdown }: RoleContext): Shared {
   const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
   shutdown.defer('counters', () => counters.close());
   return {
-    authenticator: createAuthenticator({ apiKeys: caches.get('apiKeys'), clock }),
+    authenticator: new Authenticator({ apiKeys: caches.get('apiKeys'), clock }),
     counters,
     requests: counters.counter('requests'),
     sessionKey: sessionKeyReader(client, config.namespace),

@@ -84,9 +84,9 @@ export function sessionRouter(deps: WebDeps): Router {
   router.post('/', jsonBody, async (request, response) => {
     const { total, resetMs } = await attempts.add(request.ip ?? '', 1);
     if (total > SIGN_INS_PER_MINUTE) {
-      const seconds = String(Math.ceil(resetMs / 1000));
+      const seconds = Math.ceil(resetMs / 1000);
       throw new ApiError('rate_limit_exceeded', `Too many sign-ins from this address. Wait ${seconds} s.`, {
-        headers: { 'retry-after': seconds },
+        retryAfterSeconds: seconds,
       });
     }
     const token = parseBody(signInSchema, request.body).token.trim();

@@ -1,15 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../../lib/clock.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
-import { hashToken, SCOPES, type ApiKey, type Scope } from '../../resources/api-key.ts';
 import type { Principal } from '../../access/principal.ts';
-
-export interface Authenticator {
-  /** The caller that the token stands for, or undefined for every reason why there is none. */
-  authenticate(token: string | undefined): Principal | undefined;
-  /** Whether a principal found before may still do what needs the scope: its key is good and has the scope now. */
-  isValid(principal: Pick<Principal, 'keyId'>, scope: Scope): boolean;
-}
+import type { ReadStore } from '../../kube/watch/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type ApiKey, hashToken, type Scope, SCOPES } from '../../resources/api-key.ts';
 
 const NO_HASH = '0'.repeat(64);
 
@@ -23,7 +16,7 @@ function ageOf({ metadata }: ApiKey): string {
   return `${String(metadata.creationTimestamp)} ${metadata.uid}`;
 }
 
-/** The first one made wins: whoever copies the hash of another tenant's key must not draw its calls to himself. */
+/** The oldest key wins: a tenant that copies the hash of another tenant's key must not get that tenant's calls. */
 function oldest(keys: readonly ApiKey[]): ApiKey | undefined {
   if (keys.length < 2) return keys[0];
   return keys.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))[0];
@@ -44,24 +37,33 @@ function toPrincipal(key: ApiKey): Principal {
 }
 
 /**
- * Finds keys by the SHA-256 of their token. The index is over hashes, which tell nothing about a token, and the same
- * work is done whether the token is missing, unknown, expired, revoked or good.
+ * Finds keys by the SHA-256 of their token. The index holds hashes, which say nothing about a token. The work is the
+ * same for a token that is missing, unknown, expired, revoked or valid.
  */
-export function createAuthenticator(deps: { apiKeys: ReadStore<ApiKey>; clock: Clock }): Authenticator {
-  const known = new WeakMap<ApiKey, Principal>();
-  return {
-    authenticate(token) {
-      const hash = hashToken(token ?? '');
-      const key = oldest(deps.apiKeys.by('hash', hash));
-      const equal = timingSafeEqual(Buffer.from(hash), Buffer.from(key?.spec.hash ?? NO_HASH));
-      if (key === undefined || !equal || !isUsable(key, deps.clock.now())) return undefined;
-      let principal = known.get(key);
-      if (principal === undefined) known.set(key, (principal = toPrincipal(key)));
-      return principal;
-    },
-    isValid(principal, scope) {
-      const [key] = deps.apiKeys.by('uid', principal.keyId);
-      return key !== undefined && isUsable(key, deps.clock.now()) && scopesOf(key).includes(scope);
-    },
-  };
+export class Authenticator {
+  readonly #apiKeys: ReadStore<ApiKey>;
+  readonly #clock: Clock;
+  readonly #principals = new WeakMap<ApiKey, Principal>();
+
+  constructor({ apiKeys, clock }: { apiKeys: ReadStore<ApiKey>; clock: Clock }) {
+    this.#apiKeys = apiKeys;
+    this.#clock = clock;
+  }
+
+  /** The caller that the token stands for; undefined when there is none, for whatever reason. */
+  authenticate(token: string | undefined): Principal | undefined {
+    const hash = hashToken(token ?? '');
+    const key = oldest(this.#apiKeys.by('hash', hash));
+    const equal = timingSafeEqual(Buffer.from(hash), Buffer.from(key?.spec.hash ?? NO_HASH));
+    if (key === undefined || !equal || !isUsable(key, this.#clock.now())) return undefined;
+    let principal = this.#principals.get(key);
+    if (principal === undefined) this.#principals.set(key, (principal = toPrincipal(key)));
+    return principal;
+  }
+
+  /** Whether the key of an authenticated caller is still valid and has the scope now. */
+  isValid({ keyId }: Pick<Principal, 'keyId'>, scope: Scope): boolean {
+    const [key] = this.#apiKeys.by('uid', keyId);
+    return key !== undefined && isUsable(key, this.#clock.now()) && scopesOf(key).includes(scope);
+  }
 }

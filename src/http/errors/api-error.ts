@@ -11,6 +11,7 @@ export interface ApiErrorOptions {
   /** What stands beside message and code in `error`. */
   extra?: Record<string, unknown>;
   headers?: Record<string, string>;
+  retryAfterSeconds?: number;
   cause?: unknown;
 }
 
@@ -27,7 +28,8 @@ export class ApiError extends Error {
     this.code = code;
     this.status = ERRORS[code].status;
     this.extra = options.extra ?? {};
-    this.headers = options.headers ?? {};
+    const wait = options.retryAfterSeconds;
+    this.headers = { ...options.headers, ...(wait !== undefined && { 'retry-after': String(wait) }) };
   }
 }
 

@@ -1,12 +1,8 @@
 import { hasCause, InvalidError, KubeError } from '../../kube/errors.ts';
+import { isObject, type Json } from '../../lib/json.ts';
 import { ApiError, validationFailed } from './api-error.ts';
 
-/** What Express raises, for example for a path that is no valid URL encoding. */
-interface HttpError {
-  status?: unknown;
-}
-
-const RETRY_SECONDS = '2';
+const RETRY_SECONDS = 2;
 
 /** The words of the API server for what a quota or an admission rule refuses; undefined for any other failure. */
 function policyWords({ message, reason, status }: KubeError): string | undefined {
@@ -30,12 +26,14 @@ function fromKube(error: KubeError): ApiError {
   const words = policyWords(error);
   if (words !== undefined) return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
   return new ApiError('cluster_unavailable', 'Kubernetes does not answer as it should. Try again in some seconds.', {
-    headers: { 'retry-after': RETRY_SECONDS },
+    retryAfterSeconds: RETRY_SECONDS,
     cause: error,
   });
 }
 
-function fromHttp({ status }: HttpError, cause: unknown): ApiError | undefined {
+/** What Express throws, for example for a path that is no valid URL encoding. */
+function fromHttp(cause: Json): ApiError | undefined {
+  const { status } = cause;
   if (typeof status !== 'number' || status < 400 || status >= 500) return undefined;
   return new ApiError('bad_request', 'The request cannot be understood: check path, headers and body.', { cause });
 }
@@ -44,6 +42,8 @@ function fromHttp({ status }: HttpError, cause: unknown): ApiError | undefined {
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof KubeError) return fromKube(error);
-  const http = typeof error === 'object' && error !== null ? fromHttp(error, error) : undefined;
-  return http ?? new ApiError('internal_error', 'Something went wrong on our side.', { cause: error });
+  return (
+    (isObject(error) ? fromHttp(error) : undefined) ??
+    new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
+  );
 }

@@ -1,37 +1,31 @@
 import { compareVersions } from '../../kube/watch/resource-version.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
+import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstancePresenter } from '../records/instance-presenter.ts';
 import { byAge } from '../tenant.ts';
 import type { StreamEvent } from './event-stream.ts';
-import { createRing } from './ring.ts';
+import { Ring } from './ring.ts';
 
-/** Changes that are remembered, of all tenants together; a client that missed more gets everything anew. */
+/** Changes that are remembered, of all tenants together. A client that missed more gets everything anew. */
 const REMEMBERED = 4096;
 
 /** What a stream follows: the instances of a namespace, or one of them. */
-export interface Scope {
+export interface Followed {
   namespace: string;
   name?: string;
 }
 
 interface Entry {
-  /** The version of the cache after the change; the id of the event. Ordered, and the same on every replica. */
+  /** The version of the cache after the change, and the id of the event: ordered, and the same on every replica. */
   version: string;
   namespace: string;
   name: string;
   instance: GpuInstance | undefined;
 }
 
-export interface InstanceEvents {
-  /** Calls `send` with what happened since `lastId`, or with everything, and then with every change. */
-  follow(scope: Scope, lastId: string | undefined, send: (event: StreamEvent) => void): () => void;
-  close(): void;
-}
-
 interface Follower {
-  scope: Scope;
-  /** The version this follower knows. */
+  followed: Followed;
+  /** The last version that this follower has. */
   version: string;
   send: (event: StreamEvent) => void;
 }
@@ -42,70 +36,87 @@ function isNewer(version: string, than: string): boolean {
 
 /**
  * Changes of instances as events. Their ids are resource versions, which all replicas share: a client may resume at any
- * replica, and one that is behind sends nothing twice.
+ * replica, and a replica that is behind sends nothing twice.
  */
-export function createInstanceEvents(store: ReadStore<GpuInstance>, presenter: InstancePresenter): InstanceEvents {
-  const ring = createRing<Entry>(REMEMBERED);
-  const followers = new Map<string, Set<Follower>>();
-  /** What happened up to here was never in the ring. */
-  let floor: string | undefined = store.hasSynced ? store.resourceVersion : undefined;
+export class InstanceEvents {
+  readonly #store: ReadStore<GpuInstance>;
+  readonly #presenter: InstancePresenter;
+  readonly #ring = new Ring<Entry>(REMEMBERED);
+  /** By namespace. */
+  readonly #followers = new Map<string, Set<Follower>>();
+  readonly #unsubscribe: () => void;
+  /** The ring has no changes up to this version. */
+  #floor: string | undefined;
 
-  function eventOf({ version, name, instance }: Entry): StreamEvent {
-    if (instance !== undefined) return { type: 'instance', id: version, data: presenter.json(instance) };
+  constructor(store: ReadStore<GpuInstance>, presenter: InstancePresenter) {
+    this.#store = store;
+    this.#presenter = presenter;
+    this.#floor = store.hasSynced ? store.resourceVersion : undefined;
+    this.#unsubscribe = store.onChange((change) => this.#onChange(change));
+  }
+
+  /**
+   * Calls `send` with the changes since `lastId`, or with everything, and then with every change. Returns the function
+   * that ends this.
+   */
+  follow(followed: Followed, lastId: string | undefined, send: (event: StreamEvent) => void): () => void {
+    const { namespace } = followed;
+    const follower: Follower = { followed, version: this.#store.resourceVersion, send };
+    if (lastId !== undefined && this.#canResume(lastId)) {
+      follower.version = lastId;
+      for (const entry of this.#ring.entries()) this.#deliver(follower, entry);
+    } else {
+      const data = this.#snapshot(followed);
+      const type = lastId === undefined ? 'snapshot' : 'resync';
+      if (data !== undefined) send({ type, id: this.#store.resourceVersion, data });
+    }
+    const followers = this.#followers.get(namespace) ?? new Set();
+    this.#followers.set(namespace, followers.add(follower));
+    return () => {
+      followers.delete(follower);
+      if (followers.size === 0) this.#followers.delete(namespace);
+    };
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+
+  #onChange({ before, after }: StoreChange<GpuInstance>): void {
+    const { namespace = '', name = '' } = (after ?? before)?.metadata ?? {};
+    const entry: Entry = { version: this.#store.resourceVersion, namespace, name, instance: after };
+    if (!this.#store.hasSynced) return;
+    this.#floor ??= this.#store.resourceVersion;
+    this.#ring.push(entry);
+    const followers = this.#followers.get(namespace);
+    if (followers === undefined) return;
+    // Some writes change nothing that the record shows.
+    if (before && after && this.#presenter.json(before) === this.#presenter.json(after)) return;
+    for (const follower of followers) this.#deliver(follower, entry);
+  }
+
+  #deliver({ followed, version, send }: Follower, entry: Entry): void {
+    if (followed.namespace !== entry.namespace) return;
+    if (followed.name !== undefined && followed.name !== entry.name) return;
+    if (isNewer(entry.version, version)) send(this.#eventOf(entry));
+  }
+
+  #eventOf({ version, name, instance }: Entry): StreamEvent {
+    if (instance !== undefined) return { type: 'instance', id: version, data: this.#presenter.json(instance) };
     const data = JSON.stringify({ id: name, object: 'instance', deleted: true });
     return { type: 'deleted', id: version, data };
   }
 
-  function deliver(follower: Follower, entry: Entry): void {
-    const { scope } = follower;
-    if (scope.namespace !== entry.namespace || (scope.name !== undefined && scope.name !== entry.name)) return;
-    if (!isNewer(entry.version, follower.version)) return;
-    follower.send(eventOf(entry));
-  }
-
   /** Undefined for an instance that the cache does not have yet: its first event will come. */
-  function snapshot({ namespace, name }: Scope): string | undefined {
-    const all = store.by('namespace', namespace).filter(({ metadata }) => name === undefined || metadata.name === name);
-    const items = all.toSorted(byAge).map((one) => presenter.json(one));
+  #snapshot({ namespace, name }: Followed): string | undefined {
+    const all = this.#store.by('namespace', namespace);
+    const followed = all.filter(({ metadata }) => name === undefined || metadata.name === name);
+    const items = followed.toSorted(byAge).map((one) => this.#presenter.json(one));
     return name === undefined ? `{"object":"list","data":[${items.join(',')}]}` : items[0];
   }
 
-  function canResume(lastId: string): boolean {
-    const oldest = ring.forgotten?.version ?? floor;
+  #canResume(lastId: string): boolean {
+    const oldest = this.#ring.forgotten?.version ?? this.#floor;
     return /^[0-9]{1,20}$/.test(lastId) && oldest !== undefined && !isNewer(oldest, lastId);
   }
-
-  const unsubscribe = store.onChange(({ before, after }) => {
-    const { namespace = '', name = '' } = (after ?? before)?.metadata ?? {};
-    const entry: Entry = { version: store.resourceVersion, namespace, name, instance: after };
-    if (!store.hasSynced) return;
-    floor ??= store.resourceVersion;
-    ring.push(entry);
-    const listeners = followers.get(namespace);
-    if (listeners === undefined) return;
-    // Not every write to the object changes what is shown of it.
-    if (before && after && presenter.json(before) === presenter.json(after)) return;
-    for (const follower of listeners) deliver(follower, entry);
-  });
-
-  return {
-    follow(scope, lastId, send) {
-      const follower: Follower = { scope, version: store.resourceVersion, send };
-      if (lastId !== undefined && canResume(lastId)) {
-        follower.version = lastId;
-        for (const entry of ring.entries()) deliver(follower, entry);
-      } else {
-        const data = snapshot(scope);
-        const type = lastId === undefined ? 'snapshot' : 'resync';
-        if (data !== undefined) send({ type, id: store.resourceVersion, data });
-      }
-      const set = followers.get(scope.namespace) ?? new Set();
-      followers.set(scope.namespace, set.add(follower));
-      return () => {
-        set.delete(follower);
-        if (set.size === 0) followers.delete(scope.namespace);
-      };
-    },
-    close: unsubscribe,
-  };
 }

@@ -1,90 +1,92 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../lib/clock.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
 import type { StreamEvent } from './event-stream.ts';
-import { createRing } from './ring.ts';
+import { Ring } from './ring.ts';
 
 const REMEMBERED = 1024;
-/** Offers change with every pod; within this time changes become one. */
-const SETTLE_MS = 100;
-
-export interface OfferEvents {
-  follow(lastId: string | undefined, send: (event: StreamEvent) => void): () => void;
-  close(): void;
-}
+/** Every change of a pod can change an offer. Changes within this time are compared once. */
+const BATCH_MS = 100;
 
 export interface OfferEventsDeps {
-  offers: Pick<Inventory, 'offers' | 'onChange'>;
+  offers: Inventory;
   clock: Clock;
   defaultImage: string;
 }
 
 /**
  * Changes of offers as events. Offers are computed and have no version in the cluster, so the ids count within this
- * process; a client that comes from another one gets everything anew.
+ * process; a client that comes from another replica gets everything anew.
  */
-export function createOfferEvents({ offers, clock, defaultImage }: OfferEventsDeps): OfferEvents {
-  const epoch = randomBytes(6).toString('base64url');
-  const ring = createRing<{ sequence: number; event: StreamEvent }>(REMEMBERED);
-  const followers = new Set<(event: StreamEvent) => void>();
-  let known = read();
-  let sequence = 0;
-  let cancel: (() => void) | undefined;
+export class OfferEvents {
+  readonly #deps: OfferEventsDeps;
+  readonly #epoch = randomBytes(6).toString('base64url');
+  readonly #ring = new Ring<{ sequence: number; event: StreamEvent }>(REMEMBERED);
+  readonly #followers = new Set<(event: StreamEvent) => void>();
+  readonly #unsubscribe: () => void;
+  /** The offers at the last comparison, as JSON by id. */
+  #known: Map<number, string>;
+  #sequence = 0;
+  #cancel: (() => void) | undefined;
 
-  function read(): Map<number, string> {
+  constructor(deps: OfferEventsDeps) {
+    this.#deps = deps;
+    this.#known = this.#read();
+    this.#unsubscribe = deps.offers.onChange(() => {
+      // Without followers the next one to come compares.
+      if (this.#followers.size > 0) this.#cancel ??= deps.clock.setTimeout(() => this.#compare(), BATCH_MS);
+    });
+  }
+
+  /** As InstanceEvents.follow, for all offers. */
+  follow(lastId: string | undefined, send: (event: StreamEvent) => void): () => void {
+    this.#compare();
+    const missed = lastId === undefined ? undefined : this.#since(lastId);
+    if (missed === undefined) {
+      const data = `{"object":"list","data":[${[...this.#known.values()].join(',')}]}`;
+      send({ type: lastId === undefined ? 'snapshot' : 'resync', id: `${this.#epoch}.${this.#sequence}`, data });
+    }
+    for (const event of missed ?? []) send(event);
+    this.#followers.add(send);
+    return () => this.#followers.delete(send);
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#cancel?.();
+  }
+
+  #read(): Map<number, string> {
+    const { offers, defaultImage } = this.#deps;
     const sorted = offers.offers().toSorted(byPrice);
     return new Map(sorted.map((offer) => [offer.id, JSON.stringify(toOfferRecord(offer, defaultImage))]));
   }
 
-  function publish(type: StreamEvent['type'], data: string): void {
-    sequence += 1;
-    const event = { type, id: `${epoch}.${sequence}`, data };
-    ring.push({ sequence, event });
-    for (const send of followers) send(event);
-  }
-
-  function compare(): void {
-    cancel = undefined;
-    const now = read();
-    for (const [id, json] of now) if (known.get(id) !== json) publish('offer', json);
-    for (const id of known.keys()) {
-      if (!now.has(id)) publish('deleted', JSON.stringify({ id, object: 'offer', deleted: true }));
+  #compare(): void {
+    this.#cancel = undefined;
+    const current = this.#read();
+    for (const [id, json] of current) if (this.#known.get(id) !== json) this.#publish('offer', json);
+    for (const id of this.#known.keys()) {
+      if (!current.has(id)) this.#publish('deleted', JSON.stringify({ id, object: 'offer', deleted: true }));
     }
-    known = now;
+    this.#known = current;
   }
 
-  const unsubscribe = offers.onChange(() => {
-    // What nobody follows is compared when somebody does.
-    if (followers.size > 0) cancel ??= clock.setTimeout(compare, SETTLE_MS);
-  });
+  #publish(type: StreamEvent['type'], data: string): void {
+    this.#sequence += 1;
+    const event = { type, id: `${this.#epoch}.${this.#sequence}`, data };
+    this.#ring.push({ sequence: this.#sequence, event });
+    for (const send of this.#followers) send(event);
+  }
 
-  function missed(lastId: string): StreamEvent[] | undefined {
-    const [from, text] = lastId.split('.');
+  /** The events after this one; undefined when some of them are forgotten, or the id is of another process. */
+  #since(lastId: string): StreamEvent[] | undefined {
+    const [epoch, text] = lastId.split('.');
     const last = Number(text);
-    if (from !== epoch || !Number.isInteger(last) || last > sequence) return undefined;
-    if (last < (ring.forgotten?.sequence ?? 0)) return undefined;
-    return ring
-      .entries()
-      .filter((entry) => entry.sequence > last)
-      .map(({ event }) => event);
+    if (epoch !== this.#epoch || !Number.isInteger(last) || last > this.#sequence) return undefined;
+    if (last < (this.#ring.forgotten?.sequence ?? 0)) return undefined;
+    const entries = this.#ring.entries().filter(({ sequence }) => sequence > last);
+    return entries.map(({ event }) => event);
   }
-
-  return {
-    follow(lastId, send) {
-      compare();
-      const events = lastId === undefined ? undefined : missed(lastId);
-      if (events === undefined) {
-        const data = `{"object":"list","data":[${[...known.values()].join(',')}]}`;
-        send({ type: lastId === undefined ? 'snapshot' : 'resync', id: `${epoch}.${sequence}`, data });
-      }
-      for (const event of events ?? []) send(event);
-      followers.add(send);
-      return () => followers.delete(send);
-    },
-    close() {
-      unsubscribe();
-      cancel?.();
-    },
-  };
 }

@@ -1,27 +1,28 @@
-/** The last entries of a log, at most `capacity`; older ones are forgotten. */
-export interface Ring<T> {
-  push(entry: T): void;
-  /** Oldest first. */
-  entries(): readonly T[];
-  /** The last entry that was forgotten. */
-  readonly forgotten: T | undefined;
-}
+/** The last entries of a log, at least `capacity` of them once so many came; older ones are forgotten. */
+export class Ring<T> {
+  readonly #capacity: number;
+  #entries: T[] = [];
+  #forgotten: T | undefined;
 
-/** @param capacity entries */
-export function createRing<T>(capacity: number): Ring<T> {
-  let kept: T[] = [];
-  let forgotten: T | undefined;
-  return {
-    push(entry) {
-      kept.push(entry);
-      if (kept.length < 2 * capacity) return;
-      // Half at a time, so that a push costs the same in the long run.
-      forgotten = kept[capacity - 1];
-      kept = kept.slice(capacity);
-    },
-    entries: () => kept,
-    get forgotten() {
-      return forgotten;
-    },
-  };
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  push(entry: T): void {
+    this.#entries.push(entry);
+    if (this.#entries.length < 2 * this.#capacity) return;
+    // Half of them at once, so that a push takes constant time on average.
+    this.#forgotten = this.#entries[this.#capacity - 1];
+    this.#entries = this.#entries.slice(this.#capacity);
+  }
+
+  /** Oldest first. */
+  entries(): readonly T[] {
+    return this.#entries;
+  }
+
+  /** The last entry that was forgotten. */
+  get forgotten(): T | undefined {
+    return this.#forgotten;
+  }
 }

@@ -1,46 +1,49 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** At most `width` pass at a time; the others wait in line. */
-export interface ClaimGate {
-  /** Resolves with the function that leaves again, or with undefined when the wait was too long or the client left. */
-  enter(options: { timeoutMs: number; signal: AbortSignal }): Promise<(() => void) | undefined>;
-}
-
 /**
- * A crowd that wants the last places would cost the API server some writes per head, all for nothing. So only some decide
- * at a time, and whoever comes after them sees what they left.
+ * Lets a bounded number of requests try to get a place at a time; the others wait in order. Without it a crowd that
+ * wants the last places would cost the API server some writes per request, most of them in vain: a request that waits
+ * here sees first what the ones before it have left.
  */
-export function createClaimGate(width: number, clock: Clock): ClaimGate {
-  let inside = 0;
-  const line = new Set<() => void>();
+export class ClaimGate {
+  readonly #width: number;
+  readonly #clock: Clock;
+  readonly #line = new Set<() => void>();
+  #inside = 0;
 
-  function leave(): void {
-    inside -= 1;
-    const [next] = line;
-    next?.();
+  /** @param width requests */
+  constructor(width: number, clock: Clock) {
+    this.#width = width;
+    this.#clock = clock;
   }
 
-  return {
-    enter({ timeoutMs, signal }) {
-      if (signal.aborted) return Promise.resolve(undefined);
-      if (inside < width) {
-        inside += 1;
-        return Promise.resolve(leave);
-      }
-      return new Promise((resolve) => {
-        const finish = (entered: boolean): void => {
-          line.delete(admit);
-          cancel();
-          signal.removeEventListener('abort', giveUp);
-          if (entered) inside += 1;
-          resolve(entered ? leave : undefined);
-        };
-        const admit = (): void => finish(true);
-        const giveUp = (): void => finish(false);
-        const cancel = clock.setTimeout(giveUp, timeoutMs);
-        signal.addEventListener('abort', giveUp, { once: true });
-        line.add(admit);
-      });
-    },
-  };
+  /** Resolves with the function that leaves again, or with undefined after the timeout or when the signal aborts. */
+  enter({ timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<(() => void) | undefined> {
+    if (signal.aborted) return Promise.resolve(undefined);
+    const leave = (): void => this.#leave();
+    if (this.#inside < this.#width) {
+      this.#inside += 1;
+      return Promise.resolve(leave);
+    }
+    return new Promise((resolve) => {
+      const finish = (entered: boolean): void => {
+        this.#line.delete(admit);
+        cancel();
+        signal.removeEventListener('abort', giveUp);
+        if (entered) this.#inside += 1;
+        resolve(entered ? leave : undefined);
+      };
+      const admit = (): void => finish(true);
+      const giveUp = (): void => finish(false);
+      const cancel = this.#clock.setTimeout(giveUp, timeoutMs);
+      signal.addEventListener('abort', giveUp, { once: true });
+      this.#line.add(admit);
+    });
+  }
+
+  #leave(): void {
+    this.#inside -= 1;
+    const [next] = this.#line;
+    next?.();
+  }
 }

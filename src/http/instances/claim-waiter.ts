@@ -1,6 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type ObjectRef } from '../../kube/types.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 
@@ -8,92 +8,102 @@ import { instanceState } from '../../resources/instance-state.ts';
 export type Decision = 'granted' | 'refused' | 'gone';
 
 /**
- * What is known of one instance by its status alone; undefined while nothing is decided. A grant is counted together
- * with the claim and stays counted: an instance that failed or was stopped since was granted all the same.
+ * The decision about an instance as its status has it; undefined as long as there is none. The controller counts the
+ * incarnation in the write that grants the place, and never counts back: an instance that has failed or stopped since
+ * was granted too.
  */
 export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   const { state, reason } = instanceState(instance);
-  // The controller would try again when the quota has room; a client that does not queue wants its no now.
+  // The controller tries again when the quota has room. A client that does not queue gets its refusal now.
   const isOverQuota = reason === 'QuotaExceeded' && instance.spec.onNoCapacity === 'Fail';
   return state === 'failed' || isOverQuota ? 'refused' : undefined;
 }
 
-export interface Waited {
+export interface WaitOptions {
+  timeoutMs: number;
+  signal?: AbortSignal;
+}
+
+export interface WaitResult {
   /** `timeout` when nothing was decided in time. */
   decision: Decision | 'timeout';
   instance: GpuInstance | undefined;
 }
 
-export interface ClaimWaiter {
-  /** Waits for the decision about the instance with this uid. */
-  decision(ref: ObjectRef & { uid: string }, options: { timeoutMs: number; signal?: AbortSignal }): Promise<Waited>;
-  /** Waits until no instance of this name is there; false when it takes too long. */
-  removal(ref: ObjectRef, options: { timeoutMs: number; signal?: AbortSignal }): Promise<boolean>;
-  close(): void;
-}
-
 type Listener = (instance: GpuInstance | undefined) => void;
 
-/** Waits on the watch cache: one listener for all, so that a change costs the same however many wait. */
-export function createClaimWaiter(store: ReadStore<GpuInstance>, clock: Clock): ClaimWaiter {
-  const waiting = new Map<string, Set<Listener>>();
-  const close = store.onChange(({ key, after }) => {
-    for (const listener of waiting.get(key) ?? []) listener(after);
-  });
+/** Waits on the watch cache, with one listener for all requests: a change costs the same however many wait. */
+export class ClaimWaiter {
+  readonly #store: ReadStore<GpuInstance>;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Set<Listener>>();
+  readonly #unsubscribe: () => void;
 
-  function add(key: string, listener: Listener): () => void {
-    const listeners = waiting.get(key) ?? new Set();
-    waiting.set(key, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) waiting.delete(key);
-    };
-  }
-
-  /** Looks now and after each change; `look` returns undefined to wait on. */
-  function until<T>(
-    ref: ObjectRef,
-    look: (instance: GpuInstance | undefined, first: boolean) => T | undefined,
-    options: { timeoutMs: number; signal?: AbortSignal },
-  ): Promise<T | undefined> {
-    const key = keyOf(ref);
-    return new Promise((resolve) => {
-      const cleanups: (() => void)[] = [];
-      const finish = (value: T | undefined): void => {
-        for (const cleanup of cleanups) cleanup();
-        resolve(value);
-      };
-      const stop = (): void => finish(undefined);
-      const now = look(store.get(key), true);
-      if (now !== undefined || options.signal?.aborted) return finish(now);
-      const remove = add(key, (instance) => {
-        const value = look(instance, false);
-        if (value !== undefined) finish(value);
-      });
-      options.signal?.addEventListener('abort', stop, { once: true });
-      const cancel = clock.setTimeout(stop, options.timeoutMs);
-      cleanups.push(remove, cancel, () => options.signal?.removeEventListener('abort', stop));
+  constructor(store: ReadStore<GpuInstance>, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#unsubscribe = store.onChange(({ key, after }) => {
+      for (const listener of this.#waiting.get(key) ?? []) listener(after);
     });
   }
 
-  return {
-    async decision(ref, options) {
-      let instance: GpuInstance | undefined;
-      const look = (seen: GpuInstance | undefined, first: boolean): Decision | undefined => {
-        // At first the cache may not have the new object yet; a predecessor of the same name is not it.
-        if (seen === undefined) return first ? undefined : 'gone';
-        if (seen.metadata.uid !== ref.uid) return undefined;
-        instance = seen;
-        return decisionOf(seen);
+  /** Waits for the decision about the instance with this uid. */
+  async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
+    let instance: GpuInstance | undefined;
+    const check = (seen: GpuInstance | undefined, first: boolean): Decision | undefined => {
+      // The cache may not have the new object yet, or still have an earlier one of the same name.
+      if (seen === undefined) return first ? undefined : 'gone';
+      if (seen.metadata.uid !== ref.uid) return undefined;
+      instance = seen;
+      return decisionOf(seen);
+    };
+    const decision = await this.#until(ref, check, options);
+    return { decision: decision ?? 'timeout', instance };
+  }
+
+  /** Waits until there is no instance of this name; false when the time is over first. */
+  async removal(ref: ObjectRef, options: WaitOptions): Promise<boolean> {
+    return (await this.#until(ref, (seen) => (seen === undefined ? true : undefined), options)) ?? false;
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+
+  /** Calls `check` now and after each change until it returns a value; undefined when the time is over first. */
+  #until<T>(
+    ref: ObjectRef,
+    check: (instance: GpuInstance | undefined, first: boolean) => T | undefined,
+    { timeoutMs, signal }: WaitOptions,
+  ): Promise<T | undefined> {
+    const key = keyOf(ref);
+    return new Promise((resolve) => {
+      const first = check(this.#store.get(key), true);
+      if (first !== undefined || signal?.aborted) return resolve(first);
+      const finish = (value: T | undefined): void => {
+        remove();
+        cancel();
+        signal?.removeEventListener('abort', stop);
+        resolve(value);
       };
-      const decision = await until(ref, look, options);
-      return { decision: decision ?? 'timeout', instance };
-    },
-    async removal(ref, options) {
-      return (await until(ref, (seen) => (seen === undefined ? true : undefined), options)) ?? false;
-    },
-    close,
-  };
+      const stop = (): void => finish(undefined);
+      const remove = this.#add(key, (instance) => {
+        const value = check(instance, false);
+        if (value !== undefined) finish(value);
+      });
+      const cancel = this.#clock.setTimeout(stop, timeoutMs);
+      signal?.addEventListener('abort', stop, { once: true });
+    });
+  }
+
+  #add(key: string, listener: Listener): () => void {
+    const listeners = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#waiting.delete(key);
+    };
+  }
 }

@@ -1,33 +1,34 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../../kube/client/client.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
-import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { instanceState } from '../../resources/instance-state.ts';
-import { idempotentName, newInstanceName } from '../../resources/ids.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
+import type { KubeClient } from '../../kube/client/client.ts';
+import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { idempotentName, newInstanceName } from '../../resources/ids.ts';
+import { instanceState } from '../../resources/instance-state.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { live } from '../tenant.ts';
-import type { Abandoned } from './abandoned.ts';
-import { REQUEST_HASH } from './idempotency.ts';
-import { CONFIRM_BY } from '../../resources/gpu-instance.ts';
+import { findLive } from '../tenant.ts';
 import type { ClaimGate } from './claim-gate.ts';
+import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
 import { foreseeRefusal } from './foresee.ts';
-import { type ClaimWaiter, decisionOf, type Waited } from './claim-waiter.ts';
-import { idempotencyConflict } from './idempotency.ts';
+import { idempotencyConflict, otherBody, REQUEST_HASH } from './idempotency.ts';
+import type { PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */
 const DECISION_MS = 15_000;
 const CONFIRM_MS = 30_000;
-/** Each further one means that the controller wrote between a read and a delete that follows at once. */
+/** Every try after the first means that the controller wrote between a read and the delete right after it. */
 const WITHDRAW_TRIES = 5;
+
+const RETRY = 'Nothing was rented; try again.';
+const RETRY_WITH_KEY = 'Send the same request again to learn the outcome.';
 
 export interface CreateDeps {
   offers: Pick<Inventory, 'grant' | 'preempt'>;
   gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;
-  abandoned: Abandoned;
+  removals: PendingRemovals;
   clock: Clock;
   log: Logger;
 }
@@ -44,7 +45,7 @@ export interface Created {
   outcome: 'granted' | 'refused';
   /** Absent when the refusal was clear before anything was written. */
   instance?: GpuInstance;
-  /** True when an earlier request with the same Idempotency-Key made it. */
+  /** True when an earlier request with the same Idempotency-Key created it. */
   replayed: boolean;
 }
 
@@ -58,21 +59,21 @@ function newInstance(request: CreateRequest, now: number): GpuInstance {
 }
 
 /**
- * Rents a place: writes the resource, waits for the controller's decision, and removes what was refused.
+ * Rents a place: writes the instance, waits for the controller's decision, and removes the instance when it is refused.
  *
- * Nothing is rented that nobody knows of. With an Idempotency-Key the instance stays whatever happens to the connection,
- * and a retry finds it. Without one it carries an annotation until the moment of the answer; when the client goes away
- * before, it is deleted here, and when this process dies before, by the reaper of any replica. What cannot be deleted
- * here is left to the reaper of this one.
- * @throws ApiError claim_timeout, idempotency_conflict; KubeError
+ * No instance stays that its client does not know of. With an Idempotency-Key it stays whatever happens to the
+ * connection, and a retry finds it. Without one it carries an annotation until it is answered. When the client goes away
+ * before, this function deletes the instance; when this process dies before, the reaper of any replica does. The reaper
+ * of this replica deletes what this function could not.
+ * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting; KubeError
  */
 export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const leave = await deps.gate.enter({ timeoutMs: DECISION_MS, signal: request.signal });
-  if (leave === undefined) throw timedOut('Nothing was rented; try again.');
+  if (leave === undefined) throw timedOut(RETRY);
   try {
-    // What a key made before is returned even when all is rented out since.
-    const hopeless = !request.idempotency && (await foreseeRefusal(deps.offers, request.spec, deps.clock));
-    return hopeless ? { outcome: 'refused', replayed: false } : await claim(deps, request);
+    // An instance that an earlier request with this key created is found even when nothing is free now.
+    const refused = !request.idempotency && (await foreseeRefusal(deps.offers, request.spec, deps.clock));
+    return refused ? { outcome: 'refused', replayed: false } : await claim(deps, request);
   } finally {
     leave();
   }
@@ -80,7 +81,7 @@ export async function createInstance(deps: CreateDeps, request: CreateRequest): 
 
 function timedOut(rest: string): ApiError {
   return new ApiError('claim_timeout', `No controller decided within ${DECISION_MS / 1000} seconds. ${rest}`, {
-    headers: { 'retry-after': '5' },
+    retryAfterSeconds: 5,
   });
 }
 
@@ -90,78 +91,78 @@ function deleted(): ApiError {
 
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const { signal, idempotency } = request;
-  const { instance: made, replayed } = await createOrFind(deps, request);
-  const ref = { namespace: request.namespace, name: made.metadata.name, uid: made.metadata.uid ?? '' };
+  const { instance: created, replayed } = await createOrFind(deps, request);
+  const ref = { namespace: request.namespace, name: created.metadata.name, uid: created.metadata.uid ?? '' };
   const options = { timeoutMs: DECISION_MS, ...(!idempotency && { signal }) };
   const waited = await deps.waiter.decision(ref, options);
-  // Without a key nobody else can have had an answer about it.
+  // Only with a key can another request have answered about the same instance.
   const isShared = waited.decision === 'refused' && idempotency !== undefined;
-  const { decision, instance = made } = isShared ? await withdraw(deps, waited) : waited;
+  const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
   if (decision === 'granted' && idempotency) return { outcome: 'granted', instance, replayed };
   if (decision === 'granted' && !signal.aborted) {
-    const confirmed = await confirm(deps, made);
+    const confirmed = await confirm(deps, created);
     if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
-    // That call may have been repeated for a minute.
+    // The client may have left meanwhile: confirm() can take a minute with its retries.
     if (!signal.aborted) return { outcome: 'granted', instance: confirmed, replayed };
   }
-  if (!idempotency) await remove(deps, made);
-  // A request with the same key was refused meanwhile and took the instance away.
+  if (!idempotency) await remove(deps, created);
+  // 'gone' after a replay: another request with the same key was refused meanwhile and deleted the instance.
   if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
   if (decision === 'gone') throw deleted();
-  // Somebody who waits longer gets the next place: for a client that does not wait that is a no.
+  // The place goes to an instance that has waited longer. That refuses a client that does not wait.
   if (!idempotency && instanceState(instance).reason === 'WaitingForCapacity') {
     return { outcome: 'refused', instance, replayed };
   }
-  throw timedOut(idempotency ? 'Send the same request again to learn the outcome.' : 'Nothing was rented; try again.');
+  throw timedOut(idempotency ? RETRY_WITH_KEY : RETRY);
 }
 
-/** Marks the instance as known to its client. When that fails nobody can tell, so the instance goes. */
-async function confirm(deps: CreateDeps, made: GpuInstance): Promise<GpuInstance> {
-  const { namespace, name, uid } = made.metadata;
+/** Marks the instance as known to its client. When that fails the outcome is unknown, so the instance is removed. */
+async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInstance> {
+  const { namespace, name, uid } = created.metadata;
   const body = { metadata: { uid, annotations: { [CONFIRM_BY]: null } } };
   try {
     return await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
   } catch (error) {
-    await remove(deps, made);
+    await remove(deps, created);
     throw error;
   }
 }
 
 /**
- * Removes an instance that the cache shows as refused, unless it is not any more: another replica, whose cache is ahead,
- * may have answered the same key with a grant since. The decision that holds then.
- * @throws ApiError claim_timeout when it changes each time it is read
+ * Removes an instance that the cache shows as refused, unless it has changed: another replica, whose cache is ahead, may
+ * have answered the same key with a grant. Returns the decision that holds.
+ * @throws ApiError claim_timeout when the instance changes each time it is read
  */
-async function withdraw(deps: CreateDeps, refused: Waited): Promise<Waited> {
+async function withdraw(deps: CreateDeps, refused: WaitResult): Promise<WaitResult> {
   let { instance } = refused;
   for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
     if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
-    const now = await live(deps.client, GPU_INSTANCES, instance.metadata);
+    const now = await findLive(deps.client, GPU_INSTANCES, instance.metadata);
     if (now?.metadata.uid !== instance.metadata.uid) return refused;
     instance = now;
     const decision = instance && decisionOf(instance);
     if (decision === 'granted') return { decision, instance };
     if (decision === 'gone') return refused;
   }
-  throw timedOut('Send the same request again to learn the outcome.');
+  throw timedOut(RETRY_WITH_KEY);
 }
 
-/** Removes this incarnation; given a version, only as it was then. False when it has changed since. */
+/** Removes this instance; with a version, only in that version. False when it has changed since. */
 async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersion?: string): Promise<boolean> {
-  const { client, abandoned, log } = deps;
+  const { client, removals, log } = deps;
   const { namespace, name, uid = '' } = metadata;
   try {
     await client.delete(GPU_INSTANCES, { namespace, name }, { uid, ...(resourceVersion && { resourceVersion }) });
   } catch (error) {
     if (!(error instanceof ConflictError)) {
-      // One with an Idempotency-Key waits for its retry.
-      if (metadata.annotations?.[REQUEST_HASH] === undefined) abandoned.add({ namespace, name, uid });
+      // An instance with an Idempotency-Key stays for its retry.
+      if (metadata.annotations?.[REQUEST_HASH] === undefined) removals.add({ namespace, name, uid });
       throw error;
     }
-    // With the uid alone: another object of this name took its place, so ours is gone.
+    // A conflict about the uid alone: another object has this name now, so this one is gone.
     if (resourceVersion !== undefined) return false;
   }
-  log.debug({ namespace, instance: name }, 'An instance that was not rented is removed');
+  log.debug({ namespace, instance: name }, 'Removed an instance that was not rented');
   return true;
 }
 
@@ -176,16 +177,14 @@ async function createOrFind(deps: CreateDeps, request: CreateRequest) {
     } catch (error) {
       if (!(error instanceof AlreadyExistsError)) throw error;
     }
-    const found = await live(client, GPU_INSTANCES, { namespace, name });
+    const found = await findLive(client, GPU_INSTANCES, { namespace, name });
     if (found === undefined) continue;
-    if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) {
-      throw idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
-    }
+    if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) throw otherBody();
     if (found.metadata.deletionTimestamp === undefined) return { instance: found, replayed: true };
-    // What an earlier try with this key made was refused or deleted and is on its way out.
+    // An earlier request with this key was refused, or its instance was deleted: it is still being removed.
     const timeoutMs = Math.max(0, end - clock.monotonic());
     if (timeoutMs === 0 || !(await waiter.removal({ namespace, name }, { timeoutMs }))) {
-      throw idempotencyConflict('The instance made with this Idempotency-Key is being deleted. Use a new key.');
+      throw idempotencyConflict('The instance of this Idempotency-Key is being deleted. Use a new key.');
     }
   }
 }

@@ -1,10 +1,12 @@
 import type { PlaceRequest } from '../../inventory/grant.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import type { Inventory } from '../../inventory/inventory.ts';
 
-/** How far a watch cache may be behind: a refusal holds only when it still holds after this time. */
+/** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
+
+type Offers = Pick<Inventory, 'grant' | 'preempt'>;
 
 function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): PlaceRequest {
   return {
@@ -19,9 +21,7 @@ function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): P
   };
 }
 
-type Offers = Pick<Inventory, 'grant' | 'preempt'>;
-
-function isHopeless(offers: Offers, spec: GpuInstanceSpec): boolean {
+function isRefused(offers: Offers, spec: GpuInstanceSpec): boolean {
   const request = placeRequest(spec);
   const granted = offers.grant(request);
   if (!('refusal' in granted)) return false;
@@ -31,11 +31,11 @@ function isHopeless(offers: Offers, spec: GpuInstanceSpec): boolean {
 }
 
 /**
- * Whether the controller would refuse, as far as this replica's caches tell: then nothing needs to be written to say no.
- * Only the controller says yes.
+ * Whether the controller would refuse, as far as the caches of this replica tell. If so, the replica refuses without
+ * writing anything. Only the controller grants.
  */
 export async function foreseeRefusal(offers: Offers, spec: GpuInstanceSpec, clock: Clock): Promise<boolean> {
-  if (!isHopeless(offers, spec)) return false;
+  if (!isRefused(offers, spec)) return false;
   await clock.sleep(LAG_MS);
-  return isHopeless(offers, spec);
+  return isRefused(offers, spec);
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isObject } from '../../lib/json.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { LIMITS } from '../schemas/common.ts';
 
@@ -23,12 +24,12 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | undefined
 
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value).filter(([, v]) => v !== undefined && v !== null);
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([k, v]) => [k, canonical(v)]));
 }
 
-/** Hash of a body that is the same for bodies that mean the same: order of fields and nulls do not count. */
+/** Hash of a body. Bodies that mean the same have the same: the order of fields and nulls do not count. */
 export function requestHash(body: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(canonical(body)))
@@ -38,4 +39,8 @@ export function requestHash(body: unknown): string {
 
 export function idempotencyConflict(message: string): ApiError {
   return new ApiError('idempotency_conflict', message);
+}
+
+export function otherBody(): ApiError {
+  return idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
 }

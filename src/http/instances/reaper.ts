@@ -1,27 +1,49 @@
 import type { Logger } from 'pino';
 import type { DeleteOptions, KubeClient } from '../../kube/client/client.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { ConflictError } from '../../kube/errors.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
 import type { ObjectRef } from '../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
-import type { Abandoned } from './abandoned.ts';
-import { CONFIRM_BY } from '../../resources/gpu-instance.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 
 const EVERY_MS = 15_000;
-/** The replica that made the instance may have another clock than this one. */
+/** The replica that created the instance may have another clock than this one. */
 const SKEW_MS = 30_000;
+/** Only an API server that fails for long leaves so many; beyond them the oldest are given up. */
+const MAX_PENDING = 1000;
+
+/** An instance and no other of the same name. */
+export type InstanceRef = ObjectRef & { uid: string };
+
+/** Instances that no client knows of and that this replica could not delete, perhaps without the annotation for it. */
+export class PendingRemovals {
+  readonly #refs = new Map<string, InstanceRef>();
+
+  add(ref: InstanceRef): void {
+    this.#refs.set(ref.uid, ref);
+    const [oldest = ''] = this.#refs.keys();
+    if (this.#refs.size > MAX_PENDING) this.#refs.delete(oldest);
+  }
+
+  removed({ uid }: InstanceRef): void {
+    this.#refs.delete(uid);
+  }
+
+  all(): readonly InstanceRef[] {
+    return [...this.#refs.values()];
+  }
+}
 
 export interface ReaperDeps {
   client: KubeClient;
   stores: { instances: ReadStore<GpuInstance> };
-  abandoned: Abandoned;
+  removals: PendingRemovals;
   clock: Clock;
   log: Logger;
 }
 
-/** Whether the object, as the preconditions have it, is gone; what went wrong is logged. */
-async function isGone(
+/** Deletes the instance as the preconditions have it. False when that failed, which is logged. */
+async function remove(
   { client, log }: ReaperDeps,
   ref: ObjectRef,
   preconditions: Pick<DeleteOptions, 'uid' | 'resourceVersion'>,
@@ -29,34 +51,33 @@ async function isGone(
   const { namespace, name } = ref;
   try {
     await client.delete(GPU_INSTANCES, ref, preconditions);
-    log.warn({ namespace, instance: name }, 'An instance that no client knows of is removed');
+    log.warn({ namespace, instance: name }, 'Removed an instance that no client knows of');
     return true;
   } catch (error) {
     if (error instanceof ConflictError) return true;
-    log.warn({ err: error, instance: name }, 'An instance was not removed');
+    log.warn({ err: error, instance: name }, 'Failed to remove an instance that no client knows of');
     return false;
   }
 }
 
 /**
- * Removes instances whose client never got an answer because the replica that made them died. The resource version is a
- * precondition, so an answer that is confirmed at the same moment wins. Every replica does it; the second delete finds
- * nothing. Then those that this replica could not remove before. Never rejects.
+ * Removes instances whose client never got an answer because the replica that created them died. The resource version is
+ * a precondition: an answer that is confirmed at the same moment wins. Every replica does this; the second delete finds
+ * nothing. Then it removes what this replica could not delete before. Never rejects.
  */
 export async function runReaper(deps: ReaperDeps, signal: AbortSignal): Promise<void> {
-  const { stores, abandoned, clock } = deps;
+  const { stores, removals, clock } = deps;
   while (!signal.aborted) {
     await clock.sleep(EVERY_MS, signal);
     for (const { metadata } of stores.instances.by('unconfirmed', 'true')) {
       const due = Date.parse(metadata.annotations?.[CONFIRM_BY] ?? '');
       if (metadata.deletionTimestamp !== undefined || !(clock.now() > due + SKEW_MS)) continue;
       const { namespace, name, uid, resourceVersion } = metadata;
-      const preconditions = { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) };
-      await isGone(deps, { namespace, name }, preconditions);
+      await remove(deps, { namespace, name }, { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) });
     }
-    for (const ref of abandoned.all()) {
+    for (const ref of removals.all()) {
       const { namespace, name, uid } = ref;
-      if (await isGone(deps, { namespace, name }, { uid })) abandoned.removed(ref);
+      if (await remove(deps, { namespace, name }, { uid })) removals.removed(ref);
     }
   }
 }

@@ -1,23 +1,22 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../../resources/instance-template.ts';
 
-/** How a template is named. */
-export interface TemplateNames {
-  templateId?: number | undefined;
-  templateHashId?: string | undefined;
-}
+/** Finds the templates that a tenant may use: its own, and shared ones of other namespaces. */
+export class TemplateFinder {
+  readonly #store: ReadStore<InstanceTemplate>;
 
-export interface TemplateFinder {
-  /** The template of that id and hash that the tenant may see: its own before shared ones. */
-  find(namespace: string, names: TemplateNames): InstanceTemplate | undefined;
-  ofInstance(instance: GpuInstance): InstanceTemplate | undefined;
-}
+  constructor(store: ReadStore<InstanceTemplate>) {
+    this.#store = store;
+  }
 
-export function createTemplateFinder(store: ReadStore<InstanceTemplate>): TemplateFinder {
-  function find(namespace: string, { templateId, templateHashId }: TemplateNames): InstanceTemplate | undefined {
-    const byId = templateId === undefined ? undefined : store.by('id', String(templateId));
-    const found = byId ?? (templateHashId === undefined ? [] : store.by('hash', templateHashId));
+  /** The template of this id and hash; the tenant's own before a shared one. */
+  find(
+    namespace: string,
+    { templateId, templateHashId }: Pick<GpuInstanceSpec, 'templateId' | 'templateHashId'>,
+  ): InstanceTemplate | undefined {
+    const byId = templateId === undefined ? undefined : this.#store.by('id', String(templateId));
+    const found = byId ?? (templateHashId === undefined ? [] : this.#store.by('hash', templateHashId));
     const visible = found.filter(
       ({ metadata, spec }) =>
         (metadata.namespace === namespace || metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true') &&
@@ -26,11 +25,8 @@ export function createTemplateFinder(store: ReadStore<InstanceTemplate>): Templa
     return visible.find(({ metadata }) => metadata.namespace === namespace) ?? visible[0];
   }
 
-  return {
-    find,
-    ofInstance({ metadata, spec }) {
-      if (spec.templateId === undefined && spec.templateHashId === undefined) return undefined;
-      return find(metadata.namespace ?? '', spec);
-    },
-  };
+  ofInstance({ metadata, spec }: GpuInstance): InstanceTemplate | undefined {
+    if (spec.templateId === undefined && spec.templateHashId === undefined) return undefined;
+    return this.find(metadata.namespace ?? '', spec);
+  }
 }

@@ -21,7 +21,7 @@ export function limitRequests(counter: MinuteCounter): RequestHandler {
     response.setHeader('ratelimit', `"key";r=${Math.max(0, quota - total)};t=${seconds}`);
     if (total <= quota) return next();
     throw new ApiError('rate_limit_exceeded', `This key may make ${quota} calls per minute. Wait ${seconds} s.`, {
-      headers: { 'retry-after': String(seconds) },
+      retryAfterSeconds: seconds,
     });
   };
 }

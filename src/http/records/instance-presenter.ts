@@ -1,6 +1,6 @@
 import { driverOf } from '../../inventory/nodes/gpu-labels.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Node } from '../../kube/types.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
 import type { TemplateFinder } from '../instances/templates.ts';
@@ -14,48 +14,53 @@ export interface PresenterDeps {
   defaultImage: string;
 }
 
-export interface InstancePresenter {
-  record(instance: GpuInstance): InstanceRecord;
-  /** The record as JSON with its entity tag; made once per version of the instance and of what it stands on. */
-  present(instance: GpuInstance): { json: string; etag: string };
-  json(instance: GpuInstance): string;
-}
-
-interface Presented {
-  json: string;
-  etag: string;
+/** The objects that a record is made from beside the instance. */
+interface Related {
   node: Node | undefined;
   template: InstanceTemplate | undefined;
 }
 
-/** Turns instances into records. Objects of the watch cache never change, so their JSON is kept as long as they are. */
-export function createInstancePresenter(deps: PresenterDeps): InstancePresenter {
-  const { nodes, templates, defaultImage } = deps;
-  const presented = new WeakMap<GpuInstance, Presented>();
+interface Presented extends Related {
+  json: string;
+  etag: string;
+}
 
-  function around(instance: GpuInstance) {
+/** Turns instances into records. Objects of the watch cache never change, so their JSON is kept as long as they are. */
+export class InstancePresenter {
+  readonly #deps: PresenterDeps;
+  readonly #presented = new WeakMap<GpuInstance, Presented>();
+
+  constructor(deps: PresenterDeps) {
+    this.#deps = deps;
+  }
+
+  record(instance: GpuInstance): InstanceRecord {
+    return this.#toRecord(instance, this.#relatedOf(instance));
+  }
+
+  json(instance: GpuInstance): string {
+    return this.present(instance).json;
+  }
+
+  /** The record as JSON with its entity tag, made once per version of the instance, its node and its template. */
+  present(instance: GpuInstance): { json: string; etag: string } {
+    const related = this.#relatedOf(instance);
+    const before = this.#presented.get(instance);
+    if (before?.node === related.node && before?.template === related.template && before) return before;
+    const json = JSON.stringify(this.#toRecord(instance, related));
+    const presented = { json, etag: etagOf(json), ...related };
+    this.#presented.set(instance, presented);
+    return presented;
+  }
+
+  #relatedOf(instance: GpuInstance): Related {
+    const { nodes, templates } = this.#deps;
     const name = instance.status?.claim?.node;
     return { node: name === undefined ? undefined : nodes.get(name), template: templates.ofInstance(instance) };
   }
 
-  function toRecord(instance: GpuInstance, { node, template }: ReturnType<typeof around>): InstanceRecord {
+  #toRecord(instance: GpuInstance, { node, template }: Related): InstanceRecord {
     const driver = node && driverOf(node);
-    return toInstanceRecord(instance, { driver, template: template?.spec, defaultImage });
+    return toInstanceRecord(instance, { driver, template: template?.spec, defaultImage: this.#deps.defaultImage });
   }
-
-  function present(instance: GpuInstance): Presented {
-    const now = around(instance);
-    const before = presented.get(instance);
-    if (before?.node === now.node && before?.template === now.template && before) return before;
-    const json = JSON.stringify(toRecord(instance, now));
-    const made = { json, etag: etagOf(json), ...now };
-    presented.set(instance, made);
-    return made;
-  }
-
-  return {
-    record: (instance) => toRecord(instance, around(instance)),
-    present,
-    json: (instance) => present(instance).json,
-  };
 }

@@ -2,20 +2,19 @@ import { ConflictError, NotFoundError } from '../../kube/errors.ts';
 import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { lastEventId } from '../events/event-stream.ts';
-import type { Scope } from '../events/instance-events.ts';
-import { wantsEvents } from '../events/stream-registry.ts';
+import { lastEventId, wantsEvents } from '../events/event-stream.ts';
+import type { Followed } from '../events/instance-events.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import type { UpdateInstance } from '../schemas/instance.ts';
 import { sendJson, sendList } from '../send.ts';
 import { byAge, instanceNotFound, instanceOf } from '../tenant.ts';
 import { type Call, route, routeWithBody } from './route.ts';
 
-function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, scope: Scope): void {
+function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, followed: Followed): void {
   const opened = streams.open(request, response);
-  const unfollow = instanceEvents.follow(scope, lastEventId(request), (event) => {
+  const unfollow = instanceEvents.follow(followed, lastEventId(request), (event) => {
     opened.send(event);
-    if (event.type === 'deleted' && scope.name !== undefined) opened.end();
+    if (event.type === 'deleted' && followed.name !== undefined) opened.end();
   });
   response.once('close', unfollow);
 }

@@ -1,5 +1,4 @@
-import { lastEventId } from '../events/event-stream.ts';
-import { wantsEvents } from '../events/stream-registry.ts';
+import { lastEventId, wantsEvents } from '../events/event-stream.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
 import { sendList } from '../send.ts';
 import { route } from './route.ts';

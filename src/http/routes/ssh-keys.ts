@@ -4,7 +4,7 @@ import { idempotentName } from '../../resources/ids.ts';
 import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
-import { idempotencyConflict, REQUEST_HASH, requestHash } from '../instances/idempotency.ts';
+import { otherBody, REQUEST_HASH, requestHash } from '../instances/idempotency.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { type KeyFacts, toSshKeyRecord } from '../records/ssh-key-record.ts';
 import { sendJson, sendList } from '../send.ts';
@@ -75,7 +75,7 @@ export const sshKeyRoutes = [
         if (!(error instanceof AlreadyExistsError)) throw error;
         const found = await client.get(SSH_KEYS, { namespace, name });
         if (found.metadata.annotations?.[REQUEST_HASH] === hash) return found;
-        throw idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
+        throw otherBody();
       });
       response.status(201).location(`/api/v1/ssh-keys/${toSshKeyRecord(created, undefined).id}`);
       sendJson(response, toJson(created));

@@ -3,7 +3,7 @@ import { Router } from 'express';
 import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
-import { createAuthenticator } from '../../../src/http/auth/authenticator.ts';
+import { Authenticator } from '../../../src/http/auth/authenticator.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
 import { createCache } from '../../../src/kube/watch/cache.ts';
@@ -130,7 +130,7 @@ export function benchDeps(): ApiDeps {
     stores,
     offers: inventory,
     models: Router(),
-    authenticator: createAuthenticator({ apiKeys: stores.apiKeys, clock }),
+    authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: Router(),
     ports: NO_PORTS,
     requestCounter: memoryCounter(),

@@ -1,8 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
 import { CONFIRM_BY } from '../../../src/resources/gpu-instance.ts';
-import { runReaper } from '../../../src/http/instances/reaper.ts';
+import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import type { Cluster } from '../../support/http/api.ts';
@@ -120,7 +119,7 @@ it('an instance of a replica that died goes after a while, one that was answered
   await waitFor('both in the cache', () => cluster.stores.instances.by('namespace', namespace).length === 2);
   const abort = new AbortController();
   const { client, stores, log } = cluster;
-  const running = runReaper({ client, stores, abandoned: createAbandoned(), clock, log }, abort.signal);
+  const running = runReaper({ client, stores, removals: new PendingRemovals(), clock, log }, abort.signal);
   await clock.advance(30_000);
   expect(await names()).toContain('orphan');
   await clock.advance(15_000);

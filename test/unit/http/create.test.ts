@@ -6,10 +6,9 @@ import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
 import type { ApiContext } from '../../../src/http/context.ts';
-import { createAbandoned } from '../../../src/http/instances/abandoned.ts';
-import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { createInstance } from '../../../src/http/instances/create.ts';
-import { runReaper } from '../../../src/http/instances/reaper.ts';
+import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.ts';
 import { createInstanceRoute } from '../../../src/http/routes/create-instance.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
@@ -35,11 +34,11 @@ function world() {
   };
   const deps = {
     offers: { grant: () => ({}) },
-    gate: createClaimGate(1, clock),
+    gate: new ClaimGate(1, clock),
     client: client as unknown as KubeClient,
     waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
     stores: { instances: new FakeStore<GpuInstance>(), sshKeys: new FakeStore() },
-    abandoned: createAbandoned(),
+    removals: new PendingRemovals(),
     clock,
     log: pino({ level: 'silent' }),
   } as unknown as ApiContext;
@@ -131,10 +130,10 @@ describe('a refusal that another replica has seen pass', () => {
 });
 
 it('remembers the newest of what could not be removed', () => {
-  const abandoned = createAbandoned();
-  for (let n = 1; n <= 1001; n += 1) abandoned.add({ namespace: 'a', name: `i-${n}`, uid: String(n) });
-  expect(abandoned.all().map(({ name }) => name)).toHaveLength(1000);
-  expect(abandoned.all()[0]?.name).toBe('i-2');
+  const removals = new PendingRemovals();
+  for (let n = 1; n <= 1001; n += 1) removals.add({ namespace: 'a', name: `i-${n}`, uid: String(n) });
+  expect(removals.all().map(({ name }) => name)).toHaveLength(1000);
+  expect(removals.all()[0]?.name).toBe('i-2');
 });
 
 it.each(['before', 'while'])('a client that leaves %s its request is checked makes nothing', async (moment) => {

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { createAuthenticator } from '../../../src/http/auth/authenticator.ts';
-import { createLastUsed } from '../../../src/http/auth/last-used.ts';
-import { createRing } from '../../../src/http/events/ring.ts';
-import { createClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { Authenticator } from '../../../src/http/auth/authenticator.ts';
+import { LastUsed } from '../../../src/http/auth/last-used.ts';
+import { Ring } from '../../../src/http/events/ring.ts';
+import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { createCache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
@@ -30,7 +30,7 @@ describe('authentication', () => {
     const clock = fakeClock();
     const future = new Date(clock.now() + 1000).toISOString();
     const check = (spec: Partial<ApiKeySpec>): string | undefined =>
-      createAuthenticator({ apiKeys: keys(apiKey('a', spec)).store, clock }).authenticate('secret')?.namespace;
+      new Authenticator({ apiKeys: keys(apiKey('a', spec)).store, clock }).authenticate('secret')?.namespace;
     expect(check({})).toBe('ns-a');
     expect(check({ expiresAt: future })).toBe('ns-a');
     expect(check({ expiresAt: new Date(clock.now()).toISOString() })).toBeUndefined();
@@ -44,7 +44,7 @@ describe('authentication', () => {
     [{ scopes: undefined }, true, true],
     [{ scopes: ['compute:read', 'compute:write'], revoked: true }, false, false],
   ])('lasts as long as the key is good and has the scope: %j', (spec, read, write) => {
-    const authenticator = createAuthenticator({ apiKeys: keys(apiKey('a', spec)).store, clock: fakeClock() });
+    const authenticator = new Authenticator({ apiKeys: keys(apiKey('a', spec)).store, clock: fakeClock() });
     const caller = { keyId: 'uid-a' };
     const may = (scope: Scope): boolean => authenticator.isValid(caller, scope);
     expect([may('compute:read'), may('compute:write')]).toEqual([read, write]);
@@ -53,7 +53,7 @@ describe('authentication', () => {
   it('is not drawn to a copy of the hash in another namespace', () => {
     const copy = apiKey('a-thief', {}, '2025-06-01T00:00:00Z');
     const { store } = keys(copy, apiKey('owner'));
-    expect(createAuthenticator({ apiKeys: store, clock: fakeClock() }).authenticate('secret')?.namespace).toBe(
+    expect(new Authenticator({ apiKeys: store, clock: fakeClock() }).authenticate('secret')?.namespace).toBe(
       'ns-owner',
     );
   });
@@ -65,8 +65,8 @@ describe('the last use of a key', () => {
     const { store } = keys(apiKey('a'));
     const written: unknown[] = [];
     const client = { patch: (...call: unknown[]) => Promise.resolve(written.push(call[2])) } as unknown as KubeClient;
-    const lastUsed = createLastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
-    const principal = createAuthenticator({ apiKeys: store, clock }).authenticate('secret');
+    const lastUsed = new LastUsed({ client, apiKeys: store, clock, log: pino({ level: 'silent' }) });
+    const principal = new Authenticator({ apiKeys: store, clock }).authenticate('secret');
     if (principal === undefined) throw new Error('no principal');
     const abort = new AbortController();
     const running = lastUsed.run(abort.signal);
@@ -87,7 +87,7 @@ describe('the last use of a key', () => {
 describe('the gate', () => {
   it('lets some in, keeps order, and forgets who gave up', async () => {
     const clock = fakeClock();
-    const gate = createClaimGate(1, clock);
+    const gate = new ClaimGate(1, clock);
     const signal = new AbortController().signal;
     const order: string[] = [];
     const leave = await gate.enter({ timeoutMs: 1000, signal });
@@ -110,7 +110,7 @@ describe('the gate', () => {
 });
 
 it('the ring keeps the newest and names the last it forgot', () => {
-  const ring = createRing<number>(3);
+  const ring = new Ring<number>(3);
   for (let n = 1; n <= 100; n += 1) {
     ring.push(n);
     expect(ring.entries().at(-1)).toBe(n);
