@@ -7,22 +7,24 @@ import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { InstancePorts } from '../ports/ports.ts';
-import type { Authenticator } from './auth/authenticator.ts';
-import type { LastUsed } from './auth/last-used.ts';
-import type { InstanceEvents } from './events/instance-events.ts';
-import type { OfferEvents } from './events/offer-events.ts';
-import type { StreamRegistry } from './events/stream-registry.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
-import type { ClaimGate } from './instances/claim-gate.ts';
-import type { ClaimWaiter } from './instances/claim-waiter.ts';
-import type { PendingRemovals } from './instances/reaper.ts';
-import type { TemplateFinder } from './instances/templates.ts';
-import type { InstancePresenter } from './records/instance-presenter.ts';
+import type { Authenticator } from './auth/authenticator.ts';
+import { LastUsed } from './auth/last-used.ts';
+import { InstanceEvents } from './events/instance-events.ts';
+import { OfferEvents } from './events/offer-events.ts';
+import { StreamRegistry } from './events/stream-registry.ts';
+import { ClaimGate } from './instances/claim-gate.ts';
+import { ClaimWaiter } from './instances/claim-waiter.ts';
+import { PendingRemovals } from './instances/reaper.ts';
+import { InstancePresenter } from './records/instance-presenter.ts';
 
 /** The caches that the API reads. */
 export const API_CACHES = ['instances', 'sshKeys', 'templates', 'apiKeys', 'nodes'] as const satisfies CacheName[];
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
+
+/** Requests of one replica that wait for the controller's decision at the same time. */
+const CLAIMS_AT_ONCE = 32;
 
 /** What the API needs from outside. */
 export interface ApiDeps {
@@ -36,10 +38,8 @@ export interface ApiDeps {
   dashboard: Router;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
-  /** Counts calls per key; shared by replicas when it lies in Valkey. */
+  /** Counts calls per key; replicas share it when it is in Valkey. */
   requestCounter: MinuteCounter;
-  /** Berth's own namespace. */
-  namespace: string;
   /** Image of instances that name none. */
   defaultImage: string;
   trustProxy: boolean | number | string;
@@ -48,15 +48,21 @@ export interface ApiDeps {
   registry: Registry;
 }
 
-/** What routers work with: the dependencies and the parts made from them. */
-export interface ApiContext extends ApiDeps {
-  lastUsed: LastUsed;
-  waiter: ClaimWaiter;
-  gate: ClaimGate;
-  removals: PendingRemovals;
-  templates: TemplateFinder;
-  instances: InstancePresenter;
-  streams: StreamRegistry;
-  instanceEvents: InstanceEvents;
-  offerEvents: OfferEvents;
+/** What the routes work with: the dependencies and the parts made from them, once per process. */
+export type ApiContext = ReturnType<typeof createContext>;
+
+export function createContext(deps: ApiDeps) {
+  const { clock, stores } = deps;
+  const instances = new InstancePresenter({ ...stores, defaultImage: deps.defaultImage });
+  return {
+    ...deps,
+    lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
+    waiter: new ClaimWaiter(stores.instances, clock),
+    gate: new ClaimGate(CLAIMS_AT_ONCE, clock),
+    removals: new PendingRemovals(),
+    instances,
+    streams: new StreamRegistry(deps),
+    instanceEvents: new InstanceEvents(stores.instances, instances),
+    offerEvents: new OfferEvents(deps),
+  };
 }

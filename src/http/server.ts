@@ -1,8 +1,7 @@
 import { createServer, STATUS_CODES, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createApp } from './app.ts';
-import { createContext } from './create-context.ts';
-import type { ApiDeps } from './context.ts';
+import { type ApiDeps, createContext } from './context.ts';
 import { drain } from './drain.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { ERRORS } from './errors/catalogue.ts';

@@ -1,4 +1,3 @@
-import { createActivity, type Activity } from '../access/activity.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../access/principal.ts';
@@ -60,17 +59,6 @@ function createModels({ process, caches, shutdown }: RoleContext, { counters }: 
   });
 }
 
-function startActivity({ process, caches, shutdown }: RoleContext): Activity {
-  const activity = createActivity({ ...process, instances: caches.get('instances') });
-  const ended = new AbortController();
-  const written = activity.run(ended.signal);
-  shutdown.defer('activity', () => {
-    ended.abort();
-    return written;
-  });
-  return activity;
-}
-
 function createPorts(context: RoleContext, { authenticator, counters, requests, sessionKey }: Shared): InstancePorts {
   const { process, caches, shutdown } = context;
   const apiKeys = caches.get('apiKeys');
@@ -88,7 +76,7 @@ function createPorts(context: RoleContext, { authenticator, counters, requests, 
       const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
       return (await requests.add(keyId, 1)).total <= most;
     },
-    activity: startActivity(context),
+    activity: context.activity(),
   });
   shutdown.defer(
     'ports',
@@ -115,7 +103,6 @@ export const apiRole: Role = async (context) => {
     ports,
     dashboard: dashboardRouter({ ...process, stores, sessionKey: shared.sessionKey }),
     requestCounter: shared.requests,
-    namespace: config.namespace,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     address: config.http,

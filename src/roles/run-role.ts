@@ -3,7 +3,7 @@ import { KubeConfigError } from '../kube/errors.ts';
 import { createShutdown, stopOnSignals } from '../runtime/shutdown.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import { createProcess } from './process.ts';
-import type { Role } from './role.ts';
+import { type Role, RoleContext } from './role.ts';
 import { Caches } from '../caches/caches.ts';
 import { createInformerMetrics } from '../kube/watch/informer-metrics.ts';
 
@@ -42,7 +42,8 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
     const health = { ready: () => started && caches.synced };
     const server = await startMetricsServer(config.metrics, proc.registry, health);
     shutdown.defer('metrics', () => server.close());
-    for (const role of roles) await role({ process: proc, caches, shutdown });
+    const context = new RoleContext(proc, caches, shutdown);
+    for (const role of roles) await role(context);
     started = true;
     proc.log.info({ server: proc.connection.server }, 'Started');
   } catch (error) {

@@ -1,5 +1,4 @@
 import { createEventRecorder } from '../kube/events.ts';
-import { createActivity } from '../access/activity.ts';
 import { auditSink } from '../ssh/audit-sink.ts';
 import { storeDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
@@ -9,33 +8,28 @@ import type { Role } from './role.ts';
 /** Sessions get most of the grace period to end by themselves. */
 const DRAIN_MS = 20_000;
 
-export const sshRole: Role = async ({ process, caches, shutdown }) => {
+export const sshRole: Role = async (context) => {
+  const { process, caches, shutdown } = context;
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
-  const instances = caches.get('instances');
-  const directory = storeDirectory({
-    instances,
-    keys: caches.get('sshKeys'),
-    pods: caches.get('pods'),
-  });
+  const directory = storeDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
-  const activity = createActivity({ client, instances, clock, log });
   const server = await startSshServer({
     endpoint: connection,
     directory,
     audit: auditSink(log, events),
-    activity,
+    activity: context.activity(),
     log,
     now: () => clock.now(),
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
   const ended = new AbortController();
-  const written = [events.run(ended.signal), activity.run(ended.signal)];
+  const written = events.run(ended.signal);
   shutdown.defer('ssh', async () => {
     await server.close(DRAIN_MS);
     ended.abort();
-    await Promise.all(written);
+    await written;
   });
   log.info({ address: server.address }, 'SSH gateway listens');
 };

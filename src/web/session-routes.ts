@@ -1,3 +1,4 @@
+import { parseCookie } from 'cookie';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
 import { memoryCounter } from '../runtime/counter.ts';
@@ -25,8 +26,7 @@ export function userOf(request: Request): User {
 }
 
 function cookieOf(request: Request): string | undefined {
-  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
-  return pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1);
+  return parseCookie(request.headers.cookie ?? '')[COOKIE];
 }
 
 function setCookie(request: Request, response: Response, value: string, maxAgeMs: number): void {

@@ -12,10 +12,6 @@ export interface WantedInstance {
   offerPossible: boolean;
 }
 
-function drop<T extends object>(record: T): T {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as T;
-}
-
 /** What a runtype that matches the pattern means; a Jupyter instance has SSH too. */
 export function normalizeRuntype(text: string): Runtype | undefined {
   if (text === '' || text === 'args') return text === '' ? undefined : 'args';
@@ -26,7 +22,7 @@ export function normalizeRuntype(text: string): Runtype | undefined {
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   const body = withoutNulls(payload);
   const offerPossible = body.ask_id === undefined || (body.ask_id >= 1 && body.ask_id <= MAX_OFFER_ID);
-  const spec: GpuInstanceSpec = drop({
+  const spec: GpuInstanceSpec = withoutNulls({
     type: body.type === 1 ? ('Interruptible' as const) : ('OnDemand' as const),
     offerId: offerPossible ? body.ask_id : undefined,
     displayName: body.name,

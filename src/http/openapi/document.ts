@@ -70,15 +70,10 @@ function errorsOf(operation: Operation): Set<ErrorCode> {
 }
 
 function failures(operation: Operation): Record<string, unknown> {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of errorsOf(operation)) {
-    const { status } = ERRORS[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
+  const byStatus = Map.groupBy(errorsOf(operation), (code) => ERRORS[code].status);
   const responses = [...byStatus].map(([status, codes]) => {
     const description = codes.map((code) => `\`${code}\`: ${ERRORS[code].help}`).join(' ');
-    const retry = status === 429 || status === 503;
-    const headers = { ...HEADERS, ...(retry && RETRY_AFTER) };
+    const headers = { ...HEADERS, ...((status === 429 || status === 503) && RETRY_AFTER) };
     return [String(status), { description, headers, content: json(errorSchemaOf(operation)) }] as const;
   });
   const unauthorized = {
@@ -96,9 +91,10 @@ function failures(operation: Operation): Record<string, unknown> {
 }
 
 function linksTo(operations: NonNullable<Operation['links']>): Record<string, unknown> {
-  const links = Object.entries(operations).map(([operationId, parameter]) => {
-    return [operationId, { operationId, parameters: { [parameter]: '$response.body#/id' } }] as const;
-  });
+  const links = Object.entries(operations).map(([operationId, parameter]) => [
+    operationId,
+    { operationId, parameters: { [parameter]: '$response.body#/id' } },
+  ]);
   return Object.fromEntries(links);
 }
 
@@ -128,7 +124,9 @@ function successOf(operation: Operation): Record<string, unknown> {
   };
 }
 
-function header(name: string, description: string, schema: object) {
+const IDEMPOTENCY_SCHEMA = { minLength: 1, maxLength: LIMITS.idempotencyKey, pattern: IDEMPOTENCY_KEY.source };
+
+function header(name: string, description: string, schema: object = {}) {
   return { name, in: 'header', description, required: false, schema: { type: 'string', ...schema } };
 }
 
@@ -142,17 +140,9 @@ function parametersOf(operation: Operation) {
       required: true,
       schema: { type: 'string', minLength: 1 },
     })),
-    ...(idempotent
-      ? [
-          header('Idempotency-Key', key, {
-            minLength: 1,
-            maxLength: LIMITS.idempotencyKey,
-            pattern: IDEMPOTENCY_KEY.source,
-          }),
-        ]
-      : []),
-    ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.', {})] : []),
-    ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event you saw.', {})] : []),
+    ...(idempotent ? [header('Idempotency-Key', key, IDEMPOTENCY_SCHEMA)] : []),
+    ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.')] : []),
+    ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event you saw.')] : []),
   ];
 }
 
@@ -165,9 +155,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
     summary,
     description: [text, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
-    ...(request && {
-      requestBody: { required: request.required, content: bodyOf(request) },
-    }),
+    ...(request && { requestBody: { required: request.required, content: bodyOf(request) } }),
     responses: { ...successOf(operation), ...failures(operation) },
   };
 }

@@ -3,14 +3,14 @@ import type { Node } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
-import type { TemplateFinder } from '../instances/templates.ts';
+import { findTemplate } from '../instances/templates.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { etagOf } from '../send.ts';
 import { toInstanceRecord } from './instance-record.ts';
 
 export interface PresenterDeps {
   nodes: ReadStore<Node>;
-  templates: TemplateFinder;
+  templates: ReadStore<InstanceTemplate>;
   defaultImage: string;
 }
 
@@ -53,10 +53,13 @@ export class InstancePresenter {
     return presented;
   }
 
-  #relatedOf(instance: GpuInstance): Related {
+  #relatedOf({ metadata, spec, status }: GpuInstance): Related {
     const { nodes, templates } = this.#deps;
-    const name = instance.status?.claim?.node;
-    return { node: name === undefined ? undefined : nodes.get(name), template: templates.ofInstance(instance) };
+    const name = status?.claim?.node;
+    return {
+      node: name === undefined ? undefined : nodes.get(name),
+      template: findTemplate(templates, metadata.namespace ?? '', spec),
+    };
   }
 
   #toRecord(instance: GpuInstance, { node, template }: Related): InstanceRecord {

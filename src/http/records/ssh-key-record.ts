@@ -1,23 +1,29 @@
-import type { SshKey } from '../../resources/ssh-key.ts';
 import { numericId } from '../../resources/ids.ts';
-import type { SshKeyRecord } from '../schemas/ssh-key.ts';
+import type { SshKey } from '../../resources/ssh-key.ts';
+import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { timeText } from '../schemas/common.ts';
+import type { SshKeyRecord } from '../schemas/ssh-key.ts';
 
-/** What a parser finds out about a public key. */
-export interface KeyFacts {
-  type: string;
-  fingerprint: string;
+/** Type and fingerprint, from the key itself: its status may not be written yet. */
+function factsOf({ spec, status }: SshKey): { type?: string; fingerprint?: string } | undefined {
+  try {
+    return parseSshPublicKey(spec.publicKey);
+  } catch {
+    // kubectl can apply text that is no key; the condition of the resource says so.
+    return status;
+  }
 }
 
-/** An SSH key as the API shows it. Type and fingerprint come from the key itself: its status may not be written yet. */
-export function toSshKeyRecord(key: SshKey, facts: KeyFacts | undefined): SshKeyRecord {
+/** An SSH key as the API shows it. */
+export function toSshKeyRecord(key: SshKey): SshKeyRecord {
+  const { type = '', fingerprint = '' } = factsOf(key) ?? {};
   return {
     id: sshKeyId(key),
     object: 'ssh_key',
     name: key.spec.displayName ?? '',
     public_key: key.spec.publicKey,
-    fingerprint: facts?.fingerprint ?? key.status?.fingerprint ?? '',
-    type: facts?.type ?? key.status?.type ?? '',
+    fingerprint,
+    type,
     created_at: timeText(key.metadata.creationTimestamp),
   };
 }

@@ -5,6 +5,7 @@ import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';
 import { requestHash } from '../instances/idempotency.ts';
 import { offerUnavailable, refusal } from '../instances/refusal.ts';
+import { findTemplate } from '../instances/templates.ts';
 import { toInstanceSpec } from '../instances/to-spec.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
@@ -22,7 +23,10 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
     }
   }
   const { templateId, templateHashId } = spec;
-  if ((templateId !== undefined || templateHashId !== undefined) && !context.templates.find(namespace, spec)) {
+  if (
+    (templateId !== undefined || templateHashId !== undefined) &&
+    !findTemplate(context.stores.templates, namespace, spec)
+  ) {
     const path = templateId === undefined ? 'template_hash_id' : 'template_id';
     const both = templateId !== undefined && templateHashId !== undefined;
     errors.push({ path, expected: `expected an existing template${both ? ' with this template_hash_id' : ''}` });

@@ -6,24 +6,15 @@ import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
 import { otherBody, REQUEST_HASH, requestHash } from '../instances/idempotency.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
-import { type KeyFacts, toSshKeyRecord } from '../records/ssh-key-record.ts';
+import { sshKeyId, toSshKeyRecord } from '../records/ssh-key-record.ts';
 import { sendJson, sendList } from '../send.ts';
 import { byAge, findSshKeys } from '../tenant.ts';
 import { route, routeWithBody } from './route.ts';
 
 const ID = /^[1-9][0-9]{0,15}$/;
 
-function factsOf(key: SshKey): KeyFacts | undefined {
-  try {
-    return parseSshPublicKey(key.spec.publicKey);
-  } catch {
-    // kubectl can apply a key that is none; its condition says so.
-    return undefined;
-  }
-}
-
 function toJson(key: SshKey): string {
-  return JSON.stringify(toSshKeyRecord(key, factsOf(key)));
+  return JSON.stringify(toSshKeyRecord(key));
 }
 
 /** The line of a public key, without the space around it. */
@@ -77,7 +68,7 @@ export const sshKeyRoutes = [
         if (found.metadata.annotations?.[REQUEST_HASH] === hash) return found;
         throw otherBody();
       });
-      response.status(201).location(`/api/v1/ssh-keys/${toSshKeyRecord(created, undefined).id}`);
+      response.status(201).location(`/api/v1/ssh-keys/${sshKeyId(created)}`);
       sendJson(response, toJson(created));
     },
   }),

@@ -134,7 +134,6 @@ export function benchDeps(): ApiDeps {
     dashboard: Router(),
     ports: NO_PORTS,
     requestCounter: memoryCounter(),
-    namespace: 'berth-system',
     defaultImage: 'debian:12',
     trustProxy: false,
     clock,
