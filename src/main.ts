@@ -5,10 +5,10 @@ Server roles, configured by environment variables (docs/operations.md):
   controller   reconcile the custom resources
   api          serve HTTP: compute endpoints, model gateway, dashboard
   ssh          serve SSH
-  all          the three of them in one process
+  all          all three roles in one process
 
 Client:
-  keys create  make an API key and print its token, once [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
+  keys create  create an API key and print its token [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
   ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
 
 Operator:
@@ -25,7 +25,7 @@ async function clientCommand(command: string, args: readonly string[]): Promise<
   return (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env);
 }
 
-/** Prints what the command answers, or one line on why it cannot. */
+/** Prints the result of the command, or one line that says why it failed. */
 async function runClient(command: string, args: readonly string[]): Promise<number> {
   try {
     process.stdout.write(await clientCommand(command, args));
@@ -48,6 +48,6 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
   return help ? 0 : 2;
 }
 
-// A role ends when its last handle does; a client command ends with its code, whatever handles are left.
+// A role ends when its last handle does. A command ends here, whatever handles are left.
 const code = await main(process.argv.slice(2));
 if (code !== undefined) process.exit(code);

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { createKey } from '../access/create-key.ts';
+import { systemClock } from '../lib/clock.ts';
 import { SCOPES, type Scope } from '../resources/api-key.ts';
 import { UsageError, withClient } from './with-client.ts';
 
@@ -9,20 +10,24 @@ function readScopes(text: string | undefined): Scope[] {
   if (text === undefined) return [...SCOPES];
   const scopes = SCOPES.filter((scope) => text.split(',').includes(scope));
   if (scopes.length === text.split(',').length) return scopes;
-  throw new UsageError(`--scopes ${text}: write one or more of ${SCOPES.join(', ')}, with commas between them.`);
+  throw new UsageError(
+    `--scopes ${text} is not valid: write one or more of ${SCOPES.join(', ')}, separated by commas.`,
+  );
 }
 
 function readExpiry(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const time = Date.parse(text);
-  if (Number.isNaN(time) || time < Date.now())
-    throw new UsageError(`--expires ${text}: write a time to come, for example 2030-01-31T12:00:00Z.`);
+  if (Number.isNaN(time) || time < systemClock().now())
+    throw new UsageError(
+      `--expires ${text} is not valid: write a time in the future, for example 2030-01-31T12:00:00Z.`,
+    );
   return new Date(time).toISOString();
 }
 
 /**
- * `berth keys create`: makes an APIKey with the rights of the kubeconfig and returns its token, which stands nowhere
- * else. Throws UsageError, and the client's errors.
+ * `berth keys create`: creates an APIKey with the rights of the kubeconfig. Returns its token, which is stored nowhere.
+ * Throws UsageError and the client's errors.
  */
 export async function keysCommand([verb, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   if (verb !== 'create') throw new UsageError(`Usage: ${USAGE}`);

@@ -3,12 +3,12 @@ import { systemClock } from '../lib/clock.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
 
-/** A command line that cannot be carried out. The message says what to write. */
+/** An invalid command line. The message says what to write. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** Runs `use` with a client for the cluster that $KUBECONFIG, the pod or ~/.kube/config names, and closes it. */
+/** Runs `use` with a client for the cluster of $KUBECONFIG, of the pod or of ~/.kube/config, then closes the client. */
 export async function withClient<T>(
   env: NodeJS.ProcessEnv,
   use: (client: KubeClient, namespace: string) => Promise<T>,

@@ -10,21 +10,21 @@ import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
 import { portHosts } from './routes/ports.ts';
 
-/** The whole HTTP interface as an Express app. The documented URL has the base path twice; once is served too. */
+/** The HTTP interface as an Express app. Some clients add the base path to a URL that has it: both forms are served. */
 export function createApp(context: ApiContext, isStopping: () => boolean): Express {
   const app = express();
   app.disable('x-powered-by');
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
-  // Hosts of ports before the measuring: their paths are those of whoever rents the instance.
-  app.use(requestId, requestLog(context.log), portHosts(context), measureRequests(context.registry));
+  // Ports come before the metrics: their paths belong to the program in the instance.
+  app.use(requestId, requestLog(context), portHosts(context), measureRequests(context));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
   app.use(security, docsRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
-    throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');
+    throw new ApiError('not_found', 'No endpoint has this path. See /docs for the endpoints.');
   });
   app.use(errorHandler(context.log));
   return app;

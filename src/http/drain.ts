@@ -1,14 +1,14 @@
 import type { Server } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
 
-/** Milliseconds that calls under way get to end; streams of models are the long ones. */
+/** Milliseconds that calls under way get to end. Streams of models take the longest. */
 const DRAIN_MS = 25_000;
 
 /**
- * Ends a server without a failed call at any client. For `lastAnswersMs` it goes on to answer, and each answer is the
- * last one of its connection: a client that keeps its connections and calls again and again moves to another replica
- * before they are closed. Calls that are under way then get 25 seconds. `cutUpgraded` ends the connections that switched
- * protocols: the server waits for them, but knows them no more.
+ * Stops a server without a failed call at any client. For `lastAnswersMs` it still answers, and closes each connection
+ * after its answer: clients that keep connections open move to another replica. Calls that are under way after that get
+ * 25 seconds. `cutUpgraded` ends the connections that switched protocols: the server waits for them but does not list
+ * them.
  */
 export async function drain(
   server: Server,

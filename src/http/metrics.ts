@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express';
 import { Gauge, type Registry } from 'prom-client';
+import type { Clock } from '../lib/clock.ts';
 import { createHistogram, type Series } from '../runtime/histogram.ts';
 import { relativePath } from './errors/families.ts';
 import { OPERATIONS } from './routes/table.ts';
@@ -15,7 +16,7 @@ for (const { path } of OPERATIONS) {
   else RESOURCES.set(resource, path);
 }
 
-/** The endpoints by name, so that no text of a client becomes a label. */
+/** The label of a path. No text of a client becomes a label. */
 function routeOf(path: string): string {
   const [, resource = '', id = '', part] = (relativePath(path) ?? '').split('/');
   const all = RESOURCES.get(resource);
@@ -28,21 +29,21 @@ function routeOf(path: string): string {
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIONS']);
 
 /** Counts and times every request, by endpoint and status. */
-export function measureRequests(registry: Registry): RequestHandler {
+export function measureRequests({ registry, clock }: { registry: Registry; clock: Clock }): RequestHandler {
   const duration = createHistogram(registry, {
     name: 'berth_http_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its answer.',
+    help: 'Time from the start of a request to the end of its answer.',
     buckets: BUCKETS,
   });
   const series = new Map<string, Series>();
   let underWay = 0;
   const gauge: Gauge = new Gauge({
     name: 'berth_http_requests_under_way',
-    help: 'Requests that have no complete answer yet, event streams included.',
+    help: 'Requests without a complete answer yet, event streams included.',
     registers: [registry],
     collect: () => gauge.set(underWay),
   });
-  /** As many as there are methods, routes and status codes of ours. */
+  /** Bounded by the methods, routes and status codes that there are. */
   function seriesOf(method: string, route: string, code: number): Series {
     const key = `${method} ${route} ${code}`;
     const known = series.get(key) ?? duration.series({ method, route, code: String(code) });
@@ -50,7 +51,7 @@ export function measureRequests(registry: Registry): RequestHandler {
     return known;
   }
   return (request, response, next) => {
-    const start = performance.now();
+    const start = clock.monotonic();
     underWay += 1;
     response.once('close', () => {
       underWay -= 1;
@@ -58,7 +59,7 @@ export function measureRequests(registry: Registry): RequestHandler {
       const route = routeOf(request.originalUrl.split('?', 1)[0] ?? '');
       // 499: the client went away, as nginx counts it.
       const code = response.writableFinished || response.headersSent ? response.statusCode : 499;
-      seriesOf(method, route, code).observe((performance.now() - start) / 1000);
+      seriesOf(method, route, code).observe((clock.monotonic() - start) / 1000);
     });
     next();
   };

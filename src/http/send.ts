@@ -7,7 +7,7 @@ export function etagOf(text: string): string {
   return `W/"${hash('sha1', text, 'base64url')}"`;
 }
 
-/** Whether the client has this version. Weak comparison, RFC 9110 section 13.1.2. */
+/** Whether the client has this version, by weak comparison (RFC 9110 section 13.1.2). */
 function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;
@@ -16,10 +16,10 @@ function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
 }
 
 /**
- * Sends JSON text, or 304 when the client has it. Express's own check gives up when the request says no-cache, which
+ * Sends JSON text, or 304 when the client has it. Express ignores If-None-Match when the request says no-cache, which
  * fetch() adds to every conditional request (Fetch standard, HTTP-network-or-cache fetch).
  *
- * @param knownEtag of this text, when it was made before
+ * @param knownEtag the entity tag of this text, if known
  */
 export function sendJson(response: Response, json: string, knownEtag?: string): void {
   const { method, headers } = response.req;

@@ -8,7 +8,7 @@ import { ERRORS } from './errors/catalogue.ts';
 import { runReaper } from './instances/reaper.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
-/** Limits on clients that are slow on purpose or by accident. Model calls send up to 32 MiB, so a body may take a minute. */
+/** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */
 const SERVER_LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
@@ -23,8 +23,8 @@ const MAX_CONNECTIONS = 10_000;
 export interface ApiServer {
   address: { host: string; port: number };
   /**
-   * Stops taking requests, lets those under way finish within bounds, and stops the work in the background. Before that
-   * it goes on to answer for `lastAnswersMs`, so that clients move to another replica; 0 when there is none.
+   * Stops taking requests, gives those under way time to finish, and ends the work in the background. Before that the
+   * server answers for another `lastAnswersMs`, in which clients move to other replicas.
    */
   close(lastAnswersMs?: number): Promise<void>;
 }
@@ -34,7 +34,7 @@ const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** What never became a request gets a JSON answer too. */
+/** Answers bytes that are no valid request, with JSON too. */
 function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

@@ -9,7 +9,7 @@ import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
 import { ApiError } from './errors/api-error.ts';
 import { sshKeyId } from './records/ssh-key-record.ts';
 
-/** RFC 1123 subdomain: what a name in Kubernetes can be. Anything else is not asked for. */
+/** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 interface Source {
@@ -17,7 +17,7 @@ interface Source {
   stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
 }
 
-/** An object as it is now; undefined when there is none. */
+/** The object as the API server has it now; undefined when there is none. */
 export async function findLive<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,
@@ -31,7 +31,7 @@ export async function findLive<T extends KubeObject>(
   }
 }
 
-/** An instance of the tenant: from the cache, else live, because another replica may have made it just now. */
+/** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
 async function findInstance(
   { client, stores }: Source,
   namespace: string,
@@ -53,7 +53,7 @@ export async function instanceOf(source: Source, request: Request): Promise<GpuI
   return instance;
 }
 
-/** SSH keys of the tenant by id: from the cache, and from one live list for those that the cache lacks. */
+/** SSH keys of the tenant by id: from the cache, else from one live list. */
 export async function findSshKeys(
   { client, stores }: Source,
   namespace: string,

@@ -9,14 +9,14 @@ interface Upgrade {
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
-/** The socket of a request that asks to switch protocols, for whoever grants it. */
+/** The socket of a request that asks to switch protocols. */
 export function upgradeOf(request: IncomingMessage): Upgrade | undefined {
   return upgrades.get(request);
 }
 
 /**
- * Other switches are not offered: such a request is answered as if it had not asked (RFC 9110 section 7.8). Nor is one
- * with a body, which no handshake has (RFC 6455 section 4.1): until it has come, Node offers a stream that is no socket.
+ * Requests for other protocols are answered as if they had not asked (RFC 9110 section 7.8). So are requests with a
+ * body, which no handshake has (RFC 6455 section 4.1): Node would hand over a stream that is no socket.
  */
 export function isWebSocket({ method, headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false;
@@ -24,14 +24,14 @@ export function isWebSocket({ method, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Lets requests that ask for a WebSocket go the way of all others, through authentication, limits and the log. Whoever
- * does not grant the switch answers as usual, and the connection ends: from here on Node sets it no time limit, and nobody
- * reads it to learn that the client is gone. The function returned cuts what is open.
+ * Passes requests for a WebSocket to the app, through authentication, limits and the log like all others. A handler that
+ * does not switch answers as usual, and the connection ends: Node no longer applies time limits to it, and nothing reads
+ * from it that would notice that the client is gone. The function returned cuts the connections that are open.
  */
 export function serveUpgrades(server: Server, app: RequestListener): () => void {
   const open = new Set<Duplex>();
   server.on('upgrade', (request, duplex, head) => {
-    // A connection of ours is always a socket; the type allows for other transports.
+    // A connection of this server is always a socket; the type allows other transports.
     const socket = duplex as Socket;
     open.add(socket);
     socket.once('close', () => open.delete(socket));
@@ -41,7 +41,7 @@ export function serveUpgrades(server: Server, app: RequestListener): () => void 
     try {
       response.assignSocket(socket);
     } catch {
-      // The request before it on this connection has not had its whole answer yet. No client that means well does that.
+      // The request before it on this connection has no complete answer yet. No well-behaved client does that.
       socket.destroy();
       return;
     }

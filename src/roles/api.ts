@@ -13,10 +13,10 @@ import { dashboardRouter } from '../web/router.ts';
 import { sessionKeyReader } from '../web/session-key.ts';
 import type { Role, RoleContext } from './role.ts';
 
-/** Milliseconds: longer than most clients pause between calls; the endpoints have changed before it begins. */
+/** Milliseconds: longer than most clients pause between calls. Before it begins the endpoints have changed. */
 const LAST_ANSWERS_MS = 1_000;
 
-/** What several parts of the role need, built once. */
+/** The parts that several others of the role need. */
 interface Shared {
   authenticator: Authenticator;
   counters: Counters;

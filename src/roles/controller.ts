@@ -16,7 +16,7 @@ function targetOf(pod: Pod): PodTarget {
 
 export const controllerRole: Role = async ({ process, caches, shutdown }) => {
   const { client, clock, config, connection, log, registry } = process;
-  // Connections of its own: a burst of calls must never make a renewal of the lease wait.
+  // Its own connections: a burst of calls must never delay the renewal of the lease.
   const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
   shutdown.defer('lease connections', () => leaseConnection.close());
   const hostKeys = await loadHostKeys(client, config.namespace);

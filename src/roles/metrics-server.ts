@@ -2,16 +2,11 @@ import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/config.ts';
 
-/** What the kubelet and Prometheus read of a role without an API of its own. */
-export interface HealthChecks {
-  ready: () => boolean;
-}
-
-/** Serves /metrics, /livez and /readyz on a port of their own, with no key: keep it inside the cluster. */
+/** Serves /metrics, /livez and /readyz without a key, for Prometheus and the kubelet. Keep the port inside the cluster. */
 export async function startMetricsServer(
   address: Address,
   registry: Registry,
-  health: HealthChecks,
+  health: { ready: () => boolean },
 ): Promise<{ port: number; close(): Promise<void> }> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0];

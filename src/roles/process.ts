@@ -7,7 +7,7 @@ import { systemClock, type Clock } from '../lib/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
 
-/** What every role of a process shares. */
+/** What all roles of a process share. */
 export interface Process {
   config: Config;
   log: Logger;
@@ -17,7 +17,7 @@ export interface Process {
   client: KubeClient;
 }
 
-/** Where secrets may stand in something that is logged as a whole. */
+/** Fields of logged objects that may hold secrets. */
 const REDACTED = [
   'req.headers.authorization',
   'req.headers["x-api-key"]',
@@ -25,10 +25,10 @@ const REDACTED = [
   'headers.authorization',
 ];
 
-/** Logger, metrics and the connection to the API server. Rejects with KubeConfigError when there is no cluster. */
+/** The logger, the metrics and the connection to the API server. Rejects with KubeConfigError without a cluster. */
 export async function createProcess(config: Config, role: string): Promise<Process> {
-  // Lines that come while one is being written go out together, and a slow reader of the log delays nobody's answer. What
-  // is left is written when the process ends.
+  // Written asynchronously and in batches: a slow reader of the log delays no answer. The rest is written at the end of
+  // the process.
   const output = pino.destination({ dest: process.stdout.fd, sync: false });
   const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED }, output);
   const registry = new Registry();

@@ -7,7 +7,7 @@ import { type Role, RoleContext } from './role.ts';
 import { Caches } from '../caches/caches.ts';
 import { createInformerMetrics } from '../kube/watch/informer-metrics.ts';
 
-// Loaded on demand: the code of another role is memory that this one has no use for.
+// Loaded on demand: a role does not need the code of the others in memory.
 const controller = async (): Promise<Role> => (await import('./controller.ts')).controllerRole;
 const api = async (): Promise<Role> => (await import('./api.ts')).apiRole;
 const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
@@ -19,7 +19,7 @@ const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   all: [controller, api, ssh],
 };
 
-/** Milliseconds from SIGTERM to the end: sessions and model streams get this long to finish. */
+/** Milliseconds from SIGTERM to the end. Sessions and model streams get this long to finish. */
 const GRACE_MS = 30_000;
 
 async function start(name: string, roles: readonly Role[]): Promise<void> {
@@ -37,7 +37,7 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
     await caches.ended();
   });
   try {
-    // Not before every role serves: until then there may be no store that could lag.
+    // Before every role has started there may be no cache yet, and `synced` is true of none.
     let started = false;
     const health = { ready: () => started && caches.synced };
     const server = await startMetricsServer(config.metrics, proc.registry, health);
@@ -52,7 +52,7 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   }
 }
 
-/** Runs a server role until SIGTERM or SIGINT. A start that fails says why in one line and sets exit code 1. */
+/** Runs a server role until SIGTERM or SIGINT. When it cannot start, it prints one line that says why and exits with 1. */
 export async function runRole(name: string): Promise<void> {
   const roles = ROLES[name];
   if (!roles) throw new RangeError(`no such role: ${name}`);

@@ -5,7 +5,7 @@ import { loadHostKeys } from '../ssh/login/host-key.ts';
 import { startSshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
 
-/** Sessions get most of the grace period to end by themselves. */
+/** Milliseconds. Sessions get most of the grace period to end by themselves. */
 const DRAIN_MS = 20_000;
 
 export const sshRole: Role = async (context) => {

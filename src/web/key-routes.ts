@@ -5,12 +5,11 @@ import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS } from '../resources/api-key.ts';
-import type { WebDeps } from './deps.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
 import { type KeyVerb, mayManageKeys } from './reviews.ts';
-import { requireSession, userOf } from './session-routes.ts';
+import { requireSession, userOf, type WebDeps } from './session-routes.ts';
 
-/** Namespaces that are tried for the list of suggestions. */
+/** Namespaces that are checked for the list of suggestions. */
 const MOST_SUGGESTIONS = 20;
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):/;
 
@@ -23,10 +22,10 @@ export function keysRouter(deps: WebDeps): Router {
   async function authorize(request: Request, namespace: string, verb: KeyVerb): Promise<void> {
     const user = userOf(request);
     if (await mayManageKeys(client, user, { namespace, verb })) return;
-    const what = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
+    const example = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
     throw new ApiError(
       'not_allowed',
-      `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${what}.`,
+      `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${example}.`,
     );
   }
 
@@ -56,14 +55,14 @@ export function keysRouter(deps: WebDeps): Router {
     const { namespace, name, scopes, expires_at } = parseBody(createKeySchema, request.body);
     await authorize(request, namespace, 'create');
     const expiresAt = expires_at == null ? undefined : `${new Date(expires_at).toISOString().slice(0, 19)}Z`;
-    const made = await createKey(client, {
+    const created = await createKey(client, {
       namespace,
       displayName: name ?? '',
       scopes: [...new Set(scopes)],
       ...(expiresAt !== undefined && { expiresAt }),
     });
-    log.info({ user: userOf(request).username, namespace, key: made.name }, 'An API key was made');
-    response.status(201).json({ ...toKeyRecord(made.key, clock.now()), token: made.token });
+    log.info({ user: userOf(request).username, namespace, key: created.name }, 'Created an API key');
+    response.status(201).json({ ...toKeyRecord(created.key, clock.now()), token: created.token });
   });
 
   router.post('/keys/:namespace/:id/revoke', async (request, response) => {
@@ -76,7 +75,7 @@ export function keysRouter(deps: WebDeps): Router {
         if (error instanceof NotFoundError) throw new ApiError('not_found', 'No key has this id.');
         throw error;
       });
-    log.info({ user: userOf(request).username, ...ref }, 'An API key was revoked');
+    log.info({ user: userOf(request).username, ...ref }, 'Revoked an API key');
     response.json(toKeyRecord(key, clock.now()));
   });
   return router;

@@ -8,7 +8,7 @@ const tokenReviewSchema = z.object({
 });
 const accessReviewSchema = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** Whose token it is, by the cluster's own word; undefined when it is not good. */
+/** The user whose token it is, as the cluster says; undefined when the cluster rejects it. */
 export async function reviewToken(client: KubeClient, token: string): Promise<User | undefined> {
   const path = '/apis/authentication.k8s.io/v1/tokenreviews';
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
@@ -18,7 +18,7 @@ export async function reviewToken(client: KubeClient, token: string): Promise<Us
 
 export type KeyVerb = 'list' | 'create' | 'patch';
 
-/** Whether the user may do this with the APIKeys of the namespace, by the cluster's RBAC as it is now. */
+/** Whether the cluster's RBAC lets the user do this with the APIKeys of the namespace now. */
 export async function mayManageKeys(
   client: KubeClient,
   user: User,
@@ -32,7 +32,7 @@ export async function mayManageKeys(
   return accessReviewSchema.parse(await client.raw('POST', path, body)).status.allowed;
 }
 
-/** When a token ends, milliseconds since the epoch; undefined for one that does not say. The cluster checked it before. */
+/** When a token expires, in ms since the epoch; undefined when it does not say. The cluster has checked it before. */
 export function tokenExpiry(token: string): number | undefined {
   const claims = token.split('.')[1];
   if (claims === undefined) return undefined;

@@ -3,11 +3,10 @@ import { Router } from 'express';
 import helmet from 'helmet';
 import { ApiError } from '../http/errors/api-error.ts';
 import { compress } from '../http/middleware/compress.ts';
-import type { WebDeps } from './deps.ts';
 import { keysRouter } from './key-routes.ts';
-import { refuseForeignSites, sessionRouter } from './session-routes.ts';
+import { refuseForeignSites, sessionRouter, type WebDeps } from './session-routes.ts';
 
-/** Nothing from elsewhere, nothing inline, no string that becomes code. */
+/** Nothing from other hosts, nothing inline, no text that becomes code. */
 const POLICY = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
@@ -34,7 +33,7 @@ const FILES = [
   ['/icon.svg', 'icon.svg', 'image/svg+xml'],
 ] as const;
 
-/** The dashboard: its page, and under /api what the page calls. */
+/** The dashboard: its page, and under /api the endpoints that the page calls. */
 export function dashboardRouter(deps: WebDeps): Router {
   const router = Router({ caseSensitive: true });
   router.use(compress(), POLICY);
@@ -45,7 +44,7 @@ export function dashboardRouter(deps: WebDeps): Router {
     });
   }
   router.use('/api', (_request, response, next) => {
-    // Tokens and names of users: in no cache.
+    // Answers have tokens and names of users.
     response.set('cache-control', 'no-store');
     next();
   });
@@ -53,7 +52,7 @@ export function dashboardRouter(deps: WebDeps): Router {
   router.use('/api/session', sessionRouter(deps));
   router.use('/api', keysRouter(deps));
   router.use(() => {
-    throw new ApiError('not_found', 'The dashboard has no such page.');
+    throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
   });
   return router;
 }

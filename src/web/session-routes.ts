@@ -1,24 +1,38 @@
 import { parseCookie } from 'cookie';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
-import type { WebDeps } from './deps.ts';
 import { reviewToken, tokenExpiry } from './reviews.ts';
 import { openSession, sealSession, type Session, SessionTooLargeError, type User } from './session.ts';
 
+/** What the dashboard needs from outside. */
+export interface WebDeps {
+  client: KubeClient;
+  stores: { apiKeys: ReadStore<ApiKey> };
+  clock: Clock;
+  log: Logger;
+  /** The key that seals sessions, the same on all replicas. Read once, on first use. */
+  sessionKey: () => Promise<Buffer>;
+}
+
 const COOKIE = 'berth_session';
 const LIFETIME_MS = 60 * 60_000;
-/** Each sign-in costs the API server a review, so guessing is slowed down by address. */
+/** Per address: each sign-in costs the API server a review, and a limit slows down guessing. */
 const SIGN_INS_PER_MINUTE = 30;
 
 const signInSchema = z.strictObject({ token: z.string().min(1).max(16_384) });
 
 const users = new WeakMap<Request, User>();
 
-/** Who signed in. Behind {@link requireSession} there is always somebody. */
+/** The user who signed in. There is one behind {@link requireSession}. */
 export function userOf(request: Request): User {
   const user = users.get(request);
   if (user === undefined) throw new Error('The request has no session.');
@@ -34,15 +48,15 @@ function setCookie(request: Request, response: Response, value: string, maxAgeMs
     httpOnly: true,
     sameSite: 'strict',
     path: '/dashboard',
-    // A browser would drop a Secure cookie of a plain http page, as on a laptop.
+    // Over plain http, as on a laptop, a browser would drop a Secure cookie.
     secure: request.secure,
     maxAge: maxAgeMs,
   });
 }
 
 /**
- * Lets only requests of our own page change things: another site cannot add this header without a preflight, which
- * nothing here answers, and a browser says where a request comes from.
+ * Lets only the dashboard page make changes. Another site cannot add this header without a preflight, which nothing here
+ * answers, and browsers say which site a request comes from.
  */
 export const refuseForeignSites: RequestHandler = (request, _response, next) => {
   if (request.method === 'GET' || request.method === 'HEAD') return next();
@@ -51,11 +65,11 @@ export const refuseForeignSites: RequestHandler = (request, _response, next) => 
   if (!foreign && request.headers['x-berth-dashboard'] === '1') return next();
   throw new ApiError(
     'not_allowed',
-    'This is for the dashboard page alone: send X-Berth-Dashboard: 1 from its own origin.',
+    'Only the dashboard page may call this: send X-Berth-Dashboard: 1 from its origin.',
   );
 };
 
-/** Lets only somebody who signed in pass. */
+/** Lets only signed-in users pass. */
 export function requireSession({ sessionKey, clock }: WebDeps): RequestHandler {
   return async (request, _response, next) => {
     const cookie = cookieOf(request);
@@ -72,7 +86,7 @@ function seal(session: Session, key: Buffer): string {
     return sealSession(session, key);
   } catch (error) {
     if (!(error instanceof SessionTooLargeError)) throw error;
-    throw new ApiError('not_allowed', `${error.message} Use a token of a service account.`);
+    throw new ApiError('not_allowed', `${error.message} Use the token of a service account.`);
   }
 }
 
@@ -85,7 +99,7 @@ export function sessionRouter(deps: WebDeps): Router {
     const { total, resetMs } = await attempts.add(request.ip ?? '', 1);
     if (total > SIGN_INS_PER_MINUTE) {
       const seconds = Math.ceil(resetMs / 1000);
-      throw new ApiError('rate_limit_exceeded', `Too many sign-ins from this address. Wait ${seconds} s.`, {
+      throw new ApiError('rate_limit_exceeded', `There were too many sign-ins from this address. Wait ${seconds} s.`, {
         retryAfterSeconds: seconds,
       });
     }
@@ -94,7 +108,7 @@ export function sessionRouter(deps: WebDeps): Router {
     if (user === undefined) {
       throw new ApiError(
         'not_signed_in',
-        'The cluster does not accept this token. Make a new one: kubectl create token NAME.',
+        'The cluster rejects this token. Create another one: kubectl create token NAME.',
       );
     }
     const now = deps.clock.now();

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
-/** Who signed in, as TokenReview says it and SubjectAccessReview takes it. */
+/** A user as TokenReview returns it and SubjectAccessReview takes it. */
 export const userSchema = z.object({
   username: z.string(),
   uid: z.string().optional(),
@@ -15,7 +15,7 @@ export type Session = z.infer<typeof sessionSchema>;
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** Browsers keep cookies of 4096 bytes, name and attributes included. */
+/** Browsers store cookies of at most 4096 bytes, name and attributes included. */
 const MAX_SEALED = 3800;
 
 /** The user has more groups than a cookie can carry. */
@@ -24,8 +24,8 @@ export class SessionTooLargeError extends Error {
 }
 
 /**
- * A session as a cookie: encrypted and authenticated (AES-256-GCM), so that any replica with the key can read it, nobody
- * else can, and nothing is kept in memory. The Kubernetes token is not in it.
+ * A session as a cookie, encrypted and authenticated (AES-256-GCM): only replicas, which have the key, can read it, and
+ * none keeps it in memory. The Kubernetes token is not in it.
  *
  * @param key 32 bytes
  */
@@ -39,11 +39,11 @@ export function sealSession(session: Session, key: Buffer): string {
     cipher.getAuthTag(),
   ]);
   const text = sealed.toString('base64url');
-  if (text.length > MAX_SEALED) throw new SessionTooLargeError('The user is in too many groups for a session.');
+  if (text.length > MAX_SEALED) throw new SessionTooLargeError('The user is in too many groups for a session cookie.');
   return text;
 }
 
-/** The session in a cookie; undefined when it is forged, damaged, of another key or over. */
+/** The session in a cookie; undefined when it is forged, damaged, expired or sealed with another key. */
 export function openSession(text: string, options: { key: Buffer; now: number }): Session | undefined {
   const sealed = Buffer.from(text, 'base64url');
   if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;

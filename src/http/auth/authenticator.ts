@@ -41,21 +41,19 @@ function toPrincipal(key: ApiKey): Principal {
  * same for a token that is missing, unknown, expired, revoked or valid.
  */
 export class Authenticator {
-  readonly #apiKeys: ReadStore<ApiKey>;
-  readonly #clock: Clock;
+  readonly #deps: { apiKeys: ReadStore<ApiKey>; clock: Clock };
   readonly #principals = new WeakMap<ApiKey, Principal>();
 
-  constructor({ apiKeys, clock }: { apiKeys: ReadStore<ApiKey>; clock: Clock }) {
-    this.#apiKeys = apiKeys;
-    this.#clock = clock;
+  constructor(deps: { apiKeys: ReadStore<ApiKey>; clock: Clock }) {
+    this.#deps = deps;
   }
 
   /** The caller that the token stands for; undefined when there is none, for whatever reason. */
   authenticate(token: string | undefined): Principal | undefined {
     const hash = hashToken(token ?? '');
-    const key = oldest(this.#apiKeys.by('hash', hash));
+    const key = oldest(this.#deps.apiKeys.by('hash', hash));
     const equal = timingSafeEqual(Buffer.from(hash), Buffer.from(key?.spec.hash ?? NO_HASH));
-    if (key === undefined || !equal || !isUsable(key, this.#clock.now())) return undefined;
+    if (key === undefined || !equal || !isUsable(key, this.#deps.clock.now())) return undefined;
     let principal = this.#principals.get(key);
     if (principal === undefined) this.#principals.set(key, (principal = toPrincipal(key)));
     return principal;
@@ -63,7 +61,7 @@ export class Authenticator {
 
   /** Whether the key of an authenticated caller is still valid and has the scope now. */
   isValid({ keyId }: Pick<Principal, 'keyId'>, scope: Scope): boolean {
-    const [key] = this.#apiKeys.by('uid', keyId);
-    return key !== undefined && isUsable(key, this.#clock.now()) && scopesOf(key).includes(scope);
+    const [key] = this.#deps.apiKeys.by('uid', keyId);
+    return key !== undefined && isUsable(key, this.#deps.clock.now()) && scopesOf(key).includes(scope);
   }
 }

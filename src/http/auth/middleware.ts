@@ -12,8 +12,8 @@ import { getPrincipal, setPrincipal } from '../../access/principal.ts';
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
 /**
- * The token of a request. Anthropic's clients send it as X-Api-Key; with both headers Authorization counts, so a wrong
- * one is not healed by the other.
+ * The token of a request. Anthropic's clients send it as X-Api-Key. When both headers are there, only Authorization
+ * counts.
  */
 export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   const { authorization } = headers;
@@ -22,11 +22,11 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   return typeof key === 'string' && key !== '' ? key : undefined;
 }
 
-/** The bodies of section 7 of the specification of the interface. /messages has that of GET /models. */
+/** The bodies of section 7 of the interface's specification. /messages has the same as /models. */
 const MODEL_BODY = Buffer.from('{"error":{"message":"Invalid API key.","type":"invalid_request_error","code":401}}');
 const COMPUTE_BODY = Buffer.from('{"error":{"message":"Invalid API key.","code":"invalid_api_key"}}');
 
-/** Answers 401 with exactly the headers and body of the specification, past Express: `json()` would add a charset. */
+/** Answers 401 with the exact headers and body of the specification. Express's `json()` would add a charset. */
 function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
   const body = family === 'compute' ? COMPUTE_BODY : MODEL_BODY;
   response.writeHead(401, {
@@ -38,7 +38,7 @@ function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
-/** Lets only good keys pass. Runs before bodies, parameters and paths are looked at. */
+/** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
 export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): RequestHandler {
   return (request, response, next) => {
     const principal = authenticator.authenticate(tokenOf(request.headers));
@@ -61,7 +61,7 @@ export function requireScope(scope: Scope): RequestHandler {
     if (scopes.includes(scope)) return next();
     throw new ApiError(
       'insufficient_scope',
-      `This needs a key with the scope ${scope}; the key has ${scopes.join(', ')}. Create another key.`,
+      `This needs the scope ${scope}. The key has ${scopes.join(', ')}. Create another key.`,
     );
   };
 }

@@ -1,21 +1,21 @@
 import { ERRORS, type ErrorCode } from './catalogue.ts';
 
-/** One field that was refused. */
+/** One invalid field. */
 export interface FieldError {
-  /** Path as JavaScript writes it, for example ssh_key_ids[1]. Empty for the body itself. */
+  /** Path in JavaScript notation, for example ssh_key_ids[1]. Empty for the body itself. */
   path: string;
   expected: string;
 }
 
 export interface ApiErrorOptions {
-  /** What stands beside message and code in `error`. */
+  /** Fields of `error` beside message and code. */
   extra?: Record<string, unknown>;
   headers?: Record<string, string>;
   retryAfterSeconds?: number;
   cause?: unknown;
 }
 
-/** A failure with its answer. `message` is for the client: what happened, why, what to do. */
+/** A failure and its answer. `message` is for the client: what happened, why, and what to do. */
 export class ApiError extends Error {
   override name = 'ApiError';
   readonly code: ErrorCode;

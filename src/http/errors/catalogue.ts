@@ -1,64 +1,58 @@
-/** What a code of an error means: the source of the answers and of the table in the documentation. */
+/** What an error code means. The answers and the table in docs/http.md are made from it. */
 export interface ErrorKind {
   status: number;
-  /** When it happens and what to do. */
+  /** What happened, and what to do. */
   help: string;
 }
 
-/** Every `error.code` of the compute endpoints. Codes are never renamed; new ones may come. */
+/** Every `error.code` of the compute endpoints. Codes are never renamed; new ones may be added. */
 export const ERRORS = {
-  malformed_json: { status: 400, help: 'The body is not JSON. Send one JSON object, in UTF-8.' },
-  bad_request: { status: 400, help: 'The request breaks HTTP, or a header has a form that is not allowed.' },
-  invalid_api_key: { status: 401, help: 'No key, or one that is unknown, expired or revoked. They look all the same.' },
+  malformed_json: { status: 400, help: 'The body is not valid JSON. Send one JSON object in UTF-8.' },
+  bad_request: { status: 400, help: 'The request is not valid HTTP, or a header has an invalid value. Correct it.' },
+  invalid_api_key: { status: 401, help: 'The key is missing, unknown, expired or revoked. Create another key.' },
   insufficient_scope: { status: 403, help: 'The key lacks the scope that the message names. Create another key.' },
-  quota_exceeded: { status: 403, help: 'A quota or a policy of the cluster refuses; its words are in the message.' },
-  not_signed_in: { status: 401, help: 'Dashboard only: there is no session, or the token is not good. Sign in.' },
-  not_allowed: {
-    status: 403,
-    help: 'Dashboard only: the role of the user in the cluster, or the origin, does not allow it.',
-  },
-  not_found: { status: 404, help: 'No endpoint has this path.' },
+  quota_exceeded: { status: 403, help: 'A quota or a policy of the cluster refuses; the message quotes it.' },
+  not_signed_in: { status: 401, help: 'Dashboard only: no session, or the cluster rejects the token. Sign in.' },
+  not_allowed: { status: 403, help: 'Dashboard only: the role of the user or the origin of the request forbids it.' },
+  not_found: { status: 404, help: 'No endpoint has this path. See /docs for the endpoints.' },
   instance_not_found: { status: 404, help: 'No instance has this id, or its deletion is complete.' },
-  port_not_declared: { status: 404, help: 'The instance declares no such TCP port; the message lists those it has.' },
+  port_not_declared: { status: 404, help: 'The instance declares no such TCP port. The message lists its ports.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },
-  method_not_allowed: { status: 405, help: 'The path is right, the method is not; Allow names the ones there are.' },
-  request_timeout: { status: 408, help: 'The request took too long to arrive.' },
+  method_not_allowed: { status: 405, help: 'The endpoint does not have this method. Allow lists its methods.' },
+  request_timeout: { status: 408, help: 'The request took too long to arrive. Send it again.' },
   offer_unavailable: {
     status: 409,
-    help: 'Nothing was rented: the offer is gone or fully rented. `alternatives` has the nearest offers.',
+    help: 'Nothing was rented: the offer is gone or has no free place. `alternatives` has the nearest free offers.',
   },
   offer_changed: {
     status: 409,
-    help: 'Nothing was rented: the offer has less disk than offer_disk_space. `alternatives` has the nearest offers.',
+    help: 'Nothing was rented: the offer has less disk than offer_disk_space. `alternatives` has the nearest free offers.',
   },
   idempotency_conflict: {
     status: 409,
-    help: 'This Idempotency-Key came with another body before. Use a new key for a new request.',
+    help: 'An earlier request had this Idempotency-Key and another body. Use a new key for a new request.',
   },
-  instance_deleting: { status: 409, help: 'The instance is being deleted and cannot be changed any more.' },
-  instance_not_running: {
-    status: 409,
-    help: 'Ports answer while the instance runs. Start it, or wait until it is up.',
-  },
-  tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted.' },
-  payload_too_large: { status: 413, help: 'The body is longer than the limit of the endpoint.' },
-  unsupported_media_type: { status: 415, help: 'Send Content-Type: application/json, UTF-8, not compressed.' },
-  validation_failed: { status: 422, help: '`fields` names each field that is wrong and what was expected.' },
-  rate_limit_exceeded: { status: 429, help: 'Too many requests. Wait as long as Retry-After says.' },
+  instance_deleting: { status: 409, help: 'The instance is being deleted. It cannot be changed any more.' },
+  instance_not_running: { status: 409, help: 'The instance does not run. Start it, or wait until it runs.' },
+  tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted. Use another key.' },
+  payload_too_large: { status: 413, help: 'The body is longer than the endpoint allows. Send a shorter one.' },
+  unsupported_media_type: { status: 415, help: 'Send Content-Type: application/json, in UTF-8 and not compressed.' },
+  validation_failed: { status: 422, help: '`fields` lists each invalid field and what was expected instead.' },
+  rate_limit_exceeded: { status: 429, help: 'The key made too many requests. Wait as long as Retry-After says.' },
   too_many_streams: {
     status: 429,
-    help: 'Too many event streams of the key, or connections to the instance, are open. Close one.',
+    help: 'The key has too many event streams open, or the instance too many connections. Close one.',
   },
-  headers_too_large: { status: 431, help: 'The request headers are longer than 16 KiB.' },
-  internal_error: { status: 500, help: 'A fault of ours. Quote incident_id when you report it.' },
+  headers_too_large: { status: 431, help: 'The request headers are longer than 16 KiB. Send fewer or shorter ones.' },
+  internal_error: { status: 500, help: 'Berth failed. Quote incident_id when you report it.' },
   port_unreachable: { status: 502, help: 'Nothing in the instance answers on this port. Start a server there.' },
   cluster_unavailable: {
     status: 503,
-    help: 'Kubernetes does not answer or is overloaded. Try again; use an Idempotency-Key when creating.',
+    help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
   claim_timeout: {
     status: 503,
-    help: 'No controller decided in time. Nothing was rented; with an Idempotency-Key, retry to learn the outcome.',
+    help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',
   },
 } as const satisfies Record<string, ErrorKind>;
 

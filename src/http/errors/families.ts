@@ -1,4 +1,4 @@
-/** Which shape of error body a path has: ours, OpenAI's or Anthropic's. */
+/** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
 export type ErrorFamily = 'compute' | 'openai' | 'anthropic';
 
 /** The family of a path relative to the API base, for example /instances/i-1. */
@@ -8,7 +8,7 @@ export function familyOf(path: string): ErrorFamily {
   return segment === 'models' || segment === 'chat' || segment === 'responses' ? 'openai' : 'compute';
 }
 
-/** `path` without the base, which may stand there twice (the documented URL has it so) or once. */
+/** `path` without the API base, which it may have once or twice; undefined for a path outside of the base. */
 export function relativePath(path: string): string | undefined {
   if (!path.startsWith('/api/v1/')) return undefined;
   const once = path.slice('/api/v1'.length);

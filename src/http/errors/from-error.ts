@@ -25,7 +25,7 @@ function fromKube(error: KubeError): ApiError {
   }
   const words = policyWords(error);
   if (words !== undefined) return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
-  return new ApiError('cluster_unavailable', 'Kubernetes does not answer as it should. Try again in some seconds.', {
+  return new ApiError('cluster_unavailable', 'Kubernetes failed to answer. Try again in some seconds.', {
     retryAfterSeconds: RETRY_SECONDS,
     cause: error,
   });
@@ -35,15 +35,13 @@ function fromKube(error: KubeError): ApiError {
 function fromHttp(cause: Json): ApiError | undefined {
   const { status } = cause;
   if (typeof status !== 'number' || status < 400 || status >= 500) return undefined;
-  return new ApiError('bad_request', 'The request cannot be understood: check path, headers and body.', { cause });
+  return new ApiError('bad_request', 'The request is not valid HTTP. Check its path, headers and body.', { cause });
 }
 
-/** What any thrown value becomes for the client. */
+/** The ApiError that a client gets for a thrown value. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof KubeError) return fromKube(error);
-  return (
-    (isObject(error) ? fromHttp(error) : undefined) ??
-    new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
-  );
+  const http = isObject(error) ? fromHttp(error) : undefined;
+  return http ?? new ApiError('internal_error', 'Berth failed. Try again, or report it.', { cause: error });
 }

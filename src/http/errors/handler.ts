@@ -23,7 +23,7 @@ function typeOf(types: Readonly<Record<number, string>>, status: number): string
   return types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
 }
 
-/** The JSON body of an error, in the shape that clients of the path know. */
+/** The JSON body of an error, in the shape that clients of the endpoint expect. */
 function renderError(error: ApiError, family: ErrorFamily, requestId: string): Record<string, unknown> {
   const { message, code, extra, status } = error;
   if (family === 'compute') return { error: { message, code, ...extra } };
@@ -36,7 +36,7 @@ function renderError(error: ApiError, family: ErrorFamily, requestId: string): R
   };
 }
 
-/** Answers every failure as JSON. Faults of ours are logged with the incident id that the client sees, and no more. */
+/** Answers every failure as JSON. A failure of Berth is logged with the incident id that the client gets. */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown: unknown, request, response, next) => {
     if (response.headersSent) return next(thrown);
@@ -45,7 +45,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
       const incident = randomUUID();
       log.error(
         { err: error.cause ?? error, incident, requestId: response.getHeader('x-request-id'), code: error.code },
-        'A request failed',
+        'Request failed',
       );
       const extra = { ...error.extra, incident_id: incident };
       error = new ApiError(error.code, `${error.message} Incident ${incident}.`, { headers: error.headers, extra });

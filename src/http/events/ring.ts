@@ -11,7 +11,7 @@ export class Ring<T> {
   push(entry: T): void {
     this.#entries.push(entry);
     if (this.#entries.length < 2 * this.#capacity) return;
-    // Half of them at once, so that a push takes constant time on average.
+    // Half of them at once: a push takes constant time on average.
     this.#forgotten = this.#entries[this.#capacity - 1];
     this.#entries = this.#entries.slice(this.#capacity);
   }

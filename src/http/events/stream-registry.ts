@@ -13,13 +13,11 @@ const CHECKS_PER_BEAT = 15;
 
 /** All event streams of this process. */
 export class StreamRegistry {
-  readonly #authenticator: Authenticator;
-  readonly #clock: Clock;
+  readonly #deps: { authenticator: Authenticator; clock: Clock };
   readonly #streams = new Map<EventStream, Principal>();
 
-  constructor({ authenticator, clock }: { authenticator: Authenticator; clock: Clock }) {
-    this.#authenticator = authenticator;
-    this.#clock = clock;
+  constructor(deps: { authenticator: Authenticator; clock: Clock }) {
+    this.#deps = deps;
   }
 
   /** Answers with an event stream; throws 429 when the key or the process has too many. */
@@ -39,9 +37,9 @@ export class StreamRegistry {
   /** Checks the keys of open streams until the signal aborts, then ends all streams. */
   async run(signal: AbortSignal): Promise<void> {
     for (let checks = 1; !signal.aborted; checks += 1) {
-      await this.#clock.sleep(CHECK_MS, signal);
+      await this.#deps.clock.sleep(CHECK_MS, signal);
       for (const [stream, principal] of this.#streams) {
-        if (!this.#authenticator.isValid(principal, 'compute:read')) stream.end();
+        if (!this.#deps.authenticator.isValid(principal, 'compute:read')) stream.end();
         else if (checks % CHECKS_PER_BEAT === 0) stream.beat();
       }
     }

@@ -80,13 +80,13 @@ export async function createInstance(deps: CreateDeps, request: CreateRequest): 
 }
 
 function timedOut(rest: string): ApiError {
-  return new ApiError('claim_timeout', `No controller decided within ${DECISION_MS / 1000} seconds. ${rest}`, {
+  return new ApiError('claim_timeout', `The controller did not decide within ${DECISION_MS / 1000} seconds. ${rest}`, {
     retryAfterSeconds: 5,
   });
 }
 
 function deleted(): ApiError {
-  return new ApiError('instance_deleting', 'Somebody deleted the instance before it was ready.');
+  return new ApiError('instance_deleting', 'Another request deleted the instance before it was ready.');
 }
 
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {

@@ -18,7 +18,7 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | undefined
   const most = LIMITS.idempotencyKey;
   throw new ApiError(
     'bad_request',
-    `Idempotency-Key must be 1 to ${most} printable ASCII characters, for example a UUID.`,
+    `The Idempotency-Key must be 1 to ${most} printable ASCII characters, for example a UUID.`,
   );
 }
 
@@ -42,5 +42,5 @@ export function idempotencyConflict(message: string): ApiError {
 }
 
 export function otherBody(): ApiError {
-  return idempotencyConflict('This Idempotency-Key came with another body before. Use a new key.');
+  return idempotencyConflict('An earlier request had this Idempotency-Key and another body. Use a new key.');
 }

@@ -3,22 +3,22 @@ import type { Runtype } from '../../resources/instance-template.ts';
 import { withoutNulls } from '../middleware/validate.ts';
 import type { CreateInstance } from '../schemas/instance.ts';
 
-/** The largest number an offer's id may have. */
+/** The largest id that an offer can have. */
 const MAX_OFFER_ID = 2_147_483_647;
 
 export interface WantedInstance {
   spec: GpuInstanceSpec;
-  /** False for an ask_id that no offer can ever have; the resource could not even hold it. */
+  /** False for an ask_id that no offer can have, and that the resource would not accept. */
   offerPossible: boolean;
 }
 
-/** What a runtype that matches the pattern means; a Jupyter instance has SSH too. */
+/** The runtype of the resource, from a text that matches the pattern. A Jupyter instance has SSH too. */
 export function normalizeRuntype(text: string): Runtype | undefined {
   if (text === '' || text === 'args') return text === '' ? undefined : 'args';
   return text.includes('jupyter') ? 'jupyter' : 'ssh';
 }
 
-/** The spec of the instance that a creation payload asks for. */
+/** The spec of the instance that a body of POST /instances asks for. */
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   const body = withoutNulls(payload);
   const offerPossible = body.ask_id === undefined || (body.ask_id >= 1 && body.ask_id <= MAX_OFFER_ID);
@@ -36,7 +36,7 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
     installMonitoring: body.install_monitoring ?? false,
     sshKeyIds: body.ssh_key_ids === undefined ? undefined : [...new Set(body.ssh_key_ids)],
     powerState: 'Running' as const,
-    // An HTTP client gets its refusal at once, with alternatives; waiting in line is for kubectl.
+    // The HTTP interface refuses at once, with alternatives. Only instances made with kubectl can wait in line.
     onNoCapacity: 'Fail' as const,
     onExpiry: 'Stop' as const,
     diskPolicy: 'Delete' as const,

@@ -1,7 +1,7 @@
 import compression from 'compression';
 import type { RequestHandler } from 'express';
 
-/** gzip or brotli for answers worth it. Never for event streams: the compressor would hold events back. */
+/** gzip or brotli for long answers. Never for event streams: the compressor would delay events. */
 export function compress(): RequestHandler {
   return compression({
     threshold: 1024,

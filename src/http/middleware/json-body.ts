@@ -12,25 +12,25 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 function checkType({ headers }: IncomingMessage): void {
   const type = headers['content-type'];
-  // Clients that send JSON and do not say so are understood.
+  // No Content-Type at all counts as JSON.
   if (type !== undefined && !JSON_TYPE.test(type)) {
     throw new ApiError('unsupported_media_type', 'The body must be JSON: send Content-Type: application/json.');
   }
   const charset = CHARSET.exec(type ?? '')?.[1]?.toLowerCase() ?? 'utf-8';
   const encoding = headers['content-encoding'] ?? 'identity';
   if (charset !== 'utf-8' && charset !== 'utf8') {
-    throw new ApiError('unsupported_media_type', 'JSON is sent in UTF-8, RFC 8259 section 8.1 has no other.');
+    throw new ApiError('unsupported_media_type', 'The body must be JSON in UTF-8, as RFC 8259 section 8.1 says.');
   }
   if (encoding !== 'identity') {
-    throw new ApiError('unsupported_media_type', 'Send the body as it is, without Content-Encoding.');
+    throw new ApiError('unsupported_media_type', 'The body must not be compressed. Send it without Content-Encoding.');
   }
 }
 
 function tooLarge(): ApiError {
-  return new ApiError('payload_too_large', `The body may have ${LIMITS.body} bytes.`);
+  return new ApiError('payload_too_large', `The body is longer than ${LIMITS.body} bytes. Send a shorter one.`);
 }
 
-/** The whole body. express.json() would read the rest of a refused one to its end, however slowly it comes. */
+/** Reads the whole body. express.json() would go on to read a body that it has refused, however slowly it comes. */
 function readBody(request: IncomingMessage): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > LIMITS.body) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
@@ -46,7 +46,9 @@ function readBody(request: IncomingMessage): Promise<Buffer> {
       reject(tooLarge());
     });
     request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('close', () => reject(new ApiError('bad_request', 'The body ended too early.')));
+    request.once('close', () =>
+      reject(new ApiError('bad_request', 'The connection closed before the body was complete.')),
+    );
   });
 }
 
@@ -61,8 +63,8 @@ function parse(bytes: Buffer): unknown {
 }
 
 /**
- * Reads a JSON body into `request.body`: `{}` when there is none or it is null, which is the same as absent everywhere.
- * A body that is too long by its Content-Length is refused before a byte of it is read.
+ * Reads a JSON body into `request.body`; `{}` when there is none or it is null, as null equals absent everywhere. A body
+ * whose Content-Length is too large is refused before a byte of it is read.
  */
 export const jsonBody: RequestHandler = async (request, _response, next) => {
   if (hasBody(request)) {
@@ -73,10 +75,10 @@ export const jsonBody: RequestHandler = async (request, _response, next) => {
   next();
 };
 
-/** Bytes of a refused body that are worth reading to keep the connection. */
+/** Bytes of an unread body that are worth reading to keep the connection. */
 const WORTH_READING = 64 * 1024;
 
-/** Node reads what is left of a body after an early answer, without end; a long one ends the connection instead. */
+/** After an early answer Node reads the rest of the body, however long. A long body ends the connection instead. */
 export function closeAfterUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete) return;
   const length = Number(request.headers['content-length'] ?? 0);

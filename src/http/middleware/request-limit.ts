@@ -3,13 +3,13 @@ import type { MinuteCounter } from '../../runtime/counter.ts';
 import { getPrincipal } from '../../access/principal.ts';
 import { ApiError } from '../errors/api-error.ts';
 
-/** Calls per minute of a key that has no limit of its own: far above what people and pollers do. */
+/** Calls per minute of a key without a limit of its own: far above what people and polling programs need. */
 export const DEFAULT_REQUESTS_PER_MINUTE = 60_000;
 const WINDOW_SECONDS = 60;
 
 /**
- * Counts the calls of a key on the compute endpoints and says on every answer how many are left, in the header fields of
- * draft-ietf-httpapi-ratelimit-headers. The model gateway counts its calls by itself.
+ * Counts the calls of a key to the compute endpoints. Every answer says how many are left, in the header fields of
+ * draft-ietf-httpapi-ratelimit-headers. The model gateway counts its own calls.
  */
 export function limitRequests(counter: MinuteCounter): RequestHandler {
   return async (request, response, next) => {

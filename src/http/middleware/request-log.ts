@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { findPrincipal } from '../../access/principal.ts';
+import type { Clock } from '../../lib/clock.ts';
 
-/** What a client may call its request: nothing that could break a header or a log line. */
+/** Request ids that a client may choose: nothing that could break a header or a log line. */
 const ACCEPTABLE = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Gives each request an id, the client's own when it is harmless, and returns it as X-Request-Id. */
+/** Gives each request an id, the client's own when it is acceptable, and returns it as X-Request-Id. */
 export const requestId: RequestHandler = (request, response, next) => {
   const given = request.headers['x-request-id'];
   const id = typeof given === 'string' && ACCEPTABLE.test(given) ? given : randomUUID();
@@ -16,16 +17,16 @@ export const requestId: RequestHandler = (request, response, next) => {
 
 const QUIET = new Set(['/livez', '/readyz']);
 const MAX_PATH = 512;
-/** A key that somebody put into a path by mistake. */
+/** A token that a client put into the path by mistake. */
 const TOKEN = /berth_[\w-]+/g;
 
 /**
- * One line per request, with what is known to be harmless and nothing else: no header, no query, no body. pino escapes
- * what is in the path. A child logger per request, as pino-http makes, would cost as much as the rest of a cached read.
+ * Logs one line per request, without anything that could hold a secret: no header, no query, no body. pino escapes the
+ * path. A child logger per request, as pino-http creates, would cost as much as the rest of a cached read.
  */
-export function requestLog(log: Logger): RequestHandler {
+export function requestLog({ log, clock }: { log: Logger; clock: Clock }): RequestHandler {
   return (request, response, next) => {
-    const start = performance.now();
+    const start = clock.monotonic();
     response.once('close', () => {
       const path = request.originalUrl.split('?', 1)[0] ?? '';
       if (QUIET.has(path)) return;
@@ -36,10 +37,10 @@ export function requestLog(log: Logger): RequestHandler {
         path: path.slice(0, MAX_PATH).replace(TOKEN, 'berth_…'),
         status: response.statusCode,
         complete: response.writableFinished,
-        ms: Math.round(performance.now() - start),
+        ms: Math.round(clock.monotonic() - start),
         ...(principal && { tenant: principal.namespace, key: principal.name }),
       };
-      if (response.statusCode >= 500) log.error(fields, 'Failed to answer');
+      if (response.statusCode >= 500) log.error(fields, 'Answered with a failure');
       else log.info(fields, 'Answered');
     });
     next();

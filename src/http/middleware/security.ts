@@ -1,16 +1,16 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 
-/** Nothing in an answer of ours may run, frame or load; pages loosen it for themselves. */
+/** Nothing in an answer may run, load or be framed. Pages set a policy of their own. */
 const CONTENT_POLICY = {
   useDefaults: false,
   directives: { 'default-src': ["'none'"], 'frame-ancestors': ["'none'"] },
 };
 
-/** For everything but the API: helmet with all it has. */
+/** For pages: all that helmet has. */
 export const security = helmet({ contentSecurityPolicy: CONTENT_POLICY });
 
-/** For JSON that web pages of any origin read: without the fields that say something about pages and their windows. */
+/** For JSON that web pages of any origin read: without the headers that only concern pages and windows. */
 export const apiSecurity = helmet({
   contentSecurityPolicy: CONTENT_POLICY,
   crossOriginResourcePolicy: { policy: 'cross-origin' },
@@ -33,8 +33,8 @@ const EXPOSE_HEADERS =
 const MAX_AGE_SECONDS = '7200';
 
 /**
- * Lets web pages of any origin call the API: a key is a header that a page must know, never a cookie that a browser
- * adds by itself. Answers preflights, which carry no key.
+ * Lets web pages of any origin call the API. That is safe because the key is a header that the page must know, not a
+ * cookie that the browser adds. Answers preflights, which have no key.
  */
 export const cors: RequestHandler = (request, response, next) => {
   response.setHeader('access-control-allow-origin', '*');

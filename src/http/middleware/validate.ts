@@ -11,7 +11,7 @@ function fieldErrors(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code !== 'unrecognized_keys') return [{ path: pathText(issue.path), expected: expectation(issue) }];
   return issue.keys.slice(0, 20).map((key) => ({
     path: pathText([...issue.path, key.slice(0, 100)]),
-    expected: 'no such field: remove it',
+    expected: 'unknown field, remove it',
   }));
 }
 
@@ -21,13 +21,13 @@ function expectation(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');
 }
 
-/** `text` without the fields that are null: null equals absent. */
+/** The object without fields that are null or undefined: null equals absent. */
 export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], null> } {
   const entries = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], null> };
 }
 
-/** The body as the schema has it; throws the 422 that names every wrong field. */
+/** The body as the schema has it; throws the 422 that lists every invalid field. */
 export function parseBody<B>(schema: z.ZodType<B>, body: unknown): B {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;

@@ -6,10 +6,10 @@ import type { Operation } from '../routes/route.ts';
 import { OPERATIONS } from '../routes/table.ts';
 import { componentSchemas, refTo, type SchemaName } from './registry.ts';
 
-/** Version of the description of the interface, section 9 of its specification. */
+/** Version of the document, section 9 of the interface's specification. */
 const VERSION = '1.0.0';
 
-/** What any endpoint can answer. */
+/** Errors of every endpoint. */
 const COMMON: readonly ErrorCode[] = [
   'invalid_api_key',
   'insufficient_scope',
@@ -27,15 +27,18 @@ const BODY_ERRORS: readonly ErrorCode[] = [
 ];
 
 const RESUME =
-  'Events carry an id; send the last one as Last-Event-ID to go on from there, at any replica. ' +
-  '`resync` instead of `snapshot` says that too much was missed and everything is sent anew.';
+  'Every event has an id. Send the last one as Last-Event-ID to resume. ' +
+  '`resync` comes instead of `snapshot` when the server no longer has all missed events; it has everything anew.';
 
 const HEADERS = {
-  'x-request-id': { description: 'Id of the request; yours when you sent one.', schema: { type: 'string' } },
+  'x-request-id': { description: 'Id of the request: your own, if you sent one.', schema: { type: 'string' } },
 };
 const LIMIT_HEADERS = {
-  'ratelimit-policy': { description: 'Quota of the key and window in seconds.', schema: { type: 'string' } },
-  ratelimit: { description: 'What is left and seconds until it is full again.', schema: { type: 'string' } },
+  'ratelimit-policy': {
+    description: 'Calls that the key may make, and the window in seconds.',
+    schema: { type: 'string' },
+  },
+  ratelimit: { description: 'Calls that are left, and seconds until the window ends.', schema: { type: 'string' } },
 };
 const RETRY_AFTER = { 'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
 
@@ -43,7 +46,7 @@ function json(schema: SchemaName) {
   return { 'application/json': { schema: refTo(schema) } };
 }
 
-/** A body that may be left out may be null too: null equals absent. */
+/** A body that may be absent may be null too. */
 function bodyOf({ schema, required, examples }: NonNullable<Operation['request']>) {
   const content = required ? refTo(schema) : { anyOf: [refTo(schema), { type: 'null' }] };
   return { 'application/json': { schema: content, examples } };
@@ -83,9 +86,9 @@ function failures(operation: Operation): Record<string, unknown> {
   return {
     ...Object.fromEntries(responses),
     '401': unauthorized,
-    // What an engine behind the gateway says passes through.
+    // The gateway passes errors of the engine on.
     ...(!isCompute(operation) && {
-      default: { description: 'What else went wrong.', content: json(errorSchemaOf(operation)) },
+      default: { description: 'Any other error.', content: json(errorSchemaOf(operation)) },
     }),
   };
 }
@@ -108,7 +111,7 @@ function successOf(operation: Operation): Record<string, unknown> {
       location: { description: 'Path of the new resource.', schema: { type: 'string' } },
     }),
     ...(operation.idempotent && {
-      'idempotent-replayed': { description: 'true when an earlier request made it.', schema: { type: 'string' } },
+      'idempotent-replayed': { description: 'true when an earlier request created it.', schema: { type: 'string' } },
     }),
   };
   const stream = events && { 'text/event-stream': { schema: { type: 'string', description: `Events: ${events}.` } } };
@@ -120,7 +123,7 @@ function successOf(operation: Operation): Record<string, unknown> {
       content,
       ...(links && { links: linksTo(links) }),
     },
-    ...(method === 'get' && { '304': { description: 'You have this version.', headers: HEADERS } }),
+    ...(method === 'get' && { '304': { description: 'The client has this version.', headers: HEADERS } }),
   };
 }
 
@@ -132,7 +135,7 @@ function header(name: string, description: string, schema: object = {}) {
 
 function parametersOf(operation: Operation) {
   const { path, idempotent, method, events } = operation;
-  const key = 'Repeats with the same key and body return the first answer; another body is 409.';
+  const key = 'A repeated request with the same key and body gets the first answer; with another body it gets 409.';
   return [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
       name,
@@ -141,8 +144,8 @@ function parametersOf(operation: Operation) {
       schema: { type: 'string', minLength: 1 },
     })),
     ...(idempotent ? [header('Idempotency-Key', key, IDEMPOTENCY_SCHEMA)] : []),
-    ...(method === 'get' ? [header('If-None-Match', 'ETag of the version you have.')] : []),
-    ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event you saw.')] : []),
+    ...(method === 'get' ? [header('If-None-Match', 'ETag of the version that you have.')] : []),
+    ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event that you got.')] : []),
   ];
 }
 
@@ -162,11 +165,11 @@ function operationObject(operation: Operation): Record<string, unknown> {
 
 const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
 
-Every call carries \`Authorization: Bearer <API key>\`. Keys are made on the [API access page](/dashboard).
-Unknown fields are refused, null equals absent (in PATCH it clears), lists are complete. Each record and each answer may get more fields;
-none is renamed or removed under \`/api/v1\`.`;
+Every call needs \`Authorization: Bearer <API key>\`. Create keys on the [API access page](/dashboard).
+Unknown fields are refused. null equals absent; in PATCH it clears the field. Lists are complete. Under \`/api/v1\`, records and answers
+may get more fields; none is renamed or removed.`;
 
-/** The OpenAPI 3.1 description of the interface, from the schemas that validate it. */
+/** The OpenAPI 3.1 document of the interface, from the route table and the schemas that validate. */
 export function openApiDocument(): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const operation of OPERATIONS) {
@@ -182,7 +185,7 @@ export function openApiDocument(): Record<string, unknown> {
     },
     servers: [
       { url: '/api/v1' },
-      { url: '/api/v1/api/v1', description: 'For clients whose base URL ends in /api/v1.' },
+      { url: '/api/v1/api/v1', description: 'For clients that append /api/v1 to a base URL that has it.' },
     ],
     security: [{ key: [] }],
     tags: ['Offers', 'Instances', 'SSH keys', 'Models'].map((name) => ({ name })),

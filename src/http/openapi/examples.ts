@@ -1,4 +1,4 @@
-/** A body that works as it stands: a test sends each of them. */
+/** A body that works unchanged: a test sends each of them. */
 export interface Example {
   summary: string;
   value: Record<string, unknown>;
@@ -26,11 +26,11 @@ export const EXAMPLES = {
   },
   updateInstance: {
     rename: { summary: 'New name and label', value: { name: 'training run 8', label: 'vision' } },
-    clear: { summary: 'No label', value: { label: null } },
-    stop: { summary: 'Stop, keep the disk', value: { state: 'stopped' } },
+    clear: { summary: 'Clear the label', value: { label: null } },
+    stop: { summary: 'Stop and keep the disk', value: { state: 'stopped' } },
   },
   createLink: {
-    jupyter: { summary: 'Jupyter of an instance with runtype jupyter', value: {} },
+    jupyter: { summary: 'Jupyter, on an instance with runtype jupyter', value: {} },
     port: { summary: 'A port that the instance declares', value: { port: 7860 } },
   },
   createSshKey: {

@@ -18,7 +18,7 @@ import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema }
 import { offerListSchema, offerSchema } from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
 
-/** Every schema that has a name in the document. */
+/** The schemas that have a name in the document. */
 const NAMED = {
   Offer: offerSchema,
   OfferList: offerListSchema,

@@ -4,9 +4,9 @@ import type { InstanceTemplateSpec } from '../../resources/instance-template.ts'
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { timeText } from '../schemas/common.ts';
 
-/** What an instance's record needs beside the instance. */
+/** What the record of an instance shows beside the instance. */
 export interface InstanceSurroundings {
-  /** Of the node that was granted, empty when it does not say. */
+  /** Of the claimed node; empty strings when the node does not say. */
   driver: { driverVersion: string; cudaVersion: string } | undefined;
   /** The template it starts from. */
   template: InstanceTemplateSpec | undefined;

@@ -1,7 +1,7 @@
 import type { OfferRecord } from '../schemas/offer.ts';
 import type { Offer } from '../../inventory/offers.ts';
 
-/** An offer as the API shows it. `image` is the default image, which `image_cached` is about. */
+/** An offer as the API shows it. `image_cached` tells whether a node has `image`, the default image. */
 export function toOfferRecord(offer: Offer, image: string): OfferRecord {
   return {
     id: offer.id,
@@ -28,7 +28,7 @@ export function toOfferRecord(offer: Offer, image: string): OfferRecord {
   };
 }
 
-/** The order of every list of offers: cheapest first, then the id, so that it is stable. */
+/** The order of every list of offers: cheapest first, then by id, which keeps it stable. */
 export function byPrice(left: Offer, right: Offer): number {
   return Number(left.prices.onDemand) - Number(right.prices.onDemand) || left.id - right.id;
 }

@@ -10,7 +10,7 @@ import { proxyRouter } from './ports.ts';
 import { resourceRouter } from './route.ts';
 import { RESOURCES } from './table.ts';
 
-/** Everything under the API base, all of it behind a key but CORS preflights. */
+/** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
   router.use(cors, authenticate(context.authenticator, context.lastUsed));
@@ -23,7 +23,7 @@ export function apiRouter(context: ApiContext): Router {
   router.use(context.models);
   router.get('/', limit, serviceIndex);
   router.use(limit, () => {
-    throw new ApiError('not_found', 'No endpoint has this path. See /docs for those there are.');
+    throw new ApiError('not_found', 'No endpoint has this path. See /docs for the endpoints.');
   });
   return router;
 }

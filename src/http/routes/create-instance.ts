@@ -12,7 +12,7 @@ import { sendJson } from '../send.ts';
 import { findSshKeys } from '../tenant.ts';
 import { routeWithBody } from './route.ts';
 
-/** Refuses names of things that the tenant does not have. */
+/** Throws 422 for SSH keys and templates that the tenant does not have. */
 async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
   const errors: FieldError[] = [];
   const ids = spec.sshKeyIds ?? [];
@@ -34,15 +34,14 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
   if (errors.length > 0) throw validationFailed(errors);
 }
 
-/** Aborts when the client goes away, at once when it is gone already. */
-function departureOf(response: Response): AbortSignal {
+/** Aborts when the client closes the connection, at once when it already has. */
+function disconnectOf(response: Response): AbortSignal {
   if (response.destroyed) return AbortSignal.abort();
   const left = new AbortController();
   response.once('close', () => left.abort());
   return left.signal;
 }
 
-/** Answers 201 with the claim granted, or a 409 with alternatives and nothing rented. */
 export const createInstanceRoute = routeWithBody({
   method: 'post',
   path: '/instances',
@@ -51,10 +50,10 @@ export const createInstanceRoute = routeWithBody({
   scope: 'compute:write',
   summary: 'Rent an instance',
   description:
-    'Answers 201 when the place is granted, or 409 with alternatives and nothing rented. An ask_id that no offer has ' +
-    'is 409 offer_unavailable too: offers come and go. With no body the cheapest free offer is rented.',
+    'Answers 201 when the controller has granted a place, or 409 with alternatives when nothing was rented. An ask_id ' +
+    'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer.',
   request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
-  success: { status: 201, schema: 'Instance', description: 'Rented. Location names it.' },
+  success: { status: 201, schema: 'Instance', description: 'The new instance. Location has its path.' },
   idempotent: true,
   links: {
     getInstance: 'instanceId',
@@ -72,11 +71,11 @@ export const createInstanceRoute = routeWithBody({
     'claim_timeout',
   ],
   async handle(context, { response, caller: { namespace }, body, key }) {
-    const signal = departureOf(response);
+    const signal = disconnectOf(response);
     const { spec, offerPossible } = toInstanceSpec(body);
     if (!offerPossible) {
-      const wish = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
-      throw offerUnavailable(context.offers.offers(), wish, context.defaultImage);
+      const asked = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
+      throw offerUnavailable(context.offers.offers(), asked, context.defaultImage);
     }
     await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };

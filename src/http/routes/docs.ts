@@ -23,7 +23,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Without the validator badge, which would send the description to another host. */
+/** `validatorUrl: null`: the badge of the validator would send the document to another host. */
 const START = `SwaggerUIBundle({
   url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null, persistAuthorization: false,
   defaultModelsExpandDepth: 0, displayRequestDuration: true,
@@ -32,7 +32,7 @@ const START = `SwaggerUIBundle({
 
 const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
 
-/** The renderer draws its icons from data: URLs and sets styles on elements; it loads nothing from elsewhere. */
+/** The renderer draws icons from data: URLs and sets styles on elements. It loads nothing from other hosts. */
 const POLICY = helmet.contentSecurityPolicy({
   useDefaults: false,
   directives: {
@@ -56,13 +56,13 @@ const INDEX = JSON.stringify({
   dashboard: '/dashboard',
 });
 
-/** What is where. Clients ask their base URL before the first call, and people open it in a browser. */
+/** Lists the entry points. Some clients ask their base URL before the first call (Claude Code: HEAD). */
 export const serviceIndex: RequestHandler = (request, response) => {
   if (request.accepts(['json', 'html']) === 'html') response.redirect('/dashboard');
   else sendJson(response, INDEX);
 };
 
-/** GET /openapi.json and /docs, and where they are at / and /api, the base URL of clients of Anthropic. */
+/** /openapi.json and /docs, and their addresses at / and at /api, the base URL of Anthropic's clients. */
 export function docsRouter(): Router {
   const router = Router({ caseSensitive: true });
   const document = JSON.stringify(openApiDocument());

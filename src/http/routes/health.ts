@@ -2,7 +2,7 @@ import { Router } from 'express';
 import type { ApiStores } from '../context.ts';
 import { methodNotAllowed } from './route.ts';
 
-/** /livez says that the process answers; /readyz that it knows the cluster and may get traffic. */
+/** /livez: the process answers. /readyz: its caches are filled and it may get traffic. */
 export function healthRouter(stores: ApiStores, isStopping: () => boolean): Router {
   const router = Router({ caseSensitive: true });
   router.get('/livez', (_request, response) => {

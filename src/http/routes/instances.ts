@@ -19,7 +19,7 @@ function stream({ streams, instanceEvents }: ApiContext, { request, response }: 
   response.once('close', unfollow);
 }
 
-/** Only what the client sent: a field left out stays, label and name are cleared by null. */
+/** The fields that the client sent. A field that is left out stays; null clears label and name. */
 function toPatch(body: UpdateInstance): Record<string, unknown> {
   return {
     ...(body.label !== undefined && { label: body.label }),
@@ -36,7 +36,7 @@ export const listInstancesRoute = route({
   scope: 'compute:read',
   compressed: true,
   summary: 'List your instances, oldest first',
-  description: 'With Accept: text/event-stream: snapshot (the list), instance (one that is new or changed), deleted.',
+  description: 'With Accept: text/event-stream: snapshot (the list), instance (new or changed), deleted.',
   success: { status: 200, schema: 'InstanceList', description: 'All instances of the tenant.' },
   events: 'snapshot, instance, deleted, resync',
   handle(context, call) {
@@ -57,7 +57,7 @@ export const readInstanceRoute = route({
   tag: 'Instances',
   scope: 'compute:read',
   summary: 'Read one instance',
-  description: 'With Accept: text/event-stream: snapshot (the instance), instance, deleted; then the stream ends.',
+  description: 'With Accept: text/event-stream: snapshot (the instance), instance (changed), deleted (the last event).',
   success: { status: 200, schema: 'Instance', description: 'The instance.' },
   events: 'snapshot, instance, deleted, resync',
   errors: ['instance_not_found'],
@@ -78,8 +78,8 @@ export const updateInstanceRoute = routeWithBody({
   scope: 'compute:write',
   summary: 'Rename, label, stop or start an instance',
   description:
-    'Fields that are left out stay; null clears label and name. A stopped instance frees its GPUs and keeps its disk; ' +
-    'starting it again needs a free place.',
+    'Fields that are left out stay; null clears label and name. Stopping frees the GPUs and keeps the disk; ' +
+    'starting again needs a free place.',
   request: { schema: 'UpdateInstance', required: false, examples: EXAMPLES.updateInstance },
   success: { status: 200, schema: 'Instance', description: 'The instance after the change.' },
   errors: ['instance_not_found', 'instance_deleting', 'tenant_unavailable'],
@@ -87,14 +87,14 @@ export const updateInstanceRoute = routeWithBody({
     const instance = await instanceOf(context, request);
     const { namespace, name, uid, deletionTimestamp } = instance.metadata;
     if (deletionTimestamp !== undefined) {
-      throw new ApiError('instance_deleting', 'The instance is being deleted and cannot be changed any more.');
+      throw new ApiError('instance_deleting', 'The instance is being deleted. It cannot be changed any more.');
     }
-    // A patch that changes nothing writes nothing, and still answers with what the last one wrote: caches may lag.
+    // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
     const patch = { metadata: { uid }, spec: toPatch(body) };
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {
-        // Gone, or replaced by another of the same name.
+        // It is gone, or another instance has its name.
         if (error instanceof NotFoundError || error instanceof ConflictError) throw instanceNotFound();
         throw error;
       });
@@ -109,8 +109,12 @@ export const deleteInstanceRoute = route({
   tag: 'Instances',
   scope: 'compute:write',
   summary: 'Delete an instance and its disk',
-  description: 'Done when the deletion is recorded: until the GPUs are free the instance is still there, deleting.',
-  success: { status: 200, schema: 'DeletedInstance', description: 'It will be gone. Also when it was deleted before.' },
+  description: 'Answers once the deletion is recorded. Until its GPUs are free the instance stays, as deleting.',
+  success: {
+    status: 200,
+    schema: 'DeletedInstance',
+    description: 'The deletion is recorded, by this request or before.',
+  },
   errors: ['instance_not_found'],
   async handle(context, { request, response }) {
     const { namespace, name, uid } = (await instanceOf(context, request)).metadata;

@@ -9,9 +9,9 @@ export const listOffersRoute = route({
   id: 'listOffers',
   tag: 'Offers',
   scope: 'compute:read',
-  summary: 'List what is for rent, cheapest first',
-  description: 'With Accept: text/event-stream: snapshot (the list), offer (one that is new or changed), deleted.',
-  success: { status: 200, schema: 'OfferList', description: 'All offers, those that are rented out too.' },
+  summary: 'List the offers, cheapest first',
+  description: 'With Accept: text/event-stream: snapshot (the list), offer (new or changed), deleted.',
+  success: { status: 200, schema: 'OfferList', description: 'All offers, also those without a free place.' },
   events: 'snapshot, offer, deleted, resync',
   handle({ streams, offerEvents, offers, defaultImage }, { request, response }) {
     if (wantsEvents(request)) {

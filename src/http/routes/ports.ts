@@ -25,7 +25,7 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-/** The port to open when none is named. */
+/** The port to open when the request names none. */
 function usualPort({ instances }: ApiContext, instance: GpuInstance): number {
   const record = instances.record(instance);
   if (record.runtype === 'jupyter') return JUPYTER_PORT;
@@ -42,7 +42,8 @@ export const createLinkRoute = routeWithBody({
   scope: 'compute:write',
   summary: 'Open a port of an instance in a browser',
   description:
-    'The link works once, within a minute. Programs call /instances/{instanceId}/proxy/{port}/... with their key instead.',
+    'The link works once, within a minute. Programs do not need it: they call ' +
+    '/instances/{instanceId}/proxy/{port}/... with their key.',
   request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
   success: { status: 201, schema: 'Link', description: 'The link.' },
   errors: ['instance_not_found', 'instance_not_running', 'port_not_declared', 'port_unreachable'],
@@ -57,7 +58,7 @@ export const createLinkRoute = routeWithBody({
   },
 });
 
-/** Serves the hosts of ports; everything else goes on. */
+/** Serves requests to the host of a port, and passes all others on. */
 export function portHosts({ ports }: ApiContext): RequestHandler {
   return async (request, response, next) => {
     const host = ports.hostOf(request);
@@ -72,9 +73,13 @@ export function proxyRouter(context: ApiContext): Router {
   const paths = ['/:instanceId/proxy/:port', '/:instanceId/proxy/:port/*rest'];
   router.all(paths, requireScope('compute:write'), async (request, response) => {
     const port = portOf(String(request.params['port']));
-    if (port === undefined) throw new ApiError('port_not_declared', 'The path names no port.');
+    if (port === undefined)
+      throw new ApiError(
+        'port_not_declared',
+        'The path has no valid port number. Call /instances/{instanceId}/proxy/{port}.',
+      );
     const instance = await instanceOf(context, request);
-    // Below the routers' base paths, as the client wrote it: a decoded and encoded path may be another one.
+    // From the original URL: decoding the path and encoding it again could change it.
     const prefix = new RegExp(`^.*?/proxy/${port}`).exec(request.originalUrl)?.[0] ?? '';
     const rest = request.originalUrl.slice(prefix.length);
     const path = rest.startsWith('/') ? rest : `/${rest}`;

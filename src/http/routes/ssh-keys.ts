@@ -17,7 +17,7 @@ function toJson(key: SshKey): string {
   return JSON.stringify(toSshKeyRecord(key));
 }
 
-/** The line of a public key, without the space around it. */
+/** The key as one line without space around it; throws 422 when it is no public key. */
 function parsed(text: string): string {
   const line = text.trim();
   try {
@@ -49,9 +49,10 @@ export const sshKeyRoutes = [
     tag: 'SSH keys',
     scope: 'compute:write',
     summary: 'Register an SSH public key',
-    description: 'It opens instances that name it, and those that name none, within seconds and without a restart.',
+    description:
+      'Within seconds it opens the instances that name it and those that name no key. They need not restart.',
     request: { schema: 'CreateSSHKey', required: true, examples: EXAMPLES.createSshKey },
-    success: { status: 201, schema: 'SSHKey', description: 'Registered.' },
+    success: { status: 201, schema: 'SSHKey', description: 'The new SSH key.' },
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
     errors: ['quota_exceeded', 'idempotency_conflict', 'tenant_unavailable'],
@@ -78,8 +79,8 @@ export const sshKeyRoutes = [
     id: 'deleteSSHKey',
     tag: 'SSH keys',
     scope: 'compute:write',
-    summary: 'Delete an SSH key and cut its sessions',
-    success: { status: 200, schema: 'DeletedSSHKey', description: 'It opens nothing any more.' },
+    summary: 'Delete an SSH key and end its sessions',
+    success: { status: 200, schema: 'DeletedSSHKey', description: 'The SSH key opens no instance any more.' },
     errors: ['ssh_key_not_found'],
     async handle(context, { request, response, caller: { namespace } }) {
       const text = String(request.params['sshKeyId']);

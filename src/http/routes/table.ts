@@ -28,8 +28,8 @@ const modelCall = {
   ...models,
   method: 'post',
   request: { schema: 'ModelRequest', required: true, examples: {} },
-  success: { status: 200, schema: 'ModelResponse', description: 'The answer of the model.' },
-  events: 'those of the API of that name, with "stream": true',
+  success: { status: 200, schema: 'ModelResponse', description: "The model's answer." },
+  events: 'those of the named API, with "stream": true',
 } as const satisfies Partial<Operation>;
 
 /** The table of the interface: every operation, those of the model gateway included. */

@@ -9,7 +9,7 @@ export const moneySchema = z
 
 export const isolationSchema = z
   .enum(['whole', 'mig', 'time_sliced'])
-  .describe('Whether GPUs are whole, MIG slices, or shared in time with others.');
+  .describe('Whether the GPUs are whole, MIG slices, or time-sliced with other instances.');
 
 /** The answer of every list endpoint. */
 export function listOf<T extends z.ZodType>(item: T) {
@@ -21,12 +21,12 @@ export function deletedOf<T extends z.ZodType>(id: T, object: string) {
   return z.object({ id, object: z.literal(object), deleted: z.literal(true) });
 }
 
-/** A Kubernetes time as RFC 3339 in UTC; the empty epoch for an object that never was on a server. */
+/** A Kubernetes time as RFC 3339 in UTC; 1970 for an object that was never on a server. */
 export function timeText(time: string | Date | undefined): string {
   return typeof time === 'string' ? time : new Date(time ?? 0).toISOString();
 }
 
-/** Bounds of the HTTP interface; its specification leaves them open, so they are decided and documented here. */
+/** Bounds of the HTTP interface, which its specification leaves open. */
 export const LIMITS = {
   name: 128,
   label: 255,

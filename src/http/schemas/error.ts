@@ -7,25 +7,25 @@ const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 export const errorSchema = z
   .object({
     error: z.object({
-      message: z.string().describe('What happened, why, and what to do; for people.'),
+      message: z.string().describe('For people: what happened, why, and what to do.'),
       code: z.enum(CODES).describe('For programs. Codes are never renamed.'),
       fields: z
         .array(z.object({ path: z.string(), expected: z.string() }))
         .optional()
-        .describe('With validation_failed: each field that is wrong.'),
+        .describe('With validation_failed: each invalid field.'),
       alternatives: z
         .array(offerSchema)
         .optional()
         .describe('With offer_unavailable and offer_changed: the nearest offers that are free.'),
-      offer: offerSchema.optional().describe('With offer_changed: the offer as it is now.'),
-      incident_id: z.string().optional().describe('With 5xx: what to quote in a report.'),
+      offer: offerSchema.optional().describe('With offer_changed: the current offer.'),
+      incident_id: z.string().optional().describe('With 5xx: quote it in a report.'),
     }),
   })
-  .describe('What every failure of the compute endpoints but 401 looks like.');
+  .describe('Every failure of the compute endpoints except 401.');
 
 export const unauthorizedSchema = z
   .object({ error: z.object({ message: z.literal('Invalid API key.'), code: z.literal('invalid_api_key') }) })
-  .describe('No key, or one that is unknown, expired or revoked.');
+  .describe('The key is missing, unknown, expired or revoked.');
 
 export const modelUnauthorizedSchema = z
   .object({

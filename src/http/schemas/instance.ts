@@ -12,15 +12,15 @@ const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state
 const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
 
 /**
- * `args`, or the words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API, and the flags
- * that its command line really sends (`ssh_direc` is its own spelling). Empty means none.
+ * `args`, or the words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API and the flags
+ * that its command line sends (`ssh_direc` is its own spelling). Empty means none.
  */
 const RUNTYPE_PATTERN =
   /^(?:args|(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*)?$/;
 
-/** What to write instead of a runtype that is not known. */
+/** What to write instead of an unknown runtype. */
 const RUNTYPE_EXPECTED =
-  'expected ssh, jupyter or args, or words of Vast.ai: ssh or jupyter, alone or with _proxy, _direct or _direc';
+  'expected ssh, jupyter or args, or as Vast.ai writes it: ssh or jupyter, alone or with _proxy, _direct or _direc';
 
 export const createInstanceSchema = z
   .strictObject({
@@ -30,8 +30,12 @@ export const createInstanceSchema = z
       .describe('0: on demand (default). 1: interruptible, cheaper.')
       .nullish(),
     ask_id: z.int().describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
-    name: z.string().max(LIMITS.name).describe('Name shown to people.').nullish(),
-    stats: z.string().max(LIMITS.stats).describe('Free text kept with the instance and returned as it is.').nullish(),
+    name: z.string().max(LIMITS.name).describe('Name for people.').nullish(),
+    stats: z
+      .string()
+      .max(LIMITS.stats)
+      .describe('Free text that is kept with the instance and returned unchanged.')
+      .nullish(),
     template_image: z
       .string()
       .max(LIMITS.templateImage)
@@ -48,7 +52,7 @@ export const createInstanceSchema = z
       .string()
       .max(LIMITS.runtype)
       .regex(RUNTYPE_PATTERN, RUNTYPE_EXPECTED)
-      .describe('ssh (default), jupyter or args; the spellings of Vast.ai clients are accepted too.')
+      .describe('ssh (default), jupyter or args. The spellings of Vast.ai clients are accepted too.')
       .nullish(),
     disk_gb: z
       .int()
@@ -60,7 +64,7 @@ export const createInstanceSchema = z
       .number()
       .min(LIMITS.offerDiskSpace.min)
       .max(LIMITS.offerDiskSpace.max)
-      .describe('disk_gb_max of the offer as the client saw it: 409 offer_changed when it is less by now.')
+      .describe('disk_gb_max of the offer as the client saw it. If it is less now, the answer is 409 offer_changed.')
       .nullish(),
     install_monitoring: z.boolean().describe('Run a GPU metrics exporter beside the instance.').nullish(),
     ssh_key_ids: z
@@ -69,18 +73,18 @@ export const createInstanceSchema = z
       .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
       .nullish(),
   })
-  .describe('What to rent. Every field may be left out or null, and so may the whole body.');
+  .describe('What to rent. Every field, and the whole body, may be absent or null.');
 
 export const updateInstanceSchema = z
   .strictObject({
-    label: z.string().max(LIMITS.label).describe('Free text. null clears it.').nullish(),
-    name: z.string().max(LIMITS.name).describe('Name shown to people. null clears it.').nullish(),
+    label: z.string().max(LIMITS.label).describe('Free text; null clears it.').nullish(),
+    name: z.string().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
     state: z
       .enum(['running', 'stopped'])
-      .describe('Extension: stopped frees the GPUs and keeps the disk, running starts the instance again.')
+      .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
       .nullish(),
   })
-  .describe('What to change. A field that is left out stays as it is.');
+  .describe('What to change. An absent field keeps its value.');
 
 const portSchema = z.object({
   container_port: z.int(),
@@ -96,9 +100,9 @@ export const instanceSchema = z
     label: z.string().nullable(),
     type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
     state: z.enum(STATES).describe('What the instance does now.'),
-    reason: z.enum(REASONS).describe('Why it is in this state, for programs.'),
-    message: z.string().describe('The same for people, in the words of scheduler and kubelet.'),
-    stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When each stage of this start was reached.'),
+    reason: z.enum(REASONS).describe('For programs: why it is in this state.'),
+    message: z.string().describe('For people: why it is in this state, as the scheduler or the kubelet reports it.'),
+    stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When this start reached each stage.'),
     offer_id: z.int().nullable(),
     gpu_name: z.string().nullable(),
     gpu_count: z.int(),
@@ -119,19 +123,19 @@ export const instanceSchema = z
     install_monitoring: z.boolean(),
     stats: z.string().nullable(),
     ssh_key_ids: z.array(z.int()),
-    price_per_hour: moneySchema.nullable().describe('Locked when the place was granted.'),
+    price_per_hour: moneySchema.nullable().describe('Fixed when the place was granted.'),
     currency: z.string().nullable(),
     usage: z
       .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
       .nullable()
-      .describe('What the starts that have ended used.'),
+      .describe('What the starts that have ended used and cost.'),
     ssh: z
       .object({
         host: z.string(),
         port: z.int(),
         user: z.string(),
-        command: z.string().describe('Ready to paste.'),
-        known_hosts: z.string().nullable().describe('Line for known_hosts, so that checking need not be disabled.'),
+        command: z.string().describe('The command to connect.'),
+        known_hosts: z.string().nullable().describe('Line for known_hosts. With it, ssh can check the host key.'),
       })
       .nullable(),
     ports: z.array(portSchema),

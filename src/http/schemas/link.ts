@@ -7,13 +7,13 @@ export const createLinkSchema = z
       .int()
       .min(1)
       .max(65_535)
-      .describe('A TCP port that the instance declares. Absent: that of Jupyter, else the only one there is.')
+      .describe('A TCP port that the instance declares. Absent: the port of Jupyter, else the only declared port.')
       .nullish(),
     path: z
       .string()
       .max(512)
       .regex(/^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/)
-      .describe('Where the browser goes first, from the root of the port. Absent: /.')
+      .describe('The first page, as a path on the port. Absent: /.')
       .nullish(),
   })
   .describe('Which port of the instance to open in a browser.');
@@ -23,7 +23,9 @@ export const linkSchema = z
     object: z.literal('link'),
     instance_id: z.string(),
     port: z.int(),
-    url: z.string().describe('Opens the port in a browser, once, and lets that browser in for twelve hours.'),
+    url: z
+      .string()
+      .describe('Opens the port in a browser. It works once; that browser then has access for twelve hours.'),
     expires_at: timeSchema,
   })
   .describe('A link to a port of an instance, for a browser.');

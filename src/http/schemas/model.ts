@@ -2,17 +2,17 @@ import { z } from 'zod';
 
 export const modelSchema = z
   .looseObject({
-    id: z.string().describe('Send it as model.'),
+    id: z.string().describe('Send it as `model`.'),
     object: z.literal('model'),
     created: z.int(),
     owned_by: z.string(),
   })
-  .describe('A model that an endpoint in the cluster serves.');
+  .describe('A model that the cluster serves.');
 
 export const modelListSchema = z.looseObject({ object: z.literal('list'), data: z.array(modelSchema) });
 
 export const modelRequestSchema = z
-  .looseObject({ model: z.string().min(1).describe('Id of a model of GET /models.'), stream: z.boolean().nullish() })
-  .describe('As the API of that name takes it; other fields pass through to the engine.');
+  .looseObject({ model: z.string().min(1).describe('Id of a model from GET /models.'), stream: z.boolean().nullish() })
+  .describe('A request of the named API. Other fields pass through to the engine.');
 
-export const modelResponseSchema = z.looseObject({}).describe('As the API of that name answers.');
+export const modelResponseSchema = z.looseObject({}).describe('An answer of the named API.');

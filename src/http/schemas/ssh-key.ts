@@ -8,7 +8,7 @@ export const createSshKeySchema = z
       .min(1)
       .max(LIMITS.publicKey)
       .describe('One line as in a .pub file: type, base64 key, optional comment.'),
-    name: z.string().max(LIMITS.name).describe('Name shown to people.'),
+    name: z.string().max(LIMITS.name).describe('Name for people.'),
   })
   .describe('An SSH public key to register.');
 

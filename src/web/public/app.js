@@ -14,7 +14,7 @@ function showAlert(id, message) {
   box.hidden = message === '';
 }
 
-/** Runs an action of the user; its failure is shown, and a session that is over leads to signing in. */
+/** Runs an action of the user and shows its failure. When the session has expired it shows the sign-in form. */
 async function attempt(action, alertId = 'alert') {
   showAlert(alertId, '');
   try {
@@ -33,7 +33,7 @@ function showSignIn() {
   byId('token').focus();
 }
 
-/** A cell that names its column, for screens too narrow for columns. */
+/** A table cell with the name of its column, which narrow screens show. */
 function cell(label, ...children) {
   const made = element('td', {}, ...children);
   made.dataset.label = label;
@@ -71,7 +71,7 @@ function render() {
 
 async function loadKeys() {
   const namespace = byId('namespace').value;
-  // Keys of another namespace must not stand under this one, not even when the call fails.
+  // Clear first: when the call fails, no keys of the previous namespace may be shown under this one.
   keys = [];
   byId('rows').replaceChildren();
   byId('empty').hidden = true;
@@ -148,7 +148,7 @@ byId('create-form').addEventListener('submit', (event) => {
   }, 'create-alert');
 });
 
-// The token leaves the page with the dialog.
+// Closing the dialog removes the token from the page.
 byId('made').addEventListener('close', () => {
   byId('made-token').value = '';
   byId('made-curl').value = '';
@@ -177,7 +177,7 @@ async function copy(button) {
     button.textContent = 'Copied';
     setTimeout(() => (button.textContent = 'Copy'), 2000);
   } catch {
-    // Without https a browser has no clipboard for pages; the text is selected.
+    // Without https a page cannot use the clipboard. The text is selected already.
     say('Press Ctrl+C to copy');
   }
 }

@@ -12,7 +12,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** A time for people, with the exact one as a tooltip. */
+/** A time as a date, with the exact time as a tooltip. */
 export function timeElement(text, absent) {
   if (text === null) return absent;
   const date = new Date(text);

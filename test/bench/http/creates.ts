@@ -27,7 +27,7 @@ async function create(pool: Pool, headers: Record<string, string>, ask: number):
   return performance.now() - start;
 }
 
-/** Rents on simulated nodes through an API process and a controller process; a line for people. */
+/** Rents on simulated nodes through an API process and a controller process. Returns a line of results. */
 export async function measureCreates(kubeconfig: string): Promise<string> {
   const clock = systemClock();
   const connection = await loadKubeConfig({ kubeconfig });

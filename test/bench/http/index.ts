@@ -39,7 +39,7 @@ async function cpu(): Promise<number> {
   return z.number().parse(used);
 }
 
-/** With the CPU time of an answer: what a machine that is busy with other things cannot blur. */
+/** Adds the CPU time of an answer, which other work on the machine does not change. */
 async function measured(options: LoadOptions): Promise<LoadResult & { cpuMs: number }> {
   const before = await cpu();
   const result = await load(options);
@@ -63,7 +63,7 @@ try {
   for (const { name, path, connections, token } of ROWS) {
     const theirs: LoadOptions = { port: bare, path, headers: headers(token), connections, duration: seconds * 1000 };
     const ours: LoadOptions = { ...theirs, port: api, status: token ? 401 : 200 };
-    // Warm first, so that the compiler is not measured.
+    // Warm up first: the compiler's work is not measured.
     for (const options of [ours, theirs]) await load({ ...options, duration: 1000 });
     const found: { ours: Turn[]; theirs: Turn[] } = { ours: [], theirs: [] };
     for (let turn = 0; turn < turns; turn += 1) {

@@ -101,7 +101,7 @@ function apiKey(): ApiKey {
   };
 }
 
-/** An API server that only fails: what is measured is answered from the caches. */
+/** An API server that always fails: the measured requests are answered from the caches. */
 const NO_CLUSTER = new Proxy({} as KubeClient, {
   get: () => () => Promise.reject(new Error('There is no cluster in this benchmark.')),
 });
@@ -137,7 +137,7 @@ export function benchDeps(): ApiDeps {
     defaultImage: 'debian:12',
     trustProxy: false,
     clock,
-    // Written and thrown away: a line per request is part of the cost.
+    // To /dev/null: writing a line per request is part of the cost.
     log: pino({ level: 'info' }, pino.destination({ dest: '/dev/null', sync: false })),
     registry: new Registry(),
   };

@@ -195,7 +195,7 @@ describeWith('chromium')('in a browser', () => {
     ]);
     expect(JSON.stringify(objects)).not.toContain(token);
     const logs = api.processes.map((one) => one.log()).join('');
-    expect(logs).toContain('An API key was made');
+    expect(logs).toContain('Created an API key');
     for (const secret of [token, owner]) expect(logs).not.toContain(secret);
 
     await row.getByRole('button', { name: /Revoke/ }).click();

@@ -21,17 +21,17 @@ export interface Cluster extends AsyncDisposable {
   api: Addresses;
   /** A namespace of its own, removed at the end. */
   namespace(name: string): Promise<string>;
-  /** A key that works at every replica, those of the shared API unless others are named; its token. */
+  /** The token of a new key that works at every replica, by default those of the shared API. */
   key(namespace: string, options?: Partial<ApiKeySpec>, at?: Addresses): Promise<string>;
 }
 
-/** Asks for the models, whose calls are counted apart from those of the compute endpoints. */
+/** Asks for the models: those calls do not count against the limit of the compute endpoints. */
 async function isKnown(url: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   await waitFor('the key to be known', async () => (await fetch(`${url}/api/v1/models`, { headers })).status !== 401);
 }
 
-/** A client and watch caches of a cluster, beside the API that others serve on it. */
+/** A client and watch caches of a cluster, beside the API that other processes serve on it. */
 export async function connect(kubeconfig: string, api: Addresses, log: Logger): Promise<Cluster> {
   const clock = systemClock();
   const connection = await loadKubeConfig({ kubeconfig });

@@ -36,7 +36,7 @@ export type Call = (method: string, path: string, body?: unknown, headers?: Reco
 
 const conforms = createContract();
 
-/** A client of the API with one key. Every answer is compared with the OpenAPI description. A string body is sent as it is. */
+/** A client of the API with one key. Every answer is compared with the OpenAPI description. A string body is sent unchanged. */
 export function clientOf(url: string, token: string): Call {
   return async (method, path, body, headers = {}) => {
     const response = await fetch(`${url}/api/v1${path}`, {

@@ -31,7 +31,7 @@ function closed(value: unknown): unknown {
   return object;
 }
 
-/** Something the API answered that its OpenAPI description does not allow. */
+/** An answer of the API that its OpenAPI description does not allow. */
 export class ContractError extends Error {
   override name = 'ContractError';
 }
@@ -59,7 +59,7 @@ export function createContract() {
     return template === undefined ? undefined : document.paths[template]?.[method.toLowerCase()];
   }
 
-  /** What a path without a description may answer: only failures, in the shape of its family. */
+  /** A path without a description may only answer failures, in the shape of its family. */
   function failure(path: string): Response {
     const name = { compute: 'ApiError', openai: 'OpenAIError', anthropic: 'AnthropicError' }[familyOf(path)];
     return { content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } };

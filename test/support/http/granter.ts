@@ -42,8 +42,8 @@ function claimOf(inventory: Inventory, instance: GpuInstance): Claim | string {
 }
 
 /**
- * Decides about instances as the controller does, and does nothing else of what it does: for tests and benchmarks of
- * the HTTP interface alone. Works on the instances of one namespace.
+ * Grants and refuses places as the controller does, and does nothing else: for tests and benchmarks of the HTTP
+ * interface alone. Works on the instances of one namespace.
  */
 export function startGranter(deps: {
   client: KubeClient;

@@ -6,15 +6,15 @@ export interface RoundRobin extends AsyncDisposable {
 }
 
 /**
- * A proxy that hands each request to the next of the servers that are alive, as a load balancer in front of replicas
- * does, and changes nothing in it. When a server dies in the middle, the client's connection breaks.
+ * A proxy that passes each request unchanged to the next server that is alive, as a load balancer in front of replicas
+ * does. When a server dies during a request, the client's connection breaks.
  *
  * @param alive host and port of each server, asked for every request
  */
 export async function roundRobin(alive: () => readonly URL[]): Promise<RoundRobin> {
   const agent = new Agent({ keepAlive: true });
   let turn = 0;
-  // The replicas promise their clients 65 s, and their promise passes through unchanged.
+  // The replicas announce 65 s to their clients, and the proxy passes that on.
   const server = createServer({ keepAliveTimeout: 120_000 }, (incoming, outgoing) => {
     const servers = alive();
     const next = servers[(turn += 1) % servers.length];

@@ -61,7 +61,7 @@ export async function startRush(kubeconfig: string): Promise<Rush> {
   return { api, call, offer, instances, clear, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** Everybody wants one of the last GPUs at the same time; checks who got what and what is left, and clears up. */
+/** Many clients want one of the last GPUs at the same time. Checks who got one and what is left, then cleans up. */
 export async function rushForTheLast({ call, offer, instances, clear }: Rush): Promise<void> {
   const answers = await Promise.all(
     Array.from({ length: CALLERS }, (_, index) =>

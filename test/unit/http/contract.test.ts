@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ContractError, createContract } from '../../support/http/contract.ts';
 
-// The integration tests compare every answer with the OpenAPI document: this is to show that the comparison can fail.
+// The integration tests compare every answer with the OpenAPI document: this shows that the comparison can fail.
 
 const conforms = createContract();
 const type = 'application/json; charset=utf-8';

@@ -21,7 +21,7 @@ const UID = 'uid-1';
 const changed = toKubeError('DELETE /', { status: 409, body: { reason: 'Conflict' } });
 const lost = toKubeError('PATCH /', { status: 503, body: 'the answer was lost' });
 
-/** Everything is granted at once; the calls that follow the grant are the test's. */
+/** Every place is granted at once. The test decides the outcome of the calls after the grant. */
 function world() {
   const clock = fakeClock();
   const client = {

@@ -13,7 +13,7 @@ async function replica(): Promise<{ server: Server; port: number }> {
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-/** A client with one kept connection that calls again and again. */
+/** A client that calls all the time over one keep-alive connection. */
 function startClient(portOf: () => number) {
   const dispatcher = new Agent({
     connections: 1,
@@ -21,7 +21,7 @@ function startClient(portOf: () => number) {
       const socket = connect(portOf(), '127.0.0.1');
       const fail = (error: Error): void => callback(error, null);
       socket.once('error', fail);
-      // From then on errors are undici's: called back once more it would open a second connection, which nothing closes.
+      // From here on undici handles errors. A second callback would open a second connection, which nothing closes.
       socket.once('connect', () => callback(null, socket.off('error', fail)));
     },
   });
@@ -49,7 +49,7 @@ function startClient(portOf: () => number) {
   };
 }
 
-// Forty clients that never rest take long on a busy machine.
+// Forty clients without a pause take long on a busy machine.
 test('no call fails while one replica ends and another one takes over', { timeout: 60_000 }, async () => {
   const [first, second] = [await replica(), await replica()];
   let { port } = first;

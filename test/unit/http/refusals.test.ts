@@ -17,7 +17,7 @@ it.each([
     'Forbidden',
     `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'berth-tenants' with binding 'berth-tenants' denied request: namespace a is no tenant of Berth`,
   ],
-  // What the API server makes of a webhook that says no and nothing else.
+  // The API server's words for a webhook that refuses without a message.
   [400, undefined, 'admission webhook "costs.example.com" denied the request without explanation'],
 ])('what the cluster refuses by its rules is told in its words: %d %s %s', (status, reason, words) => {
   expect(answer(status, reason, words)).toEqual(['quota_exceeded', `The cluster refuses: ${words}`]);

@@ -4,13 +4,15 @@ import express from 'express';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { requestLog } from '../../../src/http/middleware/request-log.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { mintToken } from '../../../src/resources/api-key.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 it('leaves no part of a key in a path, whatever characters it has', async () => {
   const lines: string[] = [];
   const app = express();
-  app.use(requestLog(pino({}, { write: (line: string) => lines.push(line) })), (_, response) => void response.end());
+  const log = pino({}, { write: (line: string) => lines.push(line) });
+  app.use(requestLog({ log, clock: systemClock() }), (_, response) => void response.end());
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

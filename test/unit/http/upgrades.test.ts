@@ -35,7 +35,7 @@ function connections(): Promise<number> {
   });
 }
 
-/** A client that closes its side only when it wants to. */
+/** A client that does not close its side when the server does. */
 async function ask(): Promise<Socket> {
   const { port } = server.address() as AddressInfo;
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
