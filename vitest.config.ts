@@ -9,6 +9,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'src/**/*.test.ts'],
+          globalSetup: ['test/support/provide-needs.ts'],
           // A test that hangs fails; one on a busy machine does not.
           testTimeout: 60_000,
         },

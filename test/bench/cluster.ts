@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { applyFinalizers } from '../../tools/cluster/apply.ts';
 import { bringUp } from '../../tools/cluster/bring-up.ts';
-import { takeState } from '../../tools/cluster/keeper/keeper.ts';
+import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
-import { createProgress } from '../../tools/lib/progress.ts';
-import { removeRecord } from '../../tools/cluster/keeper/record.ts';
+import { plainProgress } from '../../tools/lib/progress.ts';
+import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 
 /**
  * Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. Where
@@ -14,7 +14,7 @@ import { removeRecord } from '../../tools/cluster/keeper/record.ts';
 export async function withCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
   const state = join(stateFolder(), 'bench');
   const lock = await takeState(state);
-  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cluster = await bringUp({
     ...readOptions([], process.env, join(stateFolder(), 'kubeconfig')),
     state,

@@ -1,10 +1,13 @@
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
+import { lookForGo } from '../lib/go/find.ts';
 import { ensurePrograms, missingPrograms } from '../lib/go/build.ts';
 import { startBuiltCluster } from './built/built-cluster.ts';
 import { chooseContext, connectGiven } from './given-cluster.ts';
-import { decideNode, type ConsentOptions } from './host.ts';
+import { decideNode } from './decide-node.ts';
+import type { Consent } from '../lib/host/meet-needs.ts';
+import type { Progress } from '../lib/progress.ts';
 import { giveGpus } from './built/real-node.ts';
 import { createKind, deleteKind, installKwok, kindName } from './kind-cluster.ts';
 import type { LocalFailure } from '../lib/failure.ts';
@@ -12,9 +15,10 @@ import { defaultKubeconfig } from './options.ts';
 import { findProgram, run } from '../lib/shell.ts';
 import { importImage } from '../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../lib/images/tools-image.ts';
-import { chooseWay, judgeGo, type Surroundings, type Way } from './ways.ts';
+import { chooseWay, type Surroundings, type Way } from './ways.ts';
 
-export interface BringUpOptions extends ConsentOptions {
+export interface BringUpOptions extends Consent {
+  progress: Progress;
   state: string;
   cache: string;
   /** A cluster was named: by these two, or by the environment as kubectl reads it. */
@@ -74,15 +78,15 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   }
 }
 
-async function lookAround({ given, cache }: BringUpOptions): Promise<Surroundings> {
-  if (given) return { given, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  const version = go === undefined ? undefined : (await run(go, ['version'])).stdout;
+/** Looks for what the ways to a cluster need. */
+export async function lookAround({ given, cache }: { given: boolean; cache: string }): Promise<Surroundings> {
+  const go = await lookForGo();
+  if (given) return { given, engine: undefined, kind: false, go, cached: false };
   return {
     given,
     engine: await findEngine(),
     kind: (await findProgram('kind')) !== undefined,
-    go: judgeGo(version),
+    go,
     cached: (await missingPrograms(cache, false)).length === 0,
   };
 }

@@ -3,17 +3,17 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { endingSignal, INTERRUPTED } from '../lib/ending.ts';
 import { explainFailure, LocalFailure } from '../lib/failure.ts';
-import { decideNode } from './host.ts';
-import { keep } from './keeper/keeper.ts';
+import { decideNode } from './decide-node.ts';
+import { keep } from './supervisor/supervise.ts';
 import { findEngine } from './bring-up.ts';
 import { deleteKind } from './kind-cluster.ts';
-import { clearLeftovers } from './keeper/leftovers.ts';
-import { remoteProgress, showMessage, type KeeperMessage } from './keeper/messages.ts';
+import { clearLeftovers } from './supervisor/leftovers.ts';
+import { remoteProgress, showMessage, type KeeperMessage } from './supervisor/messages.ts';
 import { readOptions, type LocalOptions } from './options.ts';
 import { cacheFolder, ROOT, stateFolder } from '../lib/paths.ts';
 import { isAlive, signalProcess } from '../lib/process-identity.ts';
-import { createProgress, type Progress } from '../lib/progress.ts';
-import { readRecord, removeRecord } from './keeper/record.ts';
+import { type Progress, terminalProgress } from '../lib/progress.ts';
+import { readRecord, removeRecord } from './supervisor/record.ts';
 import { run } from '../lib/shell.ts';
 import { waitFor } from '../lib/wait.ts';
 
@@ -173,9 +173,4 @@ function keeperOptions(options: LocalOptions, progress: Progress) {
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
   const total = options.server ? 4 : 3;
   return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true };
-}
-
-function terminalProgress(): Progress {
-  const { stderr } = process;
-  return createProgress({ write: (text) => stderr.write(text), isTty: stderr.isTTY, columns: stderr.columns });
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { applyAll, parseManifests } from './apply.ts';
-import { kwokVersion } from '../lib/go/plan.ts';
+import { kwokVersion } from '../lib/go/programs.ts';
 import { LocalFailure } from '../lib/failure.ts';
 import { ROOT } from '../lib/paths.ts';
 import { lastLines, type Outcome, type run as runProgram } from '../lib/shell.ts';

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { LocalFailure, explainFailure } from '../lib/failure.ts';
+import { LocalFailure, runMain } from '../lib/failure.ts';
 import { cacheFolder, ROOT } from '../lib/paths.ts';
-import { createProgress } from '../lib/progress.ts';
+import { terminalProgress } from '../lib/progress.ts';
 import { lastLines, run } from '../lib/shell.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
 import { helmEnvironment, NEWEST, renderChart } from './helm.ts';
@@ -76,12 +76,7 @@ async function checks(tools: string, folder: string): Promise<Check[]> {
 
 async function main(): Promise<void> {
   const cache = cacheFolder(process.env);
-  const { stderr } = process;
-  const progress = createProgress({
-    write: (text) => stderr.write(text),
-    isTty: stderr.isTTY,
-    columns: stderr.columns,
-  });
+  const progress = terminalProgress();
   const { signal } = new AbortController();
   const tools = await ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
   const helm = join(tools, 'helm');
@@ -112,9 +107,4 @@ async function main(): Promise<void> {
   }
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(explainFailure(error));
-  process.exitCode = 1;
-}
+await runMain(main);

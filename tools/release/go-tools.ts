@@ -4,11 +4,11 @@ import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { goEnvironment } from '../lib/go/build.ts';
 import { diagnoseBuild } from '../lib/go/diagnose.ts';
-import { kubernetesVersion } from '../lib/go/plan.ts';
-import { LocalFailure } from '../lib/failure.ts';
+import { requireGo } from '../lib/go/find.ts';
+import { kubernetesVersion } from '../lib/go/programs.ts';
 import { ROOT } from '../lib/paths.ts';
 import type { Progress } from '../lib/progress.ts';
-import { findProgram, isExecutable, run } from '../lib/shell.ts';
+import { isExecutable, run } from '../lib/shell.ts';
 
 /** A program of a locked Go module in this checkout. */
 export interface GoProgram {
@@ -76,9 +76,7 @@ export async function ensureGoTools(options: GoToolOptions): Promise<string> {
     if (!(await isExecutable(join(folder, program.name)))) missing.push(program);
   }
   if (missing.length === 0) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   mkdirSync(folder, { recursive: true });
   for (const [index, { name, module, package: path, flags = '' }] of missing.entries()) {
     progress.step({

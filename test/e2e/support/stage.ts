@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheFolder, ROOT, stateFolder } from '../../../tools/lib/paths.ts';
-import { createProgress } from '../../../tools/lib/progress.ts';
+import { plainProgress } from '../../../tools/lib/progress.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { chartTools, ensureGoTools } from '../../../tools/release/go-tools.ts';
 import { phase } from '../../support/phases.ts';
@@ -22,8 +22,7 @@ async function buildImage(): Promise<string> {
 }
 
 async function buildTools(signal: AbortSignal): Promise<string> {
-  const { stderr } = process;
-  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cache = cacheFolder(process.env);
   return ensureGoTools({ cache, label: 'chart', programs: chartTools(), needed: ['helm'], progress, signal });
 }

@@ -8,7 +8,7 @@ import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NAMESPACES } from '../../../src/kube/types.ts';
 import { connectGiven } from '../../../tools/cluster/given-cluster.ts';
-import { keep } from '../../../tools/cluster/keeper/keeper.ts';
+import { keep } from '../../../tools/cluster/supervisor/supervise.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { run } from '../../../tools/lib/shell.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readRecord, writeRecord, type ClusterRecord } from '../../../tools/cluster/keeper/record.ts';
+import { readRecord, writeRecord, type ClusterRecord } from '../../../tools/cluster/supervisor/record.ts';
 
 let state = '';
 beforeEach(() => {

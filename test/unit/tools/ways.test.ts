@@ -1,6 +1,7 @@
+import { judgeGo } from '../../../tools/lib/go/find.ts';
 import { describe, expect, it } from 'vitest';
 import { LocalFailure } from '../../../tools/lib/failure.ts';
-import { chooseWay, judgeGo, type Surroundings } from '../../../tools/cluster/ways.ts';
+import { chooseWay, type Surroundings } from '../../../tools/cluster/ways.ts';
 
 const NOTHING: Surroundings = { given: false, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { KWOK_STAGES } from '../../lib/go/plan.ts';
+import { KWOK_STAGES } from '../../lib/go/programs.ts';
 
 /** One long-running program of a cluster. */
 export interface Component {

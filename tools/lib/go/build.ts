@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { LocalFailure, systemCode } from '../failure.ts';
 import { tryLock, type FileLock } from '../lock.ts';
 import type { Progress } from '../progress.ts';
-import { findProgram, isExecutable, run } from '../shell.ts';
+import { isExecutable, run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
 import { diagnoseBuild } from './diagnose.ts';
+import { requireGo } from './find.ts';
 import {
   buildArguments,
   KWOK_STAGE_FOLDERS,
@@ -15,7 +16,7 @@ import {
   programsFor,
   versionHash,
   type Program,
-} from './plan.ts';
+} from './programs.ts';
 
 /** Bytes that a build from nothing takes at its peak: module downloads, Go's build cache and the programs. */
 const NEEDED_BYTES = 8e9;
@@ -56,9 +57,7 @@ export async function ensurePrograms(options: BuildOptions): Promise<string> {
   const { cache, realNode, progress, signal } = options;
   const folder = programFolder(cache);
   if (await isComplete(options)) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   await makeFolders(cache, folder);
   const lock = await takeLock(join(cache, 'build.lock'), progress, signal);
   try {

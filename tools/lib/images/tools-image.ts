@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TOOLS_APPLETS, TOOLS_BIN, TOOLS_PATH, TOOLS_SOURCE } from '../../../src/resources/pod/tools-volume.ts';
 import { LocalFailure } from '../failure.ts';
+import { requireGo } from '../go/find.ts';
 import { isStatic, type ImageSpec } from './image.ts';
 import { ROOT } from '../paths.ts';
 import { findProgram, lastLines, run } from '../shell.ts';
@@ -29,9 +30,7 @@ async function buildPrograms(cache: string): Promise<string> {
   const folder = join(cache, 'tools', await sourceHash(SOURCES));
   const present = new Set(await readdir(folder).catch(() => []));
   if (PROGRAMS.every((name) => present.has(name))) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.25 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   const partial = join(cache, 'tools', `partial-${process.pid}`);
   await mkdir(partial, { recursive: true });
   const packages = PROGRAMS.map((name) => `./${name}`);

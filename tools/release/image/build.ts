@@ -4,7 +4,7 @@ import { arch } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { LocalFailure, explainFailure } from '../../lib/failure.ts';
+import { LocalFailure, runMain } from '../../lib/failure.ts';
 import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
@@ -88,9 +88,4 @@ async function main(): Promise<void> {
   console.log(`${reference} ${digest} dist/berth-image.tar ${(size / 1e6).toFixed(1)} MB`);
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(explainFailure(error));
-  process.exitCode = 1;
-}
+await runMain(main);

@@ -1,5 +1,5 @@
 import { endingSignal } from '../../../tools/lib/ending.ts';
-import { keep } from '../../../tools/cluster/keeper/keeper.ts';
+import { keep } from '../../../tools/cluster/supervisor/supervise.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 
 // A keeper in a process of its own, for tests that end and kill it. Arguments: the state folder, and `server` to run that too.

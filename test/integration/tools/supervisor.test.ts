@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { leftoversOf } from '../../../tools/cluster/keeper/leftovers.ts';
+import { leftoversOf } from '../../../tools/cluster/supervisor/leftovers.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
-import { readRecord } from '../../../tools/cluster/keeper/record.ts';
+import { readRecord } from '../../../tools/cluster/supervisor/record.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../../tools/lib/wait.ts';
+import { testWith } from '../../support/needs.ts';
 
 const { realNode } = inject('cluster');
 const HELPER = join(import.meta.dirname, 'keeper-process.ts');
@@ -56,7 +57,7 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     rmSync(state, { recursive: true, force: true });
   });
 
-  it('prints a tour whose lines work one by one', async () => {
+  testWith('ssh', 'curl')('prints a tour whose lines work one by one', async () => {
     const lines = tour.split('line by line:')[1]?.split('\n') ?? [];
     // Each line must succeed by itself, with what the lines before it left in the shell.
     const script = ['set -e', `cd '${ROOT}'`, ...lines].join('\n');
