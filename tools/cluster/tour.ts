@@ -1,4 +1,4 @@
-import { quoteWord } from './built/launcher.ts';
+import { quoteWord } from '../lib/shell.ts';
 import { BUSYBOX_IMAGE } from './built/real-node.ts';
 
 /** An offer, as far as the tour needs it. */

@@ -12,7 +12,7 @@ import * as components from '../../../tools/cluster/built/components.ts';
 import { launch } from '../../../tools/cluster/built/launch.ts';
 import { cacheFolder, stateFolder } from '../../../tools/lib/paths.ts';
 import { plainProgress } from '../../../tools/lib/progress.ts';
-import { createTether, type Tether } from '../../../tools/lib/tether.ts';
+import { Tether } from '../../../tools/lib/tether.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { bumpRevision } from './etcd.ts';
 
@@ -70,7 +70,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const { launcher, layout } = await launch({ state, programs, signal }, logs);
   const kubeconfig = join(state, 'kubeconfig');
   copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
-  const tether = createTether();
+  const tether = new Tether();
   const etcd = createServer(components.etcd(layout), logs, tether);
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });

@@ -1,25 +1,23 @@
 import { writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NotFoundError } from '../../../src/kube/errors.ts';
-import { API_KEYS, mintToken, SCOPES, type ApiKey } from '../../../src/resources/api-key.ts';
 import type { LocalCluster } from '../bring-up.ts';
-import { startChild, type Child } from '../../lib/child.ts';
+import { Child } from '../../lib/child.ts';
 import { applyFinalizers } from '../apply.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { ROOT } from '../../lib/paths.ts';
 import { freePorts, requirePort } from '../../lib/free-ports.ts';
 import type { Progress } from '../../lib/progress.ts';
-import { lastLines } from '../../lib/shell.ts';
-import { createTether } from '../../lib/tether.ts';
-import { quoteWord } from '../built/launcher.ts';
+import { lastLines, quoteWord } from '../../lib/shell.ts';
+import { Tether } from '../../lib/tether.ts';
 import { BUSYBOX_IMAGE } from '../built/real-node.ts';
 import { TOOLS_IMAGE } from '../../lib/images/tools-image.ts';
 import type { TourOffer } from '../tour.ts';
+import { createLocalKey, deleteLocalKey } from './local-key.ts';
 import { waitFor } from '../../lib/wait.ts';
-import { readFile } from 'node:fs/promises';
 
 export interface ServerOptions {
-  /** Loopback ports that were named; a free one is taken for each that was not. */
+  /** Loopback ports; undefined for a free one. */
   httpPort: number | undefined;
   sshPort: number | undefined;
 }
@@ -31,14 +29,11 @@ export interface RunningServer {
   sshPort: number;
   metricsPort: number;
   envFile: string;
-  /** What was for rent when the server became ready. */
+  /** The offers at the time when the server became ready. */
   offers: TourOffer[];
   broken: Promise<LocalFailure>;
   stop(): Promise<void>;
 }
-
-/** The tenant of the key that the tour uses. */
-const NAMESPACE = 'default';
 
 /** Milliseconds until the server answers; it takes 2 s on two idle cores. */
 const READY_TIMEOUT = 60_000;
@@ -46,19 +41,13 @@ const READY_TIMEOUT = 60_000;
 /** Milliseconds that the server gets to end its calls and sessions. */
 const GRACE = 10_000;
 
-/** Milliseconds after which a key in somebody else's cluster ends, also when nobody was left to delete it. */
-const KEY_LIFE = 30 * 24 * 3_600_000;
-
-/** Milliseconds that deleting it may take. */
-const DELETE_TIMEOUT = 5000;
-
-/** Throws LocalFailure when a named port is taken: better said before a cluster is started than after. */
+/** Throws LocalFailure when a named port is taken, so that the failure comes before the cluster is started. */
 export async function requirePorts({ httpPort, sshPort }: ServerOptions): Promise<void> {
   if (httpPort !== undefined) await requirePort(httpPort, 'HTTP');
   if (sshPort !== undefined) await requirePort(sshPort, 'SSH');
 }
 
-/** Runs all server roles in one child process, makes an API key, and writes both down in local.env. */
+/** Runs all server roles in one child process, makes an API key, and writes the addresses and the key to local.env. */
 export async function startServer(
   cluster: LocalCluster,
   options: ServerOptions,
@@ -69,51 +58,53 @@ export async function startServer(
   const httpPort = options.httpPort ?? freeHttp;
   const sshPort = options.sshPort ?? freeSsh;
   const log = join(state, 'logs', 'server.log');
-  const tether = createTether();
-  const child = startChild(
-    {
-      command: process.execPath,
-      args: [join(ROOT, 'src/main.ts'), 'all'],
-      env: {
-        ...process.env,
-        KUBECONFIG: cluster.kubeconfig,
-        ...(cluster.context === undefined ? {} : { BERTH_CONTEXT: cluster.context }),
-        BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
-        BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
-        BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
-        // The real node reaches no registry: it has these two images.
-        ...(cluster.initPid === undefined
-          ? {}
-          : { BERTH_TOOLS_IMAGE: TOOLS_IMAGE, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE }),
-      },
-      log,
-    },
-    tether,
-  );
+  await using stack = new AsyncDisposableStack();
+  const child = startProcess(stack, cluster, { httpPort, sshPort, metricsPort, log });
   const broken = brokenPromise(child, log);
-  let deleteKey = () => Promise.resolve();
-  const stop = async () => {
-    await Promise.all([deleteKey(), child.stop(GRACE)]);
-    tether.release();
-  };
-  try {
-    await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
-    // It stays behind: in somebody else's cluster an installation brings it.
-    if (cluster.way !== 'given') await applyFinalizers(cluster.client, signal);
-    const { name, token: apiKey } = await createApiKey(cluster);
-    if (cluster.way === 'given') deleteKey = () => deleteApiKey(cluster, name, progress);
-    const url = `http://127.0.0.1:${httpPort}/api/v1`;
-    const offers = await readOffers(`${url}/offers`, apiKey, signal);
-    const envFile = join(state, 'local.env');
-    writeFileSync(envFile, environmentFile({ url, apiKey, ...cluster }), { mode: 0o600 });
-    return { url, apiKey, sshPort, metricsPort, envFile, offers, broken, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);
+  // The policy stays in the cluster, so a given cluster gets it from an installation alone.
+  if (cluster.way !== 'given') await applyFinalizers(cluster.client, signal);
+  const { name, token: apiKey } = await createLocalKey(cluster);
+  if (cluster.way === 'given') stack.defer(() => deleteLocalKey(cluster, name, progress));
+  const url = `http://127.0.0.1:${httpPort}/api/v1`;
+  const offers = await readOffers(`${url}/offers`, apiKey, signal);
+  const envFile = join(state, 'local.env');
+  writeFileSync(envFile, environmentFile({ url, apiKey, ...cluster }), { mode: 0o600 });
+  const started = stack.move();
+  return { url, apiKey, sshPort, metricsPort, envFile, offers, broken, stop: () => started.disposeAsync() };
 }
 
-/** Lines for sh. */
+interface ProcessOptions {
+  httpPort: number;
+  sshPort: number;
+  metricsPort: number;
+  log: string;
+}
+
+/** Starts the process of the server, which ends with the stack, and at once when this process is killed. */
+function startProcess(
+  stack: AsyncDisposableStack,
+  { kubeconfig, context, initPid }: LocalCluster,
+  { httpPort, sshPort, metricsPort, log }: ProcessOptions,
+): Child {
+  const env = {
+    ...process.env,
+    KUBECONFIG: kubeconfig,
+    ...(context === undefined ? {} : { BERTH_CONTEXT: context }),
+    BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
+    BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
+    BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
+    // The real node reaches no registry. It has these two images.
+    ...(initPid === undefined ? {} : { BERTH_TOOLS_IMAGE: TOOLS_IMAGE, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE }),
+  };
+  const tether = new Tether();
+  stack.defer(() => tether.release());
+  const child = new Child({ command: process.execPath, args: [join(ROOT, 'src/main.ts'), 'all'], env, log }, tether);
+  stack.defer(() => child.stop(GRACE));
+  return child;
+}
+
+/** The lines of local.env, for sh. */
 export function environmentFile(values: {
   url: string;
   apiKey: string;
@@ -134,35 +125,10 @@ async function untilReady(port: number, signal: AbortSignal): Promise<void> {
     return response?.status === 200;
   };
   if ((await waitFor(probe, { timeout: READY_TIMEOUT, interval: 100, signal })) === true) return;
-  throw new LocalFailure('The server did not become ready in a minute.', 'Read .berth/logs/server.log.');
+  throw new LocalFailure('The server was not ready after a minute.', 'Read .berth/logs/server.log.');
 }
 
-/** A new key for this run: the last run's token is not known any more, only its hash is stored. */
-async function createApiKey({ client, way }: LocalCluster): Promise<{ name: string; token: string }> {
-  const { token, hash, prefix } = mintToken();
-  const name = `local-${hash.slice(0, 10)}`;
-  const expiry = way === 'given' ? { expiresAt: new Date(Date.now() + KEY_LIFE).toISOString() } : {};
-  const key: ApiKey = {
-    metadata: { name, namespace: NAMESPACE },
-    spec: { hash, prefix, displayName: 'local tour', scopes: [...SCOPES], revoked: false, ...expiry },
-  };
-  await client.apply(API_KEYS, key, { fieldManager: 'berth-local' });
-  return { name, token };
-}
-
-async function deleteApiKey({ client }: LocalCluster, name: string, progress: Progress): Promise<void> {
-  try {
-    await client.delete(API_KEYS, { namespace: NAMESPACE, name }, { signal: AbortSignal.timeout(DELETE_TIMEOUT) });
-  } catch (error) {
-    if (error instanceof NotFoundError) return;
-    const reason = error instanceof Error ? error.message : String(error);
-    progress.line(
-      `The API key of this run is left: ${reason} Delete it: kubectl delete -n ${NAMESPACE} apikey ${name}`,
-    );
-  }
-}
-
-/** The offers, once the server has seen its key and the fleet. */
+/** Waits until the server knows the key, and reads the offers. */
 async function readOffers(url: string, apiKey: string, signal: AbortSignal): Promise<TourOffer[]> {
   let answer = 'no answer';
   const offers = await waitFor(
