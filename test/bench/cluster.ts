@@ -8,8 +8,8 @@ import { plainProgress } from '../../tools/lib/progress.ts';
 import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 
 /**
- * Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. Where
- * KUBECONFIG names one, that one is used as it is, and stays.
+ * Starts a cluster for a benchmark, passes the path of its kubeconfig to `use`, and ends the cluster after that. A cluster
+ * that KUBECONFIG names is used as it is, and stays.
  */
 export async function withCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
   const state = join(stateFolder(), 'bench');
@@ -26,7 +26,7 @@ export async function withCluster(use: (kubeconfig: string) => Promise<void>): P
     signal: new AbortController().signal,
   });
   try {
-    // It stays behind: in somebody else's cluster an installation brings it.
+    // The policy stays in the cluster, so a given cluster gets it from an installation alone.
     if (cluster.way !== 'given') await applyFinalizers(cluster.client, new AbortController().signal);
     await use(cluster.kubeconfig);
   } finally {

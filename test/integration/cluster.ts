@@ -27,7 +27,7 @@ declare module 'vitest' {
   }
 }
 
-/** Brings up the cluster before the first integration test and takes it down after the last. */
+/** Starts the cluster before the first integration test, and ends it after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const state = join(stateFolder(), 'test');
   const options = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
@@ -56,7 +56,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       realNode: initPid === undefined ? undefined : REAL_NODE,
     });
     await provideNeeds(project, cluster);
-    const meant = 'A test that kills the API server may have meant to.';
+    const meant = 'A test may have killed the API server on purpose.';
     void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n${meant}\n`));
     return async () => {
       await cluster.stop();

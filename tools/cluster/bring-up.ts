@@ -21,13 +21,13 @@ export interface BringUpOptions extends Consent {
   progress: Progress;
   state: string;
   cache: string;
-  /** A cluster was named: by these two, or by the environment as kubectl reads it. */
+  /** Whether these two name a cluster, or the environment does, as kubectl reads it. */
   given: boolean;
   kubeconfig: string | undefined;
   context: string | undefined;
-  /** Steps of the whole start: three for a cluster, and those that follow. */
+  /** How many steps the whole start has: three for the cluster, and those that follow. */
   total: number;
-  /** Remove what only the build of the programs needed. */
+  /** Whether to remove what only the build of the programs needed. */
   tidy: boolean;
   signal: AbortSignal;
 }
@@ -37,7 +37,7 @@ export interface LocalCluster {
   way: Way;
   /** A value for KUBECONFIG, whose current context is the cluster: one path, or several. */
   kubeconfig: string;
-  /** The context that was named. */
+  /** The context, where one was named. */
   context: string | undefined;
   client: KubeClient;
   /** One sentence on what the nodes are. */
@@ -58,7 +58,7 @@ const STEPS = {
 
 const NEVER = new Promise<LocalFailure>(() => undefined);
 
-/** Brings up a cluster by the first way that works here. Nothing runs any more when it throws. */
+/** Brings up a cluster by the first way that works on this machine. When it throws, nothing is left running. */
 export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   const surroundings = await lookAround(options);
   const way = chooseWay(surroundings);
@@ -68,7 +68,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
     progress.step({ ...STEPS.define, total });
     await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
-    // Someone else's cluster gets nothing that an installation would not bring.
+    // A given cluster gets nothing that an installation would not bring.
     if (way !== 'given') await applyFleet(cluster.client, signal);
     progress.end();
     return cluster;
@@ -91,7 +91,7 @@ export async function lookAround({ given, cache }: { given: boolean; cache: stri
   };
 }
 
-/** The container engine of this host that answers. */
+/** The container engine that answers on this machine. */
 export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   for (const engine of ['docker', 'podman'] as const) {
     if ((await findProgram(engine)) === undefined) continue;
@@ -144,7 +144,7 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
   const { state, cache, tidy, progress, total, signal } = options;
   const decision = await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
-  if ('simulated' in decision) progress.line(`All nodes will be simulated: ${decision.simulated}.`);
+  if ('simulated' in decision) progress.line(`All nodes are simulated: ${decision.simulated}.`);
   const programs = await ensurePrograms({ cache, realNode: tools !== undefined, tidy, progress, signal });
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
   progress.step({ title, index: 1, total, expect: 8, next: 'the images of the node' });
@@ -161,11 +161,11 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
   const nodes =
     tools === undefined
       ? 'All nodes are simulated: pods get ready, but no container runs.'
-      : 'Node real-0 runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
+      : 'Node real-0 runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
   return { ...cluster, way: 'built', context: undefined, nodes, link: cluster.network?.link };
 }
 
-const KIND_NODES = 'The node of kind runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
+const KIND_NODES = 'The node of kind runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
 
 const NO_NODE = {
   programs: undefined,

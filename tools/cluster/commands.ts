@@ -23,7 +23,7 @@ export type LocalCommand = (typeof LOCAL_COMMANDS)[number];
 /** Milliseconds that the supervisor gets to end everything in order, before it is killed. */
 const STOP_TIMEOUT = 45_000;
 
-/** Runs a command of the local cluster and returns the exit code. */
+/** Runs a command of the local cluster, and returns its exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {
   try {
     if (command === 'status') return status();
@@ -48,7 +48,7 @@ async function foreground(options: LocalOptions): Promise<number> {
       signal: ending,
       onReady: (tour) => {
         ready = true;
-        process.stdout.write(`${tour}\n\nCtrl-C ends it all.\n`);
+        process.stdout.write(`${tour}\n\nCtrl-C ends the server and the cluster.\n`);
       },
     });
   } catch (error) {
@@ -78,7 +78,7 @@ async function superviseDetached(options: LocalOptions): Promise<number> {
       signal: controller.signal,
       onReady: (tour) => {
         ready = true;
-        send({ type: 'ready', tour: `${tour}\n\nIt runs in the background; \`npm stop\` ends it.` });
+        send({ type: 'ready', tour: `${tour}\n\nIt runs in the background. \`npm stop\` ends it.` });
       },
     });
     return 0;

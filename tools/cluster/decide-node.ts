@@ -1,6 +1,6 @@
 import { type Host, ThisHost } from '../lib/host/host.ts';
 import { type Consent, meetNeeds } from '../lib/host/meet-needs.ts';
-import { findCniFolder, findStaticBusybox, REAL_NODE } from '../lib/host/requirements.ts';
+import { findCniFolder, findStaticBusybox, REAL_NODE_PACKAGES } from '../lib/host/requirements.ts';
 import type { Progress } from '../lib/progress.ts';
 
 /** Paths of what the real node takes from this machine. */
@@ -26,7 +26,7 @@ export async function decideNode({ progress, ...consent }: Consent & { progress:
   const host = new ThisHost(progress);
   const obstacle = nodeObstacle(host);
   if (obstacle !== undefined) return { simulated: obstacle };
-  const shortage = await meetNeeds({ host, names: REAL_NODE, subject: 'Real containers need', ...consent });
+  const shortage = await meetNeeds({ host, names: REAL_NODE_PACKAGES, subject: 'Real containers need', ...consent });
   const [cniFolder, busybox] = await Promise.all([findCniFolder(), findStaticBusybox()]);
   if (shortage === undefined && cniFolder !== undefined && busybox !== undefined) {
     return { tools: { cniFolder, busybox } };

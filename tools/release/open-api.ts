@@ -7,13 +7,13 @@ import { kubernetesVersion } from '../lib/go/programs.ts';
 import { ROOT } from '../lib/paths.ts';
 import { run } from '../lib/shell.ts';
 
-/** Kubernetes' OpenAPI 2, as far as we read it. */
+/** The part of Kubernetes' OpenAPI 2 that the schemas come from. */
 export interface OpenApi {
   definitions: Record<string, Record<string, unknown>>;
 }
 
 /**
- * The OpenAPI of the local cluster's API server, from the module that it is built from; kept in the cache folder, so
+ * The OpenAPI of the local cluster's API server, from the module that it is built from. It is kept in the cache folder, so
  * that the network is needed once. Throws LocalFailure.
  */
 export async function readOpenApi(cache: string): Promise<OpenApi> {

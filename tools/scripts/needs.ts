@@ -1,5 +1,5 @@
 import { INSTALL_GO } from '../lib/go/find.ts';
-import { REAL_NODE, type RequirementName } from '../lib/host/requirements.ts';
+import { REAL_NODE_PACKAGES, type RequirementName } from '../lib/host/requirements.ts';
 
 /** What one npm script needs of this machine, besides Node and the npm packages. */
 export interface ScriptNeeds {
@@ -44,25 +44,25 @@ const IMAGE_PACKAGES = ['static busybox', 'static tini', 'rsync'] as const;
 /** What pastes the printed commands into a shell, and installs the model server. */
 const CALLER_PACKAGES = ['ssh', 'curl', 'Python venv'] as const;
 const RELEASE: ScriptNeeds = {
-  packages: [...REAL_NODE, 'ipset', 'rsync', ...CALLER_PACKAGES],
+  packages: [...REAL_NODE_PACKAGES, 'ipset', 'rsync', ...CALLER_PACKAGES],
   programs: [GO, APT],
   realNode: true,
 };
 
 /** What the tests of `npm test` use. Where one of these is missing, some tests are skipped. */
-export const TEST_PACKAGES = [...REAL_NODE, 'mmdebstrap', 'rsync', 'chromium', ...CALLER_PACKAGES] as const;
+export const TEST_PACKAGES = [...REAL_NODE_PACKAGES, 'mmdebstrap', 'rsync', 'chromium', ...CALLER_PACKAGES] as const;
 
 /** The scripts of package.json that need something, by their names. */
 export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   test: { packages: TEST_PACKAGES, skips: true, cluster: true },
-  'test:faults': { packages: [...REAL_NODE, 'mmdebstrap', 'ssh'], skips: true, cluster: true },
+  'test:faults': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap', 'ssh'], skips: true, cluster: true },
   e2e: RELEASE,
   'e2e:kind': { packages: [...IMAGE_PACKAGES, ...CALLER_PACKAGES], programs: [GO, APT, KIND, KUBECTL] },
   chaos: RELEASE,
   'bench:controller': { packages: [], cluster: true },
   'bench:http': { packages: [], cluster: true },
   'bench:gateway': { packages: ['Python venv'] },
-  'bench:ssh': { packages: [...REAL_NODE, 'ssh'], programs: [GO], realNode: true },
+  'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh'], programs: [GO], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   'check:chart': { packages: [], programs: [GO] },
   manifests: { packages: [], programs: [GO] },

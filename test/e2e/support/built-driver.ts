@@ -12,7 +12,7 @@ import { plainProgress } from '../../../tools/lib/progress.ts';
 import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../tools/release/go-tools.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 
-/** The cluster with what a test needs to break it. */
+/** The cluster, with what a test needs to kill its programs. */
 export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAgain'> {
   /** Folder of the programs that the cluster runs. */
   programs: string;
@@ -26,7 +26,7 @@ async function networkPolicies(options: Pick<GoToolOptions, 'cache' | 'progress'
   return join(folder, NETWORK_POLICIES.name);
 }
 
-/** The cluster that we build ourselves, with its real node. Needs root, and what `npm start` needs. */
+/** The built cluster with its real node. Needs root, and what tools/scripts/needs.ts lists. */
 export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, signal }) => {
   const progress = plainProgress();
   const decision = await decideNode({ yes: false, interactive: false, progress });

@@ -21,10 +21,10 @@ import {
 /** Bytes that a build from nothing takes at its peak: module downloads, Go's build cache and the programs. */
 const NEEDED_BYTES = 8e9;
 
-/** The mark of a Go folder that may be removed after the build. */
+/** The file that marks a Go folder that may be removed after the build. */
 const OURS = '.made-for-one-build';
 
-/** Longer than any build: another checkout that builds is waited for this long, in milliseconds. */
+/** Milliseconds to wait for another checkout that builds: longer than any build. */
 const LOCK_TIMEOUT = 3_600_000;
 
 export interface BuildOptions {
@@ -49,9 +49,9 @@ export async function missingPrograms(cache: string, realNode: boolean): Promise
 }
 
 /**
- * Builds what is missing and returns the folder of the programs. Interrupted at any point, the next call goes on with
- * the first unfinished program; a second checkout waits for the first and shares its result.
- * Throws LocalFailure with the compiler's last lines.
+ * Builds what is missing and returns the folder of the programs. After an interruption the next call goes on with the
+ * first unfinished program. Of two checkouts the second waits for the first, and shares its result.
+ * Throws LocalFailure with the last lines of the compiler.
  */
 export async function ensurePrograms(options: BuildOptions): Promise<string> {
   const { cache, realNode, progress, signal } = options;
@@ -123,11 +123,11 @@ async function takeLock(path: string, progress: Progress, signal: AbortSignal): 
     { timeout: LOCK_TIMEOUT, interval: 500, signal },
   );
   if (lock === undefined)
-    throw new LocalFailure('Another build has not ended in an hour.', `End it, or remove ${path}.`);
+    throw new LocalFailure('Another build has not ended after an hour.', `End it, or remove ${path}.`);
   return lock;
 }
 
-/** Marks Go's folder as made by us for this build, unless someone filled it before. */
+/** Marks Go's folder as made for this build, unless it has files from before. */
 async function claimGoFolder(cache: string): Promise<void> {
   const present = await readdir(join(cache, 'go')).catch(() => []);
   if (present.length > 0) return;
@@ -135,7 +135,7 @@ async function claimGoFolder(cache: string): Promise<void> {
   await writeFile(join(cache, 'go', OURS), '');
 }
 
-/** Downloads and intermediate files are 5 GB, the programs 0.6: what we made for one build goes when it is done. */
+/** Removes Go's folder where it was made for one build: it has 5 GB, the programs 0.6 GB. */
 async function dropGoFolder(cache: string, progress: Progress): Promise<void> {
   const present = await readdir(join(cache, 'go'));
   if (!present.includes(OURS)) return;
@@ -143,7 +143,7 @@ async function dropGoFolder(cache: string, progress: Progress): Promise<void> {
   await rm(join(cache, 'go'), { recursive: true, force: true });
 }
 
-/** Where Go keeps what it builds and downloads for us: one folder per machine, shared by all checkouts. */
+/** The environment of Go: it keeps its builds and downloads in one folder per machine, shared by all checkouts. */
 export function goEnvironment(cache: string): NodeJS.ProcessEnv {
   return {
     ...process.env,
@@ -172,7 +172,7 @@ async function buildProgram(go: string, program: Program, { cache, signal }: Bui
   await rename(partial, join(folder, program.name));
 }
 
-/** Joins kwok's own stage files, taken from the module that kwok was built from, into one. */
+/** Joins the stage files of the kwok module into one. */
 async function writeStages(go: string, folder: string, { cache, signal }: BuildOptions): Promise<void> {
   const { code, stdout, stderr } = await run(go, ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], {
     cwd: moduleFolder('kubernetes'),

@@ -43,7 +43,7 @@ export async function meetNeeds({ host, names, subject, yes, interactive }: Need
   if (manager === undefined) return { missing, install: undefined, failed: undefined };
   const command = installCommand(manager, missing);
   const install = command.join(' ');
-  const question = `${subject} ${missing.join(', ')}. Install them with \`${install}\`?`;
+  const question = `${subject} ${missing.join(', ')}. Install ${missing.length === 1 ? 'it' : 'them'} with \`${install}\`?`;
   const agreed = host.isRoot && (yes || (interactive && (await host.ask(question))));
   if (!agreed) return { missing, install, failed: undefined };
   const failed = await host.install(command);

@@ -76,7 +76,7 @@ export type RequirementName = keyof typeof REQUIREMENTS;
 export const requirementOf = (name: RequirementName): Requirement => REQUIREMENTS[name];
 
 /** What containers on the real node of the local cluster need. */
-export const REAL_NODE = [
+export const REAL_NODE_PACKAGES = [
   'runc',
   'CNI plugins',
   'static busybox',

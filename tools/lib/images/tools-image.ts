@@ -10,7 +10,7 @@ import { findProgram, lastLines, run } from '../shell.ts';
 import type { TarEntry } from '../tar.ts';
 
 const SOURCES = join(ROOT, 'deploy', 'tools');
-/** The reference under which the local cluster's real node has the tools. */
+/** The reference of the tools image on the local cluster's real node. */
 export const TOOLS_IMAGE = 'localhost/berth-tools:1';
 
 const PROGRAMS = ['relay', 'scp', 'sftp-server'];
@@ -45,8 +45,13 @@ async function buildPrograms(cache: string): Promise<string> {
       GOWORK: 'off',
     },
   });
-  if (code !== 0) throw new LocalFailure('The tools cannot be built.', 'See below.', lastLines(stderr, 20));
-  // Another process may have finished the same build meanwhile: its result is as good.
+  if (code !== 0)
+    throw new LocalFailure(
+      'The programs of deploy/tools cannot be built.',
+      'Read the lines below.',
+      lastLines(stderr, 20),
+    );
+  // Another process may have finished the same build: its result is as good.
   await rename(partial, folder).catch(() => undefined);
   return folder;
 }
@@ -55,7 +60,7 @@ async function hostProgram(name: string, debianPackage: string): Promise<Buffer>
   const path = await findProgram(name, SYSTEM_FOLDERS);
   const content = path === undefined ? undefined : await readFile(path);
   if (content === undefined || !isStatic(content)) {
-    throw new LocalFailure(`There is no static ${name} here.`, `Install it: apt-get install ${debianPackage}`);
+    throw new LocalFailure(`This machine has no static ${name}.`, `Install it: apt-get install ${debianPackage}`);
   }
   return content;
 }
@@ -64,7 +69,7 @@ function inside(path: string): string {
   return `${TOOLS_PATH}/lib/${basename(path)}`;
 }
 
-/** The host's rsync with its own loader and libraries, so that it runs in any image. Nothing when the host has none. */
+/** The rsync of this machine with its loader and libraries, so that it runs in any image; empty without rsync. */
 async function rsyncEntries(): Promise<TarEntry[]> {
   const program = await findProgram('rsync', SYSTEM_FOLDERS);
   if (program === undefined) return [];
