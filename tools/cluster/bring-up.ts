@@ -15,7 +15,7 @@ import { defaultKubeconfig } from './options.ts';
 import { findProgram, run } from '../lib/shell.ts';
 import { importImage } from '../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../lib/images/tools-image.ts';
-import { chooseWay, type Surroundings, type Way } from './ways.ts';
+import { chooseWay, type HostFacts, type Way } from './ways.ts';
 
 export interface BringUpOptions extends Consent {
   progress: Progress;
@@ -60,9 +60,9 @@ const NEVER = new Promise<LocalFailure>(() => undefined);
 
 /** Brings up a cluster by the first way that works on this machine. When it throws, nothing is left running. */
 export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
-  const surroundings = await lookAround(options);
-  const way = chooseWay(surroundings);
-  const cluster = await create(way, surroundings, options);
+  const facts = await inspectHost(options);
+  const way = chooseWay(facts);
+  const cluster = await create(way, facts, options);
   const { progress, signal, total } = options;
   try {
     progress.step({ ...STEPS.define, total });
@@ -79,7 +79,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
 }
 
 /** Looks for what the ways to a cluster need. */
-export async function lookAround({ given, cache }: { given: boolean; cache: string }): Promise<Surroundings> {
+export async function inspectHost({ given, cache }: { given: boolean; cache: string }): Promise<HostFacts> {
   const go = await lookForGo();
   if (given) return { given, engine: undefined, kind: false, go, cached: false };
   return {
@@ -100,7 +100,7 @@ export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   return undefined;
 }
 
-async function create(way: Way, { engine }: Surroundings, options: BringUpOptions): Promise<LocalCluster> {
+async function create(way: Way, { engine }: HostFacts, options: BringUpOptions): Promise<LocalCluster> {
   if (way === 'given') return useGiven(options);
   if (way === 'kind' && engine !== undefined) return useKind(engine, options);
   return useBuilt(options);

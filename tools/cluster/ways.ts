@@ -5,7 +5,7 @@ import { type FoundGo, OLDEST_GO } from '../lib/go/find.ts';
 export type Way = 'given' | 'kind' | 'built';
 
 /** What this machine offers to the three ways. */
-export interface Surroundings {
+export interface HostFacts {
   /** Whether an option or the environment names a cluster. */
   given: boolean;
   /** The container engine that answers. */
@@ -18,7 +18,7 @@ export interface Surroundings {
 }
 
 /** Takes the first way that works on this machine. Throws a LocalFailure that says what each of the three lacks. */
-export function chooseWay({ given, engine, kind, go, cached }: Surroundings): Way {
+export function chooseWay({ given, engine, kind, go, cached }: HostFacts): Way {
   if (given) return 'given';
   if (engine !== undefined && kind) return 'kind';
   if (cached || go.usable) return 'built';

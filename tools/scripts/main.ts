@@ -1,4 +1,5 @@
-import { lookAround } from '../cluster/bring-up.ts';
+import { join } from 'node:path';
+import { inspectHost } from '../cluster/bring-up.ts';
 import { readOptions } from '../cluster/options.ts';
 import { chooseWay } from '../cluster/ways.ts';
 import { runMain } from '../lib/failure.ts';
@@ -7,7 +8,6 @@ import { consentOf } from '../lib/host/meet-needs.ts';
 import { cacheFolder, stateFolder } from '../lib/paths.ts';
 import { terminalProgress } from '../lib/progress.ts';
 import { prepareScript } from './prepare.ts';
-import { join } from 'node:path';
 
 // What bootstrap.mjs runs before a script that needs more than npm packages. Arguments: the script's name, and those that
 // the script was called with.
@@ -16,12 +16,12 @@ const [script = '', ...args] = process.argv.slice(2);
 
 async function requireCluster(): Promise<void> {
   const { given } = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
-  chooseWay(await lookAround({ given, cache: cacheFolder(process.env) }));
+  chooseWay(await inspectHost({ given, cache: cacheFolder(process.env) }));
 }
 
 await runMain(async () => {
   const { yes, interactive } = consentOf(args, process.env);
-  // Whoever names some tests wants those, and is not asked about the needs of others.
+  // A person who names some tests is not asked about the needs of all the others.
   const isWhole = args.every((arg) => arg === '--yes');
   const consent = { yes, interactive: interactive && isWhole };
   await prepareScript(script, { ...consent, host: new ThisHost(terminalProgress()), requireCluster });

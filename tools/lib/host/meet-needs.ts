@@ -4,7 +4,7 @@ import type { RequirementName } from './requirements.ts';
 export interface Consent {
   /** Install without a question: `--yes`, or CI. */
   yes: boolean;
-  /** Somebody sits at a terminal and can be asked. */
+  /** Whether there is a terminal to ask at. */
   interactive: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Shortage {
   failed: string | undefined;
 }
 
-/** Gives a process consent by its arguments and the environment. */
+/** Reads the consent of a script: `--yes` among its arguments, CI=true in the environment, or a terminal to ask at. */
 export function consentOf(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Consent {
   return {
     yes: args.includes('--yes') || env['CI'] === 'true',
@@ -33,8 +33,8 @@ export function consentOf(args: readonly string[], env: Readonly<Record<string, 
 }
 
 /**
- * Installs what is missing, with consent: given by `yes`, or asked for at a terminal. Needs root and a package manager;
- * where one of them or the consent is not there, it installs nothing. Returns what is missing after that, or undefined.
+ * Installs what is missing, with consent: `yes`, or the answer to a question at the terminal. Without consent, root or a
+ * package manager it installs nothing. Returns what is missing after that; undefined when nothing is.
  */
 export async function meetNeeds({ host, names, subject, yes, interactive }: Needs): Promise<Shortage | undefined> {
   const missing = await missingOf(host, names);

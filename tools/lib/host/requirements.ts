@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { isStatic } from '../images/image.ts';
 import { findProgram, isExecutable, run } from '../shell.ts';
 
-/** Something that scripts and tests run, that this repository does not build, and that a package of the system brings. */
+/** Something that scripts and tests run, and that a package of the system brings. */
 interface Requirement {
   /** What it is for, as the rest of a sentence that begins with its name. */
   use: string;
