@@ -4,7 +4,7 @@ import { describeWith } from '../support/needs.ts';
 import { BARE } from '../support/ssh-images.ts';
 import { sshWorld, type SshWorld } from '../support/ssh-world.ts';
 
-const onNode = describeWith('real node', 'mmdebstrap');
+const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 const MIB = 1024 * 1024;
 let world: SshWorld;
 

@@ -1,11 +1,11 @@
 import { endingSignal } from '../../../tools/lib/ending.ts';
-import { keep } from '../../../tools/cluster/keeper/keeper.ts';
+import { supervise } from '../../../tools/cluster/supervisor/supervise.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 
-// A keeper in a process of its own, for tests that end and kill it. Arguments: the state folder, and `server` to run that too.
+// A supervisor in a process of its own, for tests that end and kill it. Arguments: the state folder, and `server` to run that too.
 const [state = '', server] = process.argv.slice(2);
 const silent = { step: () => undefined, line: () => undefined, end: () => undefined };
-await keep({
+await supervise({
   state,
   cache: cacheFolder(process.env),
   given: false,

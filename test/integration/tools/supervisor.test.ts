@@ -5,18 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { leftoversOf } from '../../../tools/cluster/keeper/leftovers.ts';
+import { leftoversOf } from '../../../tools/cluster/supervisor/leftovers.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
-import { readRecord } from '../../../tools/cluster/keeper/record.ts';
+import { readRecord } from '../../../tools/cluster/supervisor/record.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../../tools/lib/wait.ts';
+import { testWith } from '../../support/needs.ts';
 
 const { realNode } = inject('cluster');
-const HELPER = join(import.meta.dirname, 'keeper-process.ts');
+const HELPER = join(import.meta.dirname, 'supervisor-process.ts');
 
 let state = '';
 let tour = '';
-let keeper: ChildProcess;
+let supervisor: ChildProcess;
 
 async function start(...more: string[]): Promise<ChildProcess> {
   const child = spawn(process.execPath, [HELPER, state, ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -26,10 +27,10 @@ async function start(...more: string[]): Promise<ChildProcess> {
   return child;
 }
 
-/** Processes whose command line names the state folder, the keeper aside. */
+/** Processes whose command line names the state folder, the supervisor aside. */
 function processesOf(folder: string): string[] {
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== keeper.pid && Number(name) !== process.pid)
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== supervisor.pid && Number(name) !== process.pid)
     .map((pid) => commandLine(pid))
     .filter((line) => line.includes(folder));
 }
@@ -42,21 +43,21 @@ function commandLine(pid: string): string {
   }
 }
 
-describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
+describe.runIf(process.platform === 'linux')('a cluster and its supervisor', () => {
   beforeAll(async () => {
-    state = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
-    keeper = await start('server');
+    state = mkdtempSync(join(tmpdir(), 'berth-supervisor-'));
+    supervisor = await start('server');
   });
 
   afterAll(async () => {
-    if (keeper.exitCode === null && keeper.signalCode === null) {
-      keeper.kill('SIGKILL');
-      await once(keeper, 'exit');
+    if (supervisor.exitCode === null && supervisor.signalCode === null) {
+      supervisor.kill('SIGKILL');
+      await once(supervisor, 'exit');
     }
     rmSync(state, { recursive: true, force: true });
   });
 
-  it('prints a tour whose lines work one by one', async () => {
+  testWith('ssh', 'curl')('prints a tour whose lines work one by one', async () => {
     const lines = tour.split('line by line:')[1]?.split('\n') ?? [];
     // Each line must succeed by itself, with what the lines before it left in the shell.
     const script = ['set -e', `cd '${ROOT}'`, ...lines].join('\n');
@@ -70,12 +71,12 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     );
   });
 
-  it('leaves no process, link or cgroup when the keeper is killed, and starts again in the same folder', async () => {
+  it('leaves no process, link or cgroup when the supervisor is killed, and starts again in the same folder', async () => {
     const record = readRecord(state);
     expect(record?.initPid !== undefined).toBe(realNode !== undefined);
     expect(processesOf(state).length).toBeGreaterThan(4);
-    keeper.kill('SIGKILL');
-    await once(keeper, 'exit');
+    supervisor.kill('SIGKILL');
+    await once(supervisor, 'exit');
     const gone = await waitFor(
       async () => processesOf(state).length === 0 && (record === undefined || (await leftoversOf(record)).length === 0),
       { timeout: 5000 },
@@ -83,27 +84,27 @@ describe.runIf(process.platform === 'linux')('a cluster and its keeper', () => {
     expect(gone, processesOf(state).join('\n')).toBe(true);
     await expect(fetch(`${record?.url}/offers`)).rejects.toThrow('fetch failed');
 
-    keeper = await start('server');
-    expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
+    supervisor = await start('server');
+    expect(readRecord(state)).toMatchObject({ phase: 'ready', supervisor: { pid: supervisor.pid } });
   });
 
-  it('refuses a second keeper in the same folder', async () => {
+  it('refuses a second supervisor in the same folder', async () => {
     const second = spawn(process.execPath, [HELPER, state], { stdio: ['ignore', 'ignore', 'pipe'] });
     const [output] = (await once(second.stderr, 'data')) as [Buffer];
-    expect(String(output)).toContain(`running already (process ${keeper.pid})`);
+    expect(String(output)).toContain(`running already (process ${supervisor.pid})`);
     await once(second, 'exit');
-    expect(readRecord(state)).toMatchObject({ phase: 'ready', keeper: { pid: keeper.pid } });
+    expect(readRecord(state)).toMatchObject({ phase: 'ready', supervisor: { pid: supervisor.pid } });
   });
 
   it('takes everything apart at one Ctrl-C, which reaches it more than once', async () => {
     const record = readRecord(state);
-    keeper.kill('SIGINT');
+    supervisor.kill('SIGINT');
     await delay(20);
-    keeper.kill('SIGINT');
-    expect(await once(keeper, 'exit')).toEqual([0, null]);
+    supervisor.kill('SIGINT');
+    expect(await once(supervisor, 'exit')).toEqual([0, null]);
     expect(processesOf(state)).toEqual([]);
     expect(record === undefined ? ['no record'] : await leftoversOf(record)).toEqual([]);
-    const stale = new Set(['cluster', 'keeper.json', 'keeper.lock', 'kubeconfig', 'local.env']);
+    const stale = new Set(['cluster', 'supervisor.json', 'supervisor.lock', 'kubeconfig', 'local.env']);
     expect(readdirSync(state).filter((name) => stale.has(name))).toEqual([]);
   });
 });

@@ -1,18 +1,19 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isObject } from '../../../src/lib/json.ts';
 import { LocalFailure, systemCode } from '../../lib/failure.ts';
-import type { ProcessIdentity } from '../../lib/process-identity.ts';
+import { isIdentity, type ProcessIdentity } from '../../lib/process-identity.ts';
 import type { Way } from '../ways.ts';
 
-/** What the keeper of a cluster tells other commands of the same checkout. */
+/** What the supervisor of a cluster writes down for the other commands of the checkout. */
 export interface ClusterRecord {
-  keeper: ProcessIdentity;
+  supervisor: ProcessIdentity;
   phase: 'starting' | 'ready' | 'stopping';
   way?: Way;
   kubeconfig?: string;
-  /** The folder of kubectl and the other programs, when we built them. */
+  /** The folder of kubectl and the other programs, where they were built. */
   programs?: string | undefined;
-  /** First process of the real node's namespaces; absent when nodes are simulated. */
+  /** First process of the real node's namespaces; absent where all nodes are simulated. */
   initPid?: number | undefined;
   link?: string | undefined;
   cgroup?: string | undefined;
@@ -20,7 +21,7 @@ export interface ClusterRecord {
   url?: string;
 }
 
-const FILE = 'keeper.json';
+const FILE = 'supervisor.json';
 
 export function writeRecord(state: string, record: ClusterRecord): void {
   const path = join(state, FILE);
@@ -29,14 +30,14 @@ export function writeRecord(state: string, record: ClusterRecord): void {
 }
 
 /**
- * The record of the running, or crashed, cluster of a state folder; undefined when there is none, or none of ours.
- * Throws LocalFailure when there is one that this user may not read.
+ * The record of the running, or crashed, cluster of a state folder; undefined when there is no record, or no valid one.
+ * Throws LocalFailure when this user may not read it.
  */
 export function readRecord(state: string): ClusterRecord | undefined {
   const path = join(state, FILE);
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return isRecord(value) ? value : undefined;
+    return isObject(value) && isIdentity(value['supervisor']) ? (value as unknown as ClusterRecord) : undefined;
   } catch (error) {
     const code = systemCode(error);
     if (code === undefined || code === 'ENOENT') return undefined;
@@ -44,19 +45,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   }
 }
 
-/** Removes what names a cluster that is no more: a stale address or key is worse than none. */
+/** Removes the files that name a cluster that has ended: a stale address or key is worse than none. */
 export function removeRecord(state: string): void {
   for (const file of [FILE, 'local.env', 'kubeconfig']) rmSync(join(state, file), { force: true });
-}
-
-function isRecord(value: unknown): value is ClusterRecord {
-  if (typeof value !== 'object' || value === null || !('keeper' in value)) return false;
-  const { keeper } = value;
-  return (
-    typeof keeper === 'object' &&
-    keeper !== null &&
-    'pid' in keeper &&
-    Number.isInteger(keeper.pid) &&
-    'startedAt' in keeper
-  );
 }

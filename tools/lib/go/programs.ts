@@ -9,7 +9,7 @@ export interface Program {
   /** Folder under deploy/local with the go.mod and go.sum that lock it. */
   module: 'kubernetes' | 'containerd';
   package: string;
-  /** Seconds from nothing on two cores, measured in the order of the list (later ones reuse what earlier ones built). */
+  /** Seconds that its build takes on two cores, in the order of the list: later ones reuse what earlier ones built. */
   seconds: number;
 }
 
@@ -46,10 +46,10 @@ export function programsFor(cluster: { realNode: boolean }): Program[] {
 /** The file with kwok's stages, which make its nodes and pods move; kwok without stages does nothing. */
 export const KWOK_STAGES = 'kwok-stages.yaml';
 
-/** The folder inside the kwok module, and those of its stage folders that we use. */
+/** The folders of the kwok module whose stages are used. */
 export const KWOK_STAGE_FOLDERS = ['node/fast', 'node/heartbeat-with-lease', 'pod/fast'];
 
-/** Arguments of `go build` for one program; the version flags make `kubectl version` tell the truth. */
+/** Arguments of `go build` for one program. The flags give the programs of Kubernetes their version. */
 export function buildArguments(program: Program, output: string): string[] {
   const tags = program.module === 'containerd' ? ['-tags', 'no_btrfs no_devmapper no_zfs no_aufs'] : [];
   const stamped = program.package.startsWith('k8s.io/kubernetes/');
@@ -93,8 +93,8 @@ function moduleFile(module: Program['module'], file: string): string {
 }
 
 /**
- * Names the folder of finished programs: any change of a locked module or of how we build makes another one, so two
- * checkouts of different age share a cache without harm.
+ * Part of the name of the folder of finished programs. It changes with every locked module and every build argument, so
+ * that two checkouts of different age can share a cache.
  */
 export function versionHash(platform: string): string {
   const hash = createHash('sha256').update(platform);

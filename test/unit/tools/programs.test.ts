@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
-import { buildArguments, kubernetesVersion, programsFor, versionHash } from '../../../tools/lib/go/plan.ts';
+import { buildArguments, kubernetesVersion, programsFor, versionHash } from '../../../tools/lib/go/programs.ts';
 
 describe('the build plan', () => {
   it('leaves out what only a real node needs', () => {

@@ -10,39 +10,39 @@ import { requirePorts, startServer, type RunningServer, type ServerOptions } fro
 import { tourOf } from '../tour.ts';
 import { waitFor } from '../../lib/wait.ts';
 
-export interface KeeperOptions extends BringUpOptions {
+export interface SupervisorOptions extends BringUpOptions {
   /** Undefined for a cluster without the server. */
   server: ServerOptions | undefined;
   /** Called once everything is ready, with what to print. */
   onReady(tour: string): void;
 }
 
-/** Milliseconds after which a keeper whose starter was killed has begun to end. */
-const LOOK_TIMEOUT = 2500;
+/** Milliseconds within which a supervisor notices that the process that started it was killed. */
+const NOTICE_TIMEOUT = 2500;
 
-/** Milliseconds that a keeper may take to end. */
+/** Milliseconds that a supervisor may take to end. */
 const END_TIMEOUT = 45_000;
 
 /**
- * Keeps a cluster, and the server when wanted, until the signal aborts or one of them breaks; then takes everything
- * apart. Resolves after an ordered end; throws LocalFailure after any other. Nothing runs any more either way.
+ * Starts a cluster, and the server when wanted, and watches both until the signal aborts or one of them breaks. Then it
+ * ends both. Resolves after an ordered end, and throws LocalFailure after any other; either way nothing is left running.
  */
-export async function keep(options: KeeperOptions): Promise<void> {
-  const { state, signal } = options;
+export async function supervise(options: SupervisorOptions): Promise<void> {
+  const { state } = options;
   const lock = await takeState(state);
   try {
-    await keepLocked(options, signal);
+    await superviseLocked(options);
   } finally {
     removeRecord(state);
     lock.release();
   }
 }
 
-async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<void> {
-  const { state, progress } = options;
+async function superviseLocked(options: SupervisorOptions): Promise<void> {
+  const { state, progress, signal } = options;
   const self = identify(process.pid);
   if (self === undefined) throw new Error('This process cannot read its own start time.');
-  let record: ClusterRecord = { keeper: self, phase: 'starting' };
+  let record: ClusterRecord = { supervisor: self, phase: 'starting' };
   writeRecord(state, record);
   let cluster: LocalCluster | undefined;
   let server: RunningServer | undefined;
@@ -57,7 +57,7 @@ async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<
     record = { ...record, phase: 'ready', ...(server === undefined ? {} : { url: server.url }) };
     writeRecord(state, record);
     options.onReady(tourOf({ ...cluster, state, ...(server === undefined ? {} : { server }) }));
-    await endOf(cluster, server, signal);
+    await untilEnd(cluster, server, signal);
   } finally {
     progress.end();
     writeRecord(state, { ...record, phase: 'stopping' });
@@ -66,8 +66,8 @@ async function keepLocked(options: KeeperOptions, signal: AbortSignal): Promise<
   }
 }
 
-/** Resolves when asked to end; rejects when the cluster or the server ends by itself. */
-function endOf(cluster: LocalCluster, server: RunningServer | undefined, signal: AbortSignal): Promise<void> {
+/** Resolves when the signal aborts; rejects when the cluster or the server ends by itself. */
+function untilEnd(cluster: LocalCluster, server: RunningServer | undefined, signal: AbortSignal): Promise<void> {
   return new Promise((settle, reject) => {
     if (signal.aborted) settle();
     signal.addEventListener('abort', () => settle(), { once: true });
@@ -76,7 +76,7 @@ function endOf(cluster: LocalCluster, server: RunningServer | undefined, signal:
   });
 }
 
-/** Makes the state folder ours: one keeper at a time, and what a crashed one left is cleared away. */
+/** Takes the state folder for this process alone, and clears away what a crashed supervisor left in it. */
 export async function takeState(state: string): Promise<FileLock> {
   try {
     mkdirSync(join(state, 'logs'), { recursive: true, mode: 0o700 });
@@ -93,17 +93,17 @@ export async function takeState(state: string): Promise<FileLock> {
   return lock;
 }
 
-/** Waits for a keeper that is ending, and throws when one is there to stay. */
+/** Waits for a supervisor that is ending. Throws LocalFailure when one goes on running. */
 async function waitForLock(state: string): Promise<FileLock> {
-  const path = join(state, 'keeper.lock');
-  const lock = await waitFor(() => tryFree(path), { timeout: LOOK_TIMEOUT });
+  const path = join(state, 'supervisor.lock');
+  const lock = await waitFor(() => tryFree(path), { timeout: NOTICE_TIMEOUT });
   if (lock !== undefined) return lock;
   if (readRecord(state)?.phase === 'stopping') {
     const freed = await waitFor(() => tryFree(path), { timeout: END_TIMEOUT, interval: 200 });
     if (freed !== undefined) return freed;
   }
   throw new LocalFailure(
-    `A cluster of this checkout is running already (process ${readRecord(state)?.keeper.pid ?? 'unknown'}).`,
+    `A cluster of this checkout is running already (process ${readRecord(state)?.supervisor.pid ?? 'unknown'}).`,
     'Use it (`npm run status` says where it is), or end it with `npm stop`.',
   );
 }

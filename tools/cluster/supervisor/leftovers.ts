@@ -8,7 +8,7 @@ import { waitFor } from '../../lib/wait.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
 
-/** Links and cgroups of a cluster that still exist. */
+/** The links and cgroups of a cluster that still exist. */
 export async function leftoversOf({ link, cgroup }: ClusterRecord): Promise<string[]> {
   const left: string[] = [];
   if (link !== undefined && (existsSync(`/sys/class/net/${link}`) || link in networkInterfaces()))
@@ -22,8 +22,8 @@ export async function leftoversOf({ link, cgroup }: ClusterRecord): Promise<stri
 }
 
 /**
- * Waits until a cluster whose keeper is gone has taken itself apart, which it does within a second, and removes what
- * it could not. Returns what is left after that.
+ * Waits until a cluster whose supervisor has ended takes itself apart, which needs a second, and removes the rest.
+ * Returns what is left after that.
  */
 export async function clearLeftovers(record: ClusterRecord): Promise<string[]> {
   const gone = await waitFor(async () => (await leftoversOf(record)).length === 0, { timeout: 10_000 });
