@@ -47,7 +47,11 @@ export function held(instance: GpuInstance): GpuInstance {
  * The reconciler of instances in front of one node with eight GPUs. What it writes of instances is in the caches at once;
  * pods are made, but to change or to delete a pod or a disk is refused.
  */
-export function controllerWorld(refusal: KubeError = FORBIDDEN) {
+export function controllerWorld(
+  refusal: KubeError = FORBIDDEN,
+  /** Waited for before a patch of an instance is made; a rejection refuses it. */
+  beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
+) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
@@ -78,10 +82,15 @@ export function controllerWorld(refusal: KubeError = FORBIDDEN) {
     patch(type, ref, body) {
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
-      const { value } = (body as { op: string; path: string; value: GpuInstanceStatus }[]).at(-1) ?? {};
-      const after = { ...before, metadata: { ...before.metadata, resourceVersion: String((version += 1)) } };
-      instances.upsert({ ...after, ...(value && { status: value }) });
-      return Promise.resolve(instances.store.get(keyOf(ref)) as never);
+      const { path = '', value } = (body as { path: string; value: unknown }[]).at(-1) ?? {};
+      return beforePatch(path).then(() => {
+        const { metadata, ...rest } = instances.store.get(keyOf(ref)) ?? before;
+        const finalizers = path === '/metadata/finalizers' && { finalizers: value as string[] };
+        const status = path === '/status' && { status: value as GpuInstanceStatus };
+        const resourceVersion = String((version += 1));
+        instances.upsert({ ...rest, ...status, metadata: { ...metadata, ...finalizers, resourceVersion } });
+        return instances.store.get(keyOf(ref)) as never;
+      });
     },
     delete: refuse,
   };

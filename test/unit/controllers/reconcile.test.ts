@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { KubeError } from '../../../src/kube/errors.ts';
+import { settle } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
 
@@ -63,4 +64,39 @@ test('a pod of another namespace is nobody’s, whatever it says', async () => {
   free();
   await reconcile('a');
   expect(claims()).toEqual(['a']);
+});
+
+test('the finalizer is written beside the claim, and before anything else is made', async () => {
+  const paths: string[] = [];
+  const { instances, reconcile } = controllerWorld(undefined, (path) => {
+    paths.push(path);
+    return Promise.resolve();
+  });
+  instances.upsert(gpuInstance('a', ALL));
+  instances.upsert(gpuInstance('b', { powerState: 'Stopped' }));
+  await reconcile('a');
+  expect(paths.splice(0).slice(0, 2)).toEqual(['/metadata/finalizers', '/status']);
+  await reconcile('b');
+  expect(paths).toEqual(['/metadata/finalizers', '/status']);
+  for (const name of ['a', 'b']) {
+    expect(instances.store.get(`default/${name}`)?.metadata.finalizers).toEqual(['berth.dev/cleanup']);
+  }
+});
+
+// A run that ended sooner would leave the claim to be written behind the back of the next one.
+test('a run whose finalizer is refused ends when its claim is written', async () => {
+  const refusal = new KubeError({ message: 'no more space', status: 500, reason: 'InternalError' });
+  const claim = Promise.withResolvers<void>();
+  const { instances, reconcile } = controllerWorld(undefined, (path) =>
+    path === '/status' ? claim.promise : Promise.reject(refusal),
+  );
+  instances.upsert(gpuInstance('a', ALL));
+  let ended = false;
+  const run = reconcile('a').finally(() => (ended = true));
+  void run.catch(() => undefined);
+  await settle();
+  expect(ended).toBe(false);
+  claim.resolve();
+  await expect(run).rejects.toBe(refusal);
+  expect(instances.store.get('default/a')?.status?.claim).toMatchObject({ node: 'n' });
 });

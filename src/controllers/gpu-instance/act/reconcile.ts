@@ -26,13 +26,13 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 async function reconcile(run: Run): Promise<Result> {
   await billVanished(run);
   const instance = await currentInstance(run);
-  const isHeld = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
-  // Gone, or deleted before the controller ever held it: there is nothing of ours to clean up.
-  if (instance === undefined || (!isHeld && instance.metadata.deletionTimestamp !== undefined)) {
+  const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
+  // Gone, or deleted before it had the finalizer: there is nothing to clean up.
+  if (instance === undefined || (!hasFinalizer && instance.metadata.deletionTimestamp !== undefined)) {
     run.deps.line.remove(run.key);
     return undefined;
   }
-  return walk(run, { instance, pods: undefined, isHeld, isCertain: false });
+  return walk(run, { instance, pods: undefined, hasFinalizer, isCertain: false });
 }
 
 /** Makes the world match one instance, as far as it can be done now. */

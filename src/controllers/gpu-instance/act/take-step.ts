@@ -7,27 +7,31 @@ import type { Waiting } from '../decide/status/ready.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../decide/transitions.ts';
 import { claimPlace } from './claim.ts';
+import { cleanUp } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
 import { deletePods, switchOff, writeStatus } from './writes.ts';
 
-/** The instance after a step. */
+/** The instance after a step, with its pods where the cache does not show them yet. */
 interface Moved {
   instance: GpuInstance;
-  /** The pods, where the step made or found one that the cache does not show yet. */
   pods?: readonly Pod[];
 }
 
-/** Takes one step. `undefined`: this run has nothing more to do than to report what is seen. */
-export async function takeStep(
-  run: Run,
-  step: Step,
-  observed: Observed,
-): Promise<Moved | { waiting: Waiting } | undefined> {
+export type StepOutcome =
+  | Moved
+  /** There is nothing more to do now; `waiting` says what the search for a place found, if there was one. */
+  | { waiting: Waiting | undefined }
+  /** Nothing is left of the instance. */
+  | { gone: true };
+
+const NOTHING_MORE = { waiting: undefined };
+
+export async function takeStep(run: Run, step: Step, observed: Observed): Promise<StepOutcome> {
   const { instance, settings, now } = observed;
   switch (step.do) {
     case 'claim': {
-      if (settings === undefined) return undefined;
+      if (settings === undefined) return NOTHING_MORE;
       const outcome = await claimPlace(run, observed, settings);
       if (!('refused' in outcome)) return outcome;
       run.deps.line.remove(run.key);
@@ -35,7 +39,7 @@ export async function takeStep(
     }
     case 'createPod': {
       const { claim } = instance.status ?? {};
-      if (claim === undefined) return undefined;
+      if (claim === undefined) return NOTHING_MORE;
       const outcome = await createPod(run, observed, claim);
       return 'pod' in outcome ? { instance, pods: [outcome.pod] } : end(run, observed, outcome.ending);
     }
@@ -45,14 +49,18 @@ export async function takeStep(
       return { instance: await switchOff(run, instance) };
     case 'deleteInstance':
       await deleteInstance(run, instance);
-      return undefined;
+      return NOTHING_MORE;
     case 'deletePods':
       await deletePods(run, step.pods);
-      return undefined;
+      return NOTHING_MORE;
     case 'release':
       return { instance: await writeStatus(run, instance, releasedStatus(instance, step.ending, now)) };
-    default:
-      return undefined;
+    case 'cleanUp':
+      await cleanUp(run, instance);
+      return { gone: true };
+    case 'observe':
+    case 'wait':
+      return NOTHING_MORE;
   }
 }
 

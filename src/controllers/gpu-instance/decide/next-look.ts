@@ -9,14 +9,25 @@ export const JUPYTER_PAUSE_MS = 5_000;
 /** How often to look after a pod that is there and that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
 
+interface LookReasons {
+  step: Step;
+  /** When the status is worth a write. */
+  writeAfterMs: number | undefined;
+  /** When to try again to repair a pod or the disk. */
+  repairAfterMs: number | undefined;
+  /** Whether the cache does not show a pod that is there. */
+  isHidden: boolean;
+}
+
 /** When to look again although nothing changes. */
 export function nextLook(
   observed: Observed,
-  { step, writeAfterMs, isHidden }: { step: Step; writeAfterMs: number | undefined; isHidden: boolean },
+  { step, writeAfterMs, repairAfterMs, isHidden }: LookReasons,
 ): { requeueAfterMs: number } | undefined {
   const { now, pod, instance } = observed;
   const times: number[] = [];
   if (writeAfterMs !== undefined) times.push(now + writeAfterMs);
+  if (repairAfterMs !== undefined) times.push(now + repairAfterMs);
   if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);
   if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
