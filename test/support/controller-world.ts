@@ -3,7 +3,7 @@ import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
-import { createVanished } from '../../src/controllers/gpu-instance/vanished.ts';
+import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
 import { createCache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
@@ -101,8 +101,8 @@ export function controllerWorld(
     inventory,
     line: new WaitingLine(inventory),
     fence: createFence(clock, log),
-    vanished: createVanished(log),
-    events: { record: () => undefined, run: () => Promise.resolve() },
+    unrecorded: new UnrecordedInstances(log),
+    events: { record: () => undefined },
     clock,
     config: { defaultImage: 'debian:12', toolsImage: 'tools', ssh: { host: '', port: 22 } },
   };

@@ -9,7 +9,7 @@ import { cameOrWent, changeSource } from '../change-source.ts';
 import { type ControllerStores } from '../stores.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../resources/pod/exporter.ts';
-import type { Vanished } from './vanished.ts';
+import type { UnrecordedInstances } from './unrecorded.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts; one look at the line serves them all. */
@@ -66,10 +66,17 @@ export function priorityOf({ metadata, status }: GpuInstance): Priority {
   return isSettled && metadata.deletionTimestamp === undefined ? 'low' : 'normal';
 }
 
+interface SourcesDeps {
+  inventory: Inventory;
+  line: WaitingLine;
+  unrecorded: UnrecordedInstances;
+  clock: Clock;
+}
+
 /** Everything that makes an instance worth a look. */
 export function instanceSources(
   stores: ControllerStores,
-  { inventory, line, vanished, clock }: { inventory: Inventory; line: WaitingLine; vanished: Vanished; clock: Clock },
+  { inventory, line, unrecorded, clock }: SourcesDeps,
 ): Source[] {
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
@@ -77,7 +84,7 @@ export function instanceSources(
   const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
   return [
     // Before the source that wakes the key, so that the run finds it.
-    changeSource(instances, (change) => vanished.note(change)),
+    changeSource(instances, (change) => unrecorded.noteChange(change)),
     // A new leader finds nobody in line: the first in line is the first it looks at.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),

@@ -1,3 +1,4 @@
+import { findCondition } from '../../kube/conditions.ts';
 import type { Node } from '../../kube/types.ts';
 
 /** The taint of GPU nodes; instances tolerate it and no other. */
@@ -15,7 +16,7 @@ export function closedBecause(node: Node): string | undefined {
 }
 
 export function isNodeReady(node: Node): boolean {
-  return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  return findCondition(node.status?.conditions, 'Ready')?.status === 'True';
 }
 
 export function isSimulated(node: Node): boolean {

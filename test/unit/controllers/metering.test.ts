@@ -6,8 +6,8 @@ import { checkLogin } from '../../../src/controllers/gpu-instance/act/check-pod.
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
-import { billVanished } from '../../../src/controllers/gpu-instance/act/bill-vanished.ts';
-import { createVanished } from '../../../src/controllers/gpu-instance/vanished.ts';
+import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/late-usage-records.ts';
+import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
@@ -83,21 +83,21 @@ test('logins are tried for a minute; an image that lets none work counts as up s
 
 test('an instance whose finalizer somebody took away leaves its bill, once', async () => {
   const log = pino({ level: 'silent' });
-  const vanished = createVanished(log);
+  const unrecorded = new UnrecordedInstances(log);
   const { client, calls } = recordingClient();
   const clock = fakeClock();
   clock.jumpWall(NOW - clock.now());
   const stores = { pods: { by: () => [] } };
-  const run = { deps: { client, clock, vanished, stores }, key: 'default/one', context: { log } } as unknown as Run;
+  const run = { deps: { client, clock, unrecorded, stores }, key: 'default/one', context: { log } } as unknown as Run;
   const usage = { gpuSeconds: 10, cost: '1.00', currency: 'USD' };
   const before = gpuInstance('one', {}, { ...CLAIMED, usage, stages: { ready: at(20) } });
-  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
-  await billVanished(run);
-  await billVanished(run);
+  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
+  await writeLateUsageRecords(run);
+  await writeLateUsageRecords(run);
   expect(calls).toHaveLength(1);
   expect(calls[0]?.arguments[1]).toMatchObject({ spec: { instanceUid: before.metadata.uid, gpuSeconds: 610 } });
   // What was cleaned up has its record already, and what was never granted costs nothing.
-  vanished.isBilled(before);
-  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual([]);
-  expect(vanished.note({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
+  unrecorded.markRecorded(before);
+  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual([]);
+  expect(unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
 });

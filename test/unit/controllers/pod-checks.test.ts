@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPodChecks } from '../../../src/controllers/gpu-instance/pod-checks.ts';
+import { PodChecks } from '../../../src/controllers/gpu-instance/pod-checks.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { startedPod } from '../../support/instance-world.ts';
@@ -11,7 +11,7 @@ test('a look is asked for, goes on beside its caller, and wakes the key with wha
   const woken: string[] = [];
   const answers = [false, false, true];
   let looks = 0;
-  const logins = createPodChecks({ check: () => Promise.resolve(answers[looks++] ?? true), pauseMs: 1_000, clock });
+  const logins = new PodChecks({ check: () => Promise.resolve(answers[looks++] ?? true), pauseMs: 1_000, clock });
   logins.source.start((key) => woken.push(key));
   expect(logins.last('k', pod('a'))).toBeUndefined();
   await settle();
@@ -27,7 +27,7 @@ test('a look is asked for, goes on beside its caller, and wakes the key with wha
 });
 
 test('another pod under the same key begins anew', async () => {
-  const logins = createPodChecks({ check: () => Promise.resolve(true), pauseMs: 1_000, clock: fakeClock() });
+  const logins = new PodChecks({ check: () => Promise.resolve(true), pauseMs: 1_000, clock: fakeClock() });
   logins.last('k', pod('a'));
   await settle();
   expect(logins.last('k', pod('a'))).toBe(true);
@@ -37,7 +37,7 @@ test('another pod under the same key begins anew', async () => {
 test('a tenant whose pods never answer holds up its own looks alone', async () => {
   const seen: string[] = [];
   const never = new Promise<boolean>(() => undefined);
-  const logins = createPodChecks({
+  const logins = new PodChecks({
     check: ({ metadata }) => {
       seen.push(metadata.namespace ?? '');
       return metadata.namespace === 'slow' ? never : Promise.resolve(true);

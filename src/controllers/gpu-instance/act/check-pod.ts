@@ -1,3 +1,4 @@
+import { findCondition } from '../../../kube/conditions.ts';
 import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
 import type { JupyterState, Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
@@ -35,7 +36,7 @@ export function checkJupyter({ deps, key }: Run, { instance, pod }: Observed): J
   if (deps.jupyters === undefined || pod === undefined || !isPodReady(pod)) return undefined;
   if (status?.runtype !== 'jupyter' || status.claim?.simulated === true || status.ending !== undefined)
     return undefined;
-  const known = status.conditions?.find(({ type }) => type === 'Jupyter');
+  const known = findCondition(status.conditions, 'Jupyter');
   if (known?.status === 'True' && status.stages?.ready !== undefined) return 'answers';
   return deps.jupyters.last(key, pod) ?? 'unseen';
 }

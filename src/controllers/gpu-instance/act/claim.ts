@@ -1,5 +1,5 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
-import type { Place, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
+import type { Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -7,8 +7,8 @@ import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from '../decide/endings.ts';
-import { nodesToAvoid } from '../decide/failures.ts';
 import type { Observed } from '../decide/observed.ts';
+import { requestOf, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -22,27 +22,6 @@ export type ClaimOutcome =
   | { waiting: Waiting }
   /** Nothing, and waiting would not help. */
   | { refused: Ending };
-
-function requestOf({ instance, now }: Observed, settings: Settings, only: PlaceRequest['only']): PlaceRequest {
-  const { offerId, gpu, type, offerDiskSpace } = instance.spec;
-  return {
-    offerId,
-    gpu,
-    type,
-    diskGb: settings.diskGb,
-    // What the client saw counts for the first start; later ones take what there is.
-    offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
-    image: settings.image,
-    avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
-    only,
-  };
-}
-
-function refuse(instance: GpuInstance, refusal: RefusalReason, message: string): ClaimOutcome {
-  const canHeal = refusal === 'NoCapacity' || refusal === 'OfferNotFound';
-  if (instance.spec.onNoCapacity === 'Fail' || !canHeal) return { refused: { reason: refusal, message } };
-  return { waiting: { reason: refusal === 'NoCapacity' ? 'WaitingForCapacity' : refusal, message } };
-}
 
 /** Asks interruptible instances for their GPUs; they go by themselves once that is in their status. */
 async function askBack(run: Run, { place, victims }: Preemption): Promise<Waiting> {
@@ -96,7 +75,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
   if (preemption !== undefined) return { waiting: await askBack(run, preemption) };
-  if ('refusal' in granted) return refuse(instance, granted.refusal, granted.message);
+  if ('refusal' in granted) return withoutPlace(instance, granted.refusal, granted.message);
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });

@@ -2,9 +2,10 @@ import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
 import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
-import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
+import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
-import { diskNameOf, FINALIZER, usageNameOf } from '../decide/names.ts';
+import { diskNameOf, FINALIZER } from '../decide/names.ts';
+import { usageRecord } from '../decide/usage.ts';
 import { controllerUidOf, instanceUidsOf } from '../../../resources/pod/owner.ts';
 import { writeFinalizers } from './writes.ts';
 
@@ -39,28 +40,6 @@ async function settleDisk(run: Run, instance: GpuInstance): Promise<void> {
   await client.patch(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { metadata }, { type: 'merge', signal });
 }
 
-function usageRecord(instance: GpuInstance, now: number): UsageRecord {
-  const { metadata, status = {} } = instance;
-  const { usage, stages, lastProduct } = status;
-  return {
-    metadata: {
-      name: usageNameOf(instance),
-      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
-    },
-    spec: {
-      instance: metadata.name,
-      instanceUid: metadata.uid ?? '',
-      product: lastProduct?.product ?? '',
-      gpuCount: lastProduct?.gpuCount ?? 0,
-      gpuSeconds: usage?.gpuSeconds ?? 0,
-      cost: usage?.cost ?? '0.00',
-      currency: usage?.currency ?? '',
-      ...(status.firstReady !== undefined && { startedAt: status.firstReady }),
-      endedAt: stages?.stopped ?? new Date(now).toISOString(),
-    },
-  };
-}
-
 /** Writes what the instance has cost, once: the name of the record comes from the uid. */
 export async function writeUsageRecord({ deps, context }: Run, instance: GpuInstance): Promise<void> {
   if ((instance.status?.incarnation ?? 0) === 0) return;
@@ -81,7 +60,7 @@ export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
   await settleDisk(run, instance);
   await writeUsageRecord(run, instance);
-  deps.vanished.isBilled(instance);
+  deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {
     await writeFinalizers(run, instance, finalizers);

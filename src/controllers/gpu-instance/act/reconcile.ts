@@ -3,7 +3,7 @@ import { refOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { billVanished } from './bill-vanished.ts';
+import { writeLateUsageRecords } from './late-usage-records.ts';
 import type { Run } from './run.ts';
 import { walk } from './walk.ts';
 
@@ -24,7 +24,7 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 }
 
 async function reconcile(run: Run): Promise<Result> {
-  await billVanished(run);
+  await writeLateUsageRecords(run);
   const instance = await currentInstance(run);
   const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
   // Gone, or deleted before it had the finalizer: there is nothing to clean up.

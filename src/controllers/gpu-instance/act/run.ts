@@ -8,7 +8,7 @@ import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState } from '../decide/observed.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { SshAddress } from '../decide/status/status.ts';
-import type { Vanished } from '../vanished.ts';
+import type { UnrecordedInstances } from '../unrecorded.ts';
 import type { WaitingLine } from '../waiting-line.ts';
 
 export interface InstanceConfig {
@@ -25,10 +25,10 @@ export interface InstanceDeps {
   inventory: Inventory;
   line: WaitingLine;
   fence: Fence;
-  events: EventRecorder;
+  events: Pick<EventRecorder, 'record'>;
   clock: Clock;
   config: InstanceConfig;
-  vanished: Vanished;
+  unrecorded: UnrecordedInstances;
   /** Tries of a login the way users take; left out, a Ready pod is enough. */
   logins?: PodChecks<boolean> | undefined;
   /** Looks for Jupyter in instances of that runtype; undefined when it cannot be told now. */

@@ -58,8 +58,7 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
     case 'cleanUp':
       await cleanUp(run, instance);
       return { gone: true };
-    case 'observe':
-    case 'wait':
+    default:
       return NOTHING_MORE;
   }
 }

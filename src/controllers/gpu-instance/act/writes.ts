@@ -2,30 +2,10 @@ import { ConflictError, InvalidError, NotFoundError } from '../../../kube/errors
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { READY_REASONS, type ReadyReason } from '../../../resources/instance-state.ts';
+import { passingForMs } from '../decide/next-look.ts';
 import type { Observed } from '../decide/observed.ts';
+import { eventOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
-
-function readyReason(status: GpuInstanceStatus | undefined): string | undefined {
-  return status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
-}
-
-// What passes in a moment is told by the conditions; an Event for each would be noise.
-const QUIET: ReadonlySet<string> = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'WaitingForLogin']);
-const GOOD: ReadonlySet<string> = new Set(['Running', 'Stopping', 'Stopped', 'Completed', 'Deleting']);
-
-/** One Event per change of the summary that a reader of `kubectl describe` wants to know of. */
-function tell({ deps }: Run, before: GpuInstance, after: GpuInstance): void {
-  const ready = after.status?.conditions?.find(({ type }) => type === 'Ready');
-  if (ready === undefined || ready.reason === readyReason(before.status) || QUIET.has(ready.reason)) return;
-  const claim = after.status?.claim;
-  const where = ready.reason === 'Running' && claim ? ` ${claim.gpuCount} x ${claim.product} on ${claim.node}.` : '';
-  deps.events.record(GPU_INSTANCES, after, {
-    type: GOOD.has(ready.reason) ? 'Normal' : 'Warning',
-    reason: ready.reason,
-    message: `${ready.message}${where}`,
-  });
-}
 
 interface Operation {
   op: 'test' | 'add' | 'replace';
@@ -77,34 +57,20 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   const tests =
     seen === undefined ? [test('/status', undefined)] : decisions.map((name) => test(`/status/${name}`, seen[name]));
   const after = await patchIf(run, before, [...tests, { op: 'add', path: '/status', value: status }], 'status');
-  tell(run, before, after);
+  const event = eventOf(before, after);
+  if (event !== undefined) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;
 }
 
-/** Stages that pass within this time are not written one by one: most starts need one write, not four. */
-const QUICK_MS = 3_000;
-
-function isPassing(status: GpuInstanceStatus): boolean {
-  const ready = status.conditions?.find(({ type }) => type === 'Ready');
-  if (ready === undefined || !isReadyReason(ready.reason)) return false;
-  const { state } = READY_REASONS[ready.reason];
-  return status.ending === undefined && (state === 'scheduling' || state === 'pulling' || state === 'starting');
-}
-
-/**
- * Writes what is seen, unless it is a passing stage of a start that has just begun: then it tells how many milliseconds
- * to wait before it is worth a write.
- */
+/** Writes the status, unless it is a passing stage: then returns the milliseconds until it is worth a write. */
 export async function writeWhenDue(
   run: Run,
   observed: Observed,
   status: GpuInstanceStatus,
 ): Promise<number | undefined> {
-  const { instance, now } = observed;
-  const { claim } = instance.status ?? {};
-  const left = claim === undefined ? 0 : Date.parse(claim.grantedAt) + QUICK_MS - now;
-  if (left > 0 && isPassing(status) && instance.status?.conditions !== undefined) return left;
-  await writeStatus(run, instance, status);
+  const waitMs = passingForMs(observed, status);
+  if (waitMs > 0) return waitMs;
+  await writeStatus(run, observed.instance, status);
   return undefined;
 }
 
@@ -133,8 +99,4 @@ export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> 
       if (!(error instanceof ConflictError) && !(error instanceof NotFoundError)) throw error;
     }
   }
-}
-
-function isReadyReason(reason: string): reason is ReadyReason {
-  return Object.hasOwn(READY_REASONS, reason);
 }

@@ -1,4 +1,5 @@
 import type { Ending } from './endings.ts';
+import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
 import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
@@ -86,7 +87,7 @@ export function deadlines(observed: Observed): Deadline[] {
 export function nodeLostSince({ node }: Pick<Observed, 'node'>): number {
   if (node === undefined) return 0;
   if (isNodeReady(node)) return Number.POSITIVE_INFINITY;
-  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = findCondition(node.status?.conditions, 'Ready');
   const since = Date.parse(ready?.lastTransitionTime ?? '');
   return Number.isFinite(since) ? since : 0;
 }

@@ -1,3 +1,5 @@
+import type { GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { instanceState, type InstanceState } from '../../../resources/instance-state.ts';
 import { deadlines, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { Observed } from './observed.ts';
 import type { Step } from './plan.ts';
@@ -8,6 +10,18 @@ export const LOGIN_PAUSE_MS = 1_000;
 export const JUPYTER_PAUSE_MS = 5_000;
 /** How often to look after a pod that is there and that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
+
+/** Stages that pass within this time are not written one by one: most starts need one write, not four. */
+const QUICK_MS = 3_000;
+const PASSING: ReadonlySet<InstanceState> = new Set(['scheduling', 'pulling', 'starting']);
+
+/** Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0. */
+export function passingForMs({ instance, now }: Observed, status: GpuInstanceStatus): number {
+  const { claim, conditions } = instance.status ?? {};
+  const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
+  if (claim === undefined || conditions === undefined || !isPassing) return 0;
+  return Math.max(0, Date.parse(claim.grantedAt) + QUICK_MS - now);
+}
 
 interface LookReasons {
   step: Step;

@@ -1,4 +1,6 @@
-import type { GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import type { UsageRecord } from '../../../resources/usage-record.ts';
+import { usageNameOf } from './names.ts';
 import { addMoney, costOf } from '../../../resources/money.ts';
 
 /**
@@ -24,5 +26,28 @@ export function closedBill(status: GpuInstanceStatus, end: number): Pick<GpuInst
   return {
     ...(usage && { usage }),
     ...(claim && { lastProduct: { product: claim.product, gpuCount: claim.gpuCount } }),
+  };
+}
+
+/** What an instance has cost. The name comes from the uid, so there is one record, however often it is written. */
+export function usageRecord(instance: GpuInstance, now: number): UsageRecord {
+  const { metadata, status = {} } = instance;
+  const { usage, stages, lastProduct } = status;
+  return {
+    metadata: {
+      name: usageNameOf(instance),
+      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+    },
+    spec: {
+      instance: metadata.name,
+      instanceUid: metadata.uid ?? '',
+      product: lastProduct?.product ?? '',
+      gpuCount: lastProduct?.gpuCount ?? 0,
+      gpuSeconds: usage?.gpuSeconds ?? 0,
+      cost: usage?.cost ?? '0.00',
+      currency: usage?.currency ?? '',
+      ...(status.firstReady !== undefined && { startedAt: status.firstReady }),
+      endedAt: stages?.stopped ?? new Date(now).toISOString(),
+    },
   };
 }

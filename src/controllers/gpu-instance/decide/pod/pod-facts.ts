@@ -1,3 +1,4 @@
+import { findCondition } from '../../../../kube/conditions.ts';
 import type { Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
@@ -20,7 +21,7 @@ export function sentence(text: string): string {
 }
 
 export function podCondition(pod: Pod, type: string) {
-  return pod.status?.conditions?.find((condition) => condition.type === type);
+  return findCondition(pod.status?.conditions, type);
 }
 
 export function mainStatus(pod: Pod): ContainerStatus | undefined {

@@ -4,21 +4,18 @@ import { writeUsageRecord } from './clean-up.ts';
 import type { Run } from './run.ts';
 import { deletePods } from './writes.ts';
 
-/** Writes the usage of instances of this key that vanished, with the start that was open, and ends their pods. */
-export async function billVanished(run: Run): Promise<void> {
+/** Writes the usage of instances of this key that went without a record, the open start included. Deletes their pods. */
+export async function writeLateUsageRecords(run: Run): Promise<void> {
   const { deps, key, context } = run;
-  for (const instance of deps.vanished.of(key)) {
+  for (const instance of deps.unrecorded.withKey(key)) {
     const { status = {}, metadata } = instance;
     const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
     const final = { ...status, ...closedBill(status, end) };
-    context.log.warn(
-      { uid: metadata.uid, usage: final.usage },
-      'An instance went without being cleaned up; its bill is written',
-    );
+    context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
     await writeUsageRecord(run, { ...instance, status: final });
-    // Kubernetes collects them too, in its own time; until then nobody pays for their GPUs.
+    // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
     const pods = deps.stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid));
     await deletePods(run, pods);
-    deps.vanished.forget(metadata.uid ?? '');
+    deps.unrecorded.forget(instance);
   }
 }
