@@ -3,8 +3,7 @@ import { apiKeySources, reconcileApiKey } from './api-key/reconcile.ts';
 import { poolSources, reconcilePool } from './gpu-pool/reconcile.ts';
 import { reconcileTemplate, templateSources } from './instance-template/reconcile.ts';
 import { reconcileSshKey, sshKeySources } from './ssh-key/reconcile.ts';
-import { type CommonDeps, RECONCILE_TIMEOUT_MS } from './common-deps.ts';
-import type { StatusRun } from './status-run.ts';
+import { type CommonDeps, RECONCILE_TIMEOUT_MS, type StatusRun } from './common-deps.ts';
 
 const WORKERS = 2;
 

@@ -1,11 +1,34 @@
 import type { KubeClient } from '../kube/client/client.ts';
+import { type Finding, setCondition } from '../kube/conditions.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { mergePatch } from './merge-patch.ts';
+import type { Condition, KubeObject, ResourceType } from '../kube/types.ts';
+import { isObject, type Json, sameJson } from '../lib/json.ts';
+
+interface ObjectWithStatus extends KubeObject {
+  status?: { conditions?: Condition[] };
+}
+
+/** What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition. */
+export function readyStatus(
+  { metadata: { generation }, status }: ObjectWithStatus,
+  ready: Omit<Finding, 'type'>,
+  now: number,
+) {
+  const conditions = setCondition(
+    status?.conditions,
+    { type: 'Ready', ...ready },
+    { observedGeneration: generation, now },
+  );
+  return {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    // metav1.Condition types its status as a string; Finding allows the three words alone.
+    conditions: conditions as (Condition & Pick<Finding, 'status'>)[],
+  };
+}
 
 /**
- * Writes what differs of a status; the uid keeps a successor of the same name untouched. An object that is gone needs no
- * status. @returns whether a write was made
+ * Writes the fields of a status that differ. The uid in the patch protects a later object of the same name. An object
+ * that is gone needs no status. @returns whether a write was made
  */
 export async function patchStatus<T extends KubeObject & { status?: object }>(
   client: KubeClient,
@@ -26,4 +49,18 @@ export async function patchStatus<T extends KubeObject & { status?: object }>(
     if (error instanceof ConflictError && error.message.includes('uid')) return false;
     throw error;
   }
+}
+
+/** The JSON merge patch (RFC 7386) that makes `before` mean `after`; undefined when they mean the same. */
+function mergePatch(before: object, after: object): Json | undefined {
+  const from = before as Json;
+  const to = after as Json;
+  const patch: Json = {};
+  for (const key of Object.keys(from)) if (from[key] !== undefined && to[key] === undefined) patch[key] = null;
+  for (const [key, value] of Object.entries(to)) {
+    const old = from[key];
+    if (value === undefined || sameJson(old, value)) continue;
+    patch[key] = isObject(old) && isObject(value) ? mergePatch(old, value) : value;
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
 }

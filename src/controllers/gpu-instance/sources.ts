@@ -5,16 +5,17 @@ import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { isNodeReady } from '../../inventory/nodes/node-state.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
+import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
-import { type ControllerStores } from '../stores.ts';
+import type { ControllerStores } from '../stores.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../resources/pod/exporter.ts';
 import type { UnrecordedInstances } from './unrecorded.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 
-/** Changes of the inventory come in bursts; one look at the line serves them all. */
+/** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
 const BURST_MS = 5;
-/** Who could be asked to give way costs more to find out, and nobody is in such a hurry. */
+/** To find out which instances could give way costs more, and may come later. */
 const PREEMPTION_MS = 200;
 
 /** Key of the instance that a pod or a disk names, by label or owner. */
@@ -25,42 +26,39 @@ function instanceKeys({ metadata }: KubeObject): string[] {
   return [...names].map((name) => keyOf({ namespace: metadata.namespace, name }));
 }
 
-/** Wakes those in line when a place that would serve them comes free, or could be made free. */
+/** Wakes the instances in the waiting line that a place has become free for, or could be made free for. */
 function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
-      let cancel: (() => void) | undefined;
-      let cancelPreemption: (() => void) | undefined;
-      let cancelStale: (() => void) | undefined;
-      const look = (): void => {
-        cancel = undefined;
-        for (const key of [...line.ready(), ...line.impatient()]) add(key);
-        cancelStale?.();
-        // A quarantine that ends is no change of any object.
+      let cancelExpiry: (() => void) | undefined;
+      const wake = (): void => {
+        for (const key of [...line.ready(), ...line.failFast()]) add(key);
+        // The end of a quarantine is no change of an object.
+        cancelExpiry?.();
         const wait = inventory.staleAt - clock.now();
-        cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(BURST_MS, wait)) : undefined;
+        cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(wake, Math.max(BURST_MS, wait)) : undefined;
       };
-      const preempt = (): void => {
-        cancelPreemption = undefined;
+      const waking = new DelayedCall(clock, BURST_MS, wake);
+      const preempting = new DelayedCall(clock, PREEMPTION_MS, () => {
         for (const key of line.preempting()) add(key);
-      };
+      });
       const stop = inventory.onChange(() => {
         if (line.size === 0) return;
-        cancel ??= clock.setTimeout(look, BURST_MS);
-        cancelPreemption ??= clock.setTimeout(preempt, PREEMPTION_MS);
+        waking.request();
+        preempting.request();
       });
       return () => {
         stop();
-        cancel?.();
-        cancelPreemption?.();
-        cancelStale?.();
+        waking.cancel();
+        preempting.cancel();
+        cancelExpiry?.();
       };
     },
   };
 }
 
-/** Whoever waits for a place or a change of the spec comes before what only has to be told in the status. */
+/** An instance that waits for a place, for a change of its spec or for its end comes before one with a status to write. */
 export function priorityOf({ metadata, status }: GpuInstance): Priority {
   const isSettled = status?.claim !== undefined && status.observedGeneration === metadata.generation;
   return isSettled && metadata.deletionTimestamp === undefined ? 'low' : 'normal';

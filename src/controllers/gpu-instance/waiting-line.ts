@@ -74,8 +74,8 @@ export class WaitingLine {
     });
   }
 
-  /** Those who would rather fail than wait: they are told as soon as nothing is about to come free. */
-  impatient(): string[] {
+  /** The instances with onNoCapacity Fail: they fail as soon as nothing is about to become free. */
+  failFast(): string[] {
     return [...this.#waiters.values()].filter(({ mayFail }) => mayFail).map(({ key }) => key);
   }
 

@@ -1,19 +1,19 @@
-import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
 import { freeOf, type NodeView } from '../../inventory/nodes/node-view.ts';
-import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
+import { GPU_POOLS, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
 import type { Result } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
-import type { StatusRun } from '../status-run.ts';
+import { DelayedCall } from '../delayed-call.ts';
+import type { StatusRun } from '../common-deps.ts';
 import type { ControllerStores } from '../stores.ts';
-import { patchStatus } from '../write-status.ts';
+import { patchStatus, readyStatus } from '../write-status.ts';
 
-/** Counts may lag this much: a write per claim would double what a claim costs. */
-const SETTLE_MS = 2_000;
+/** The counts may be this old: a write for each claim would double the writes of a claim. */
+const STATUS_DELAY_MS = 2_000;
 
-/** Pools, and all of them some time after anything changed in the inventory. */
+/** Changes of pools, and all pools some time after a change of the inventory. */
 export function poolSources(
   stores: ControllerStores,
   { inventory, clock }: { inventory: Inventory; clock: Clock },
@@ -23,30 +23,20 @@ export function poolSources(
     {
       synced: Promise.resolve(),
       start(add) {
-        let cancel: (() => void) | undefined;
-        const stop = inventory.onChange(() => {
-          cancel ??= clock.setTimeout(() => {
-            cancel = undefined;
-            for (const pool of stores.pools.values()) add(keyOf(pool));
-          }, SETTLE_MS);
+        const call = new DelayedCall(clock, STATUS_DELAY_MS, () => {
+          for (const pool of stores.pools.values()) add(keyOf(pool));
         });
+        const stop = inventory.onChange(() => call.request());
         return () => {
           stop();
-          cancel?.();
+          call.cancel();
         };
       },
     },
   ];
 }
 
-interface Counts {
-  nodes: number;
-  gpus: number;
-  free: number;
-  offers: number;
-}
-
-export function countPool(views: Iterable<NodeView>): Omit<Counts, 'offers'> {
+function countPool(views: Iterable<NodeView>): { nodes: number; gpus: number; free: number } {
   const counts = { nodes: 0, gpus: 0, free: 0 };
   for (const view of views) {
     const { resources, closed } = view.facts;
@@ -60,24 +50,12 @@ export function countPool(views: Iterable<NodeView>): Omit<Counts, 'offers'> {
   return counts;
 }
 
-export function poolStatus(pool: GpuPool, counts: Counts, now: number): GpuPoolStatus {
-  const { generation } = pool.metadata;
-  const finding: Finding =
-    counts.nodes > 0
-      ? { type: 'Ready', status: 'True', reason: 'HasNodes', message: 'The nodes of the pool are for rent.' }
-      : {
-          type: 'Ready',
-          status: 'False',
-          reason: 'NoNodes',
-          message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
-        };
-  const conditions = setCondition(pool.status?.conditions, finding, { observedGeneration: generation, now });
-  return {
-    ...(generation !== undefined && { observedGeneration: generation }),
-    conditions: conditions as NonNullable<GpuPoolStatus['conditions']>,
-    ...counts,
-  };
-}
+const HAS_NODES = { status: 'True', reason: 'HasNodes', message: 'The nodes of the pool are for rent.' } as const;
+const NO_NODES = {
+  status: 'False',
+  reason: 'NoNodes',
+  message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
+} as const;
 
 /** Keeps the counts of a pool in its status. */
 export async function reconcilePool({ deps, key, context }: StatusRun): Promise<Result> {
@@ -90,7 +68,9 @@ export async function reconcilePool({ deps, key, context }: StatusRun): Promise<
     if (view !== undefined) views.push(view);
   }
   const offers = inventory.offers().filter((offer) => offer.pool === key).length;
-  const status = poolStatus(pool, { ...countPool(views), offers }, clock.now());
+  const counts = countPool(views);
+  const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, clock.now());
+  const status = { ...ready, ...counts, offers } satisfies GpuPoolStatus;
   await patchStatus(client, GPU_POOLS, pool, { status, signal: context.signal });
   return undefined;
 }

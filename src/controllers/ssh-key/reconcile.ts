@@ -4,7 +4,7 @@ import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
 import { type ControllerStores } from '../stores.ts';
-import type { StatusRun } from '../status-run.ts';
+import type { StatusRun } from '../common-deps.ts';
 import { patchStatus } from '../write-status.ts';
 import { sshKeyStatus } from './status.ts';
 
