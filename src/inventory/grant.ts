@@ -19,7 +19,7 @@ export interface PlaceRequest {
 }
 
 export interface Place {
-  klass: OfferClass;
+  offerClass: OfferClass;
   node: string;
   diskGbMax: number;
   diskPersistent: boolean;
@@ -36,18 +36,18 @@ export interface Market {
 }
 
 /** Whether a class is what was asked for. What is not named may be anything; a MIG profile names a slice of one's own. */
-function fits(klass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
+function fits(offerClass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
-    klass.gpuCount === (gpu?.count ?? 1) &&
-    (gpu?.product === undefined || klass.product === gpu.product) &&
-    (gpu?.migProfile === undefined || klass.migProfile === gpu.migProfile) &&
-    (isolation === undefined || klass.isolation === isolation)
+    offerClass.gpuCount === (gpu?.count ?? 1) &&
+    (gpu?.product === undefined || offerClass.product === gpu.product) &&
+    (gpu?.migProfile === undefined || offerClass.migProfile === gpu.migProfile) &&
+    (isolation === undefined || offerClass.isolation === isolation)
   );
 }
 
-function priceFor(klass: OfferClass, type: PlaceRequest['type']): string {
-  return type === 'Interruptible' ? klass.prices.interruptible : klass.prices.onDemand;
+function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
+  return type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand;
 }
 
 /** The classes that serve a request: the one it names, or all that fit, the cheapest first. */
@@ -57,7 +57,7 @@ export function candidates(market: Market, request: PlaceRequest): OfferClass[] 
     return named === undefined ? [] : [named];
   }
   return [...market.classes.values()]
-    .filter((klass) => fits(klass, request.gpu))
+    .filter((offerClass) => fits(offerClass, request.gpu))
     .toSorted((a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id);
 }
 
@@ -91,49 +91,51 @@ export function diskFor(
 /** Places of a class on one node that the request could have, with how good they are. */
 function scoreMember(
   market: Market,
-  klass: OfferClass,
+  offerClass: OfferClass,
   member: OfferClass['members'][number],
   request: PlaceRequest,
 ): Scored | 'full' | 'small' {
   const view = market.viewOf(member.node);
   if (view === undefined) return 'full';
-  const disk = diskFor(market, view, { resource: member.resource, count: klass.gpuCount }, request);
+  const disk = diskFor(market, view, { resource: member.resource, count: offerClass.gpuCount }, request);
   if (typeof disk === 'string') return disk;
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,
-    free: freeOf(view, klass.resourceName),
+    free: freeOf(view, offerClass.resourceName),
     cold: hasImage(view.facts, request.image) ? 0 : 1,
     diskGbMax: disk.maxGb,
     diskPersistent: disk.persistent,
   };
 }
 
-function bestPlace(market: Market, klass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
+function bestPlace(market: Market, offerClass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
   let best: Scored | undefined;
   let small = false;
-  for (const member of klass.members) {
-    const scored = scoreMember(market, klass, member, request);
+  for (const member of offerClass.members) {
+    const scored = scoreMember(market, offerClass, member, request);
     if (scored === 'small') small = true;
     else if (scored !== 'full' && (best === undefined || better(scored, best) < 0)) best = scored;
   }
   if (best === undefined) return small ? 'small' : 'full';
-  return { klass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
+  return { offerClass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
 }
 
-function disksOf(market: Market, klass: OfferClass): number[] {
-  return klass.members.map(({ node, resource }) => {
+function disksOf(market: Market, offerClass: OfferClass): number[] {
+  return offerClass.members.map(({ node, resource }) => {
     const view = market.viewOf(node);
-    return view === undefined ? 0 : diskOn(view.facts, { resource, count: klass.gpuCount }, market.hasStorage).maxGb;
+    return view === undefined
+      ? 0
+      : diskOn(view.facts, { resource, count: offerClass.gpuCount }, market.hasStorage).maxGb;
   });
 }
 
 /** Whether some node has a disk of this size. Stops at the first: that is nearly always the first at all. */
-function hasDisk(market: Market, klasses: readonly OfferClass[], gb: number): boolean {
-  return klasses.some((klass) =>
-    klass.members.some(({ node, resource }) => {
+function hasDisk(market: Market, classes: readonly OfferClass[], gb: number): boolean {
+  return classes.some((offerClass) =>
+    offerClass.members.some(({ node, resource }) => {
       const view = market.viewOf(node);
-      const share = { resource, count: klass.gpuCount };
+      const share = { resource, count: offerClass.gpuCount };
       return view !== undefined && diskOn(view.facts, share, market.hasStorage).maxGb >= gb;
     }),
   );
@@ -146,8 +148,8 @@ function describe(request: PlaceRequest): string {
   return `${gpu?.count ?? 1} x ${what === '' ? 'GPU' : what}`;
 }
 
-function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferClass[]): Grant | undefined {
-  if (klasses.length === 0) {
+function refuse(market: Market, request: PlaceRequest, classes: readonly OfferClass[]): Grant | undefined {
+  if (classes.length === 0) {
     if (request.offerId !== undefined) {
       return {
         refusal: 'OfferNotFound',
@@ -159,8 +161,8 @@ function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferCl
       message: `No node has ${describe(request)}. Ask for what the offers show, or add such a node.`,
     };
   }
-  if (hasDisk(market, klasses, Math.max(request.diskGb, request.offerDiskSpace ?? 0))) return undefined;
-  const disk = Math.max(0, ...klasses.flatMap((klass) => disksOf(market, klass)));
+  if (hasDisk(market, classes, Math.max(request.diskGb, request.offerDiskSpace ?? 0))) return undefined;
+  const disk = Math.max(0, ...classes.flatMap((offerClass) => disksOf(market, offerClass)));
   if (request.offerDiskSpace !== undefined && disk < request.offerDiskSpace) {
     return {
       refusal: 'OfferChanged',
@@ -178,11 +180,11 @@ function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferCl
  * (so that large places stay whole), one that has the image before others, then by name. Pure and deterministic.
  */
 export function grant(market: Market, request: PlaceRequest): Grant {
-  const klasses = candidates(market, request);
-  const refusal = refuse(market, request, klasses);
+  const classes = candidates(market, request);
+  const refusal = refuse(market, request, classes);
   if (refusal !== undefined) return refusal;
-  for (const klass of klasses) {
-    const place = bestPlace(market, klass, request);
+  for (const offerClass of classes) {
+    const place = bestPlace(market, offerClass, request);
     if (typeof place === 'object') return { place };
   }
   return {

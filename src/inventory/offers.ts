@@ -58,7 +58,7 @@ function byName(a: { node: string }, b: { node: string }): number {
 }
 
 interface Draft {
-  klass: Omit<OfferClass, 'members'>;
+  offerClass: Omit<OfferClass, 'members'>;
   members: { node: string; resource: GpuResource }[];
 }
 
@@ -68,7 +68,7 @@ function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
   return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
 }
 
-function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Draft['klass'] {
+function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Draft['offerClass'] {
   const price = priceOf(pool, resource.product);
   const { resourceName, product, memoryMb, isolation, migProfile } = resource;
   const { simulated } = facts;
@@ -102,17 +102,19 @@ export function offerClasses(nodes: Iterable<NodeFacts>): Map<number, OfferClass
         const identity = [facts.pool.name, resourceName, product, memoryMb, size, facts.simulated].join('\0');
         let draft = known.get(identity);
         if (draft === undefined) {
-          const klass = draftOf(facts, facts.pool, resource, size);
-          draft = { klass, members: [] };
+          const offerClass = draftOf(facts, facts.pool, resource, size);
+          draft = { offerClass, members: [] };
           known.set(identity, draft);
           // Two identities with one hash of 31 bits: the first keeps the id, so that no claim can mean two things.
-          if (!drafts.has(klass.id)) drafts.set(klass.id, draft);
+          if (!drafts.has(offerClass.id)) drafts.set(offerClass.id, draft);
         }
         draft.members.push({ node: facts.name, resource });
       }
     }
   }
-  return new Map([...drafts].map(([id, { klass, members }]) => [id, { ...klass, members: members.toSorted(byName) }]));
+  return new Map(
+    [...drafts].map(([id, { offerClass, members }]) => [id, { ...offerClass, members: members.toSorted(byName) }]),
+  );
 }
 
 /** Whether the pool's disks are PersistentVolumeClaims. */
@@ -141,17 +143,17 @@ function least(values: readonly number[]): number {
 
 /** The offer of a class for what is free on its nodes. */
 export function offerOf(
-  klass: OfferClass,
+  offerClass: OfferClass,
   viewOf: (node: string) => NodeView | undefined,
   hasStorage: HasStorage,
 ): Offer {
   let available = 0;
   const all: { facts: NodeFacts; resource: GpuResource }[] = [];
   const free: typeof all = [];
-  for (const { node, resource } of klass.members) {
+  for (const { node, resource } of offerClass.members) {
     const view = viewOf(node);
     if (view === undefined) continue;
-    const places = placesOn(view, { resource, count: klass.gpuCount });
+    const places = placesOn(view, { resource, count: offerClass.gpuCount });
     available += places;
     const member = { facts: view.facts, resource };
     all.push(member);
@@ -159,10 +161,10 @@ export function offerOf(
   }
   const shown = free.length > 0 ? free : all;
   const shares = shown.map(({ facts, resource }) => {
-    const share = { resource, count: klass.gpuCount };
+    const share = { resource, count: offerClass.gpuCount };
     return { ...shareOf(facts, share), ...diskOn(facts, share, hasStorage) };
   });
-  const { pool, members: _members, ...rest } = klass;
+  const { pool, members: _members, ...rest } = offerClass;
   return {
     ...rest,
     pool: pool.name,

@@ -47,20 +47,21 @@ export function preempt(
   holdingsOn: (node: string) => readonly ClaimHolding[],
 ): Preemption | undefined {
   let best: Preemption | undefined;
-  for (const klass of candidates(market, request)) {
-    for (const { node, resource } of klass.members) {
+  for (const offerClass of candidates(market, request)) {
+    for (const { node, resource } of offerClass.members) {
       const view = market.viewOf(node);
       if (view === undefined) continue;
       const placeIn = (freed: NodeView): Place | undefined => {
-        const disk = diskFor(market, freed, { resource, count: klass.gpuCount }, request);
+        const disk = diskFor(market, freed, { resource, count: offerClass.gpuCount }, request);
         if (typeof disk === 'string') return undefined;
-        return { klass, node, diskGbMax: disk.maxGb, diskPersistent: disk.persistent };
+        return { offerClass, node, diskGbMax: disk.maxGb, diskPersistent: disk.persistent };
       };
       const waitedFor = placeIn(withoutLeaving(view));
       if (waitedFor !== undefined) return { place: waitedFor, victims: [] };
       const victims: ClaimHolding[] = [];
       for (const holding of holdingsOn(node).toSorted(newestFirst)) {
-        if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== klass.resourceName) continue;
+        if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== offerClass.resourceName)
+          continue;
         victims.push(holding);
         const place = placeIn(afterLeaving(view, victims));
         if (place === undefined) continue;

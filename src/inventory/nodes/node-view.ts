@@ -1,5 +1,6 @@
 import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/gpu-instance.ts';
+import { sameJson } from '../../lib/json.ts';
 import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
 import { closedBecause, isSimulated } from './node-state.ts';
@@ -42,6 +43,11 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
     ...driverOf(node),
   };
+}
+
+/** Whether a node has the same for rent as before. */
+export function sameForRent(a: NodeFacts | undefined, b: NodeFacts | undefined): boolean {
+  return a?.pool === b?.pool && a?.simulated === b?.simulated && sameJson(a?.resources, b?.resources);
 }
 
 /** One part of a node: `count` pieces of one of its resources. */

@@ -38,9 +38,9 @@ async function askBack(run: Run, { place, victims }: Preemption): Promise<Waitin
 function quotaWords({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
   const quotas = deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
   const facts = deps.inventory.viewOf(place.node)?.facts;
-  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.klass.resourceName);
+  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.offerClass.resourceName);
   if (quotas.length === 0 || facts === undefined || resource === undefined) return undefined;
-  const share = { resource, count: place.klass.gpuCount };
+  const share = { resource, count: place.offerClass.gpuCount };
   return quotaRefusal(quotas, requestsOf(facts, share, place.diskPersistent ? 0 : settings.diskGb));
 }
 

@@ -8,21 +8,21 @@ import { closedBill } from './usage.ts';
 
 /** The claim of a granted place, with the price locked. */
 export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
-  const { klass, node } = place;
+  const { offerClass, node } = place;
   const interruptible = instance.spec.type === 'Interruptible';
   return {
-    offerId: klass.id,
-    pool: klass.pool.name,
+    offerId: offerClass.id,
+    pool: offerClass.pool.name,
     node,
-    resourceName: klass.resourceName,
-    product: klass.product,
-    gpuCount: klass.gpuCount,
-    memoryMb: klass.memoryMb,
-    isolation: klass.isolation,
-    ...(klass.migProfile !== undefined && { migProfile: klass.migProfile }),
-    pricePerHour: interruptible ? klass.prices.interruptible : klass.prices.onDemand,
-    currency: klass.prices.currency,
-    simulated: klass.simulated,
+    resourceName: offerClass.resourceName,
+    product: offerClass.product,
+    gpuCount: offerClass.gpuCount,
+    memoryMb: offerClass.memoryMb,
+    isolation: offerClass.isolation,
+    ...(offerClass.migProfile !== undefined && { migProfile: offerClass.migProfile }),
+    pricePerHour: interruptible ? offerClass.prices.interruptible : offerClass.prices.onDemand,
+    currency: offerClass.prices.currency,
+    simulated: offerClass.simulated,
     diskGbMax: place.diskGbMax,
     grantedAt: new Date(now).toISOString(),
   };
