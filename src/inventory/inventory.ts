@@ -15,7 +15,7 @@ import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
 
 /** The watch caches that the inventory is computed from. */
-export interface InventoryStores {
+interface InventoryStores {
   nodes: ReadStore<Node>;
   pods: ReadStore<Pod>;
   pools: ReadStore<GpuPool>;

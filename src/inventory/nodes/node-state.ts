@@ -4,7 +4,7 @@ import type { Node } from '../../kube/types.ts';
 /** The taint of GPU nodes; instances tolerate it and no other. */
 export const GPU_TAINT = 'nvidia.com/gpu';
 /** Label of nodes where no container really runs. */
-export const SIMULATED_LABEL = 'berth.dev/simulated';
+const SIMULATED_LABEL = 'berth.dev/simulated';
 
 /** Why nothing can be started on a node, or undefined when it can. */
 export function closedBecause(node: Node): string | undefined {

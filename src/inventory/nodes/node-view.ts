@@ -1,7 +1,7 @@
 import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
-import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
+import { addAmounts, type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
 import { closedBecause, isSimulated } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
@@ -133,7 +133,7 @@ function timesThatFit(view: NodeView, requests: Amounts): number {
   for (const [name, amount] of Object.entries(requests)) {
     const have = view.facts.allocatable[name];
     // A node that does not count a resource does not limit it, GPUs aside.
-    if (have === undefined && name !== 'pods' && !name.startsWith('nvidia.com/')) continue;
+    if (have === undefined && name !== 'pods' && !isGpuResource(name)) continue;
     if (amount <= 0 || (have === undefined && name === 'pods')) continue;
     times = Math.min(times, Math.floor(((have ?? 0) - (view.used[name] ?? 0)) / amount));
   }

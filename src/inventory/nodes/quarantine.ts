@@ -3,7 +3,7 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 /** How long a failed start counts against its node. */
 export const FAILURE_WINDOW_MS = 600_000;
 /** Instances whose starts failed on a node within the window before nothing new is placed there. */
-export const QUARANTINE_AFTER = 3;
+const QUARANTINE_AFTER = 3;
 
 /** A failed start on a node. */
 export interface NodeFailure {

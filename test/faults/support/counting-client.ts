@@ -15,7 +15,7 @@ function isEvent(type: ResourceType): boolean {
 }
 
 /** A client that hands every write (Events aside: they change nothing) to `around`. */
-export function withWrites(client: KubeClient, around: Around): KubeClient {
+function withWrites(client: KubeClient, around: Around): KubeClient {
   function through<T>(verb: string, type: ResourceType, name: string, send: () => Promise<T>): Promise<T> {
     if (isEvent(type)) return send();
     return around({ verb, kind: type.kind, name }, send) as Promise<T>;
@@ -49,7 +49,7 @@ class CrashedError extends Error {
   override name = 'CrashedError';
 }
 
-export interface CrashPoint {
+interface CrashPoint {
   at: number;
   /** `late`: the write is on its way when the process dies, and arrives when `deliver` is called. */
   when: 'after' | 'late';

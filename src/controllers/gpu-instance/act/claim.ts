@@ -16,7 +16,7 @@ import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
 
-export type ClaimOutcome =
+type ClaimOutcome =
   | { instance: GpuInstance }
   /** Nothing yet; the instance stays in line. */
   | { waiting: Waiting }

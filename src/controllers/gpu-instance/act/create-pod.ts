@@ -27,7 +27,7 @@ const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 const REFUSAL_GRACE_MS = 10_000;
 
 /** What becomes of an attempt to start: a pod, or the reason why this start is given up. */
-export type StartOutcome = { pod: Pod } | { ending: Ending };
+type StartOutcome = { pod: Pod } | { ending: Ending };
 
 function lost(message: string): StartOutcome {
   return { ending: { reason: 'PlaceLost', message } };

@@ -4,7 +4,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Run } from './run.ts';
 
-export interface LiveView {
+interface LiveView {
   instance: GpuInstance;
   pods: readonly Pod[];
 }

@@ -10,7 +10,7 @@ import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, word
 /** Kubernetes itself waits this long before it takes pods off a silent node. */
 export const NODE_GRACE_MS = 40_000;
 /** An image that cannot be fetched for this long frees its GPUs. */
-export const PULL_LIMIT_MS = 1_200_000;
+const PULL_LIMIT_MS = 1_200_000;
 /** A container that cannot be made for this long is tried on another node. */
 const CREATE_LIMIT_MS = 120_000;
 /**
@@ -19,7 +19,7 @@ const CREATE_LIMIT_MS = 120_000;
  */
 const SILENT_LIMIT_MS = 120_000;
 /** A place that the scheduler refuses for this long was taken by somebody else. */
-export const UNSCHEDULABLE_LIMIT_MS = 15_000;
+const UNSCHEDULABLE_LIMIT_MS = 15_000;
 
 interface Deadline {
   at: number;

@@ -16,7 +16,7 @@ interface EndingRule {
  * Everything that can end a start. An ending is written to the status before anything is done about it, so that a
  * controller that dies in between goes on with the same decision.
  */
-export const ENDINGS = {
+const ENDINGS = {
   Stopped: { meanwhile: 'Stopping', after: 'Stopped', next: 'stop', blamesNode: false },
   Expired: { meanwhile: 'Stopping', after: 'Expired', next: 'stop', blamesNode: false },
   Idle: { meanwhile: 'Stopping', after: 'Idle', next: 'stop', blamesNode: false },
@@ -41,7 +41,7 @@ export const ENDINGS = {
   ContainerNotCreated: { meanwhile: 'Stopping', after: 'BackingOff', next: 'backOff', blamesNode: true },
 } as const satisfies Record<string, EndingRule>;
 
-export type EndingReason = keyof typeof ENDINGS;
+type EndingReason = keyof typeof ENDINGS;
 export interface Ending {
   reason: EndingReason;
   message: string;

@@ -14,22 +14,19 @@ const MAX_NODES = 16;
  * Milliseconds to wait after so many failed starts in a row: 1 s, 4 s, 16 s, 64 s, 256 s, then ten minutes. At most
  * eleven pods an hour, whatever goes wrong.
  */
-export function pauseAfter(count: number): number {
-  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** Math.max(0, count - 1));
+function pauseAfter(count: number): number {
+  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** (count - 1));
 }
 
-/** When the next start may come, milliseconds since the epoch; 0 when nothing failed. */
-export function nextStartAt(failures: Failures): number {
-  return failures === undefined || failures.count === 0
-    ? 0
-    : Date.parse(failures.lastTime) + pauseAfter(failures.count);
-}
-
-/** The same for an instance: an edit by its owner since the last failure is a reason to try at once. */
+/**
+ * When the next start may come, milliseconds since the epoch; 0 when nothing failed. After an edit by its owner an
+ * instance may start at once.
+ */
 export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
-  const decidedFor = status?.ending?.generation;
-  const isEdited = decidedFor !== undefined && decidedFor !== metadata.generation;
-  return isEdited ? 0 : nextStartAt(status?.failures);
+  const { ending, failures } = status ?? {};
+  const isEdited = ending?.generation !== undefined && ending.generation !== metadata.generation;
+  if (isEdited || failures === undefined || failures.count === 0) return 0;
+  return Date.parse(failures.lastTime) + pauseAfter(failures.count);
 }
 
 /** The failures with one more. `upMs` is how long the failed start had been up. */

@@ -7,7 +7,7 @@ import { addMoney, costOf } from '../../../resources/money.ts';
  * Usage with the current start added: from ready until `end`. Written in the same status write that takes the claim away,
  * so a start is counted once, whoever writes it and however often it is tried.
  */
-export function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
+function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
   const { claim, stages, usage } = status;
   if (claim === undefined || stages?.ready === undefined) return usage;
   const ms = Math.max(0, end - Date.parse(stages.ready));

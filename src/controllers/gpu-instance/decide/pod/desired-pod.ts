@@ -12,7 +12,7 @@ import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
 
-export interface PodInput {
+interface PodInput {
   instance: GpuInstance;
   claim: Claim;
   incarnation: number;
