@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ReconcileContext } from '../runtime/controller.ts';
 import type { ControllerMetrics } from '../runtime/controller-metrics.ts';
 import type { ControllerStores } from './stores.ts';
 
@@ -15,13 +14,6 @@ export interface CommonDeps {
   clock: Clock;
   log: Logger;
   metrics: (controller: string, workers: number) => ControllerMetrics;
-}
-
-/** One reconcile of a controller that writes statuses and nothing else. */
-export interface StatusRun {
-  deps: Pick<CommonDeps, 'client' | 'stores' | 'inventory' | 'clock'>;
-  key: string;
-  context: ReconcileContext;
 }
 
 /** Milliseconds that one reconcile may take. */

@@ -1,8 +1,8 @@
-import type { KubeClient } from '../kube/client/client.ts';
-import { type Finding, setCondition } from '../kube/conditions.ts';
-import { ConflictError, NotFoundError } from '../kube/errors.ts';
-import type { Condition, KubeObject, ResourceType } from '../kube/types.ts';
-import { isObject, type Json, sameJson } from '../lib/json.ts';
+import type { KubeClient } from '../../kube/client/client.ts';
+import { type Finding, setCondition } from '../../kube/conditions.ts';
+import { ConflictError, NotFoundError } from '../../kube/errors.ts';
+import type { Condition, KubeObject, ResourceType } from '../../kube/types.ts';
+import { isObject, type Json, sameJson } from '../../lib/json.ts';
 
 interface ObjectWithStatus extends KubeObject {
   status?: { conditions?: Condition[] };
