@@ -23,7 +23,7 @@ interface InventoryStores {
   storageClasses: ReadStore<StorageClass>;
 }
 
-/** Calls `update` for every object of a watch cache, and after each change. Returns the way out. */
+/** Calls `update` for every object of a watch cache, and after each change. Returns the function that ends this. */
 function follow<T extends KubeObject>(
   store: ReadStore<T>,
   update: (key: string, after: T | undefined) => void,
@@ -69,7 +69,7 @@ export class Inventory {
     ];
   }
 
-  /** Every offer, those without a free place too, by product, size and id. The same array until something changes. */
+  /** All offers, also those without a free place, by product, size and id. The same array until something changes. */
   offers(): readonly Offer[] {
     this.#expire();
     this.#offers ??= [...this.#currentClasses().values()]
@@ -84,7 +84,7 @@ export class Inventory {
     return grant(this.#market, request);
   }
 
-  /** What would make room for an on-demand request. */
+  /** What would make room for an on-demand request; undefined when nothing would. */
   preempt(request: PlaceRequest): Preemption | undefined {
     this.#expire();
     return preempt(this.#market, request, (node) => this.#nodes.claimsOn(node));
@@ -126,12 +126,12 @@ export class Inventory {
     return this.#nodes.facts();
   }
 
-  /** When waiting alone changes the offers, milliseconds since the epoch; Infinity when it does not. */
+  /** When the offers change by time alone, milliseconds since the epoch; Infinity for never. */
   get staleAt(): number {
     return this.#nodes.staleAt;
   }
 
-  /** Calls the listener after every change of what may be free; it must only enqueue. Returns the way out. */
+  /** Calls the listener after every change of what may be free; it must only enqueue. Returns the function that ends this. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,3 +1,4 @@
+import { compareText } from '../../lib/compare.ts';
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
@@ -19,7 +20,7 @@ function rankOf({ metadata, spec }: GpuInstance): string {
 
 /** Who is served first of two. */
 export function compareRanks(a: GpuInstance, b: GpuInstance): number {
-  return rankOf(a) < rankOf(b) ? -1 : 1;
+  return compareText(rankOf(a), rankOf(b));
 }
 
 function signatureOf(request: PlaceRequest): string {
@@ -93,6 +94,6 @@ export class WaitingLine {
       tried.set(waiter.signature, known);
       if (known) found.push(waiter);
     }
-    return found.toSorted((a, b) => (a.rank < b.rank ? -1 : 1)).map(({ key }) => key);
+    return found.toSorted((a, b) => compareText(a.rank, b.rank)).map(({ key }) => key);
   }
 }

@@ -1,8 +1,7 @@
 import type { Finding } from '../../kube/conditions.ts';
 import { API_KEYS, type ApiKey } from '../../resources/api-key.ts';
-import type { StatusKind } from './status-controller.ts';
+import { readyStatus, type StatusKind } from './status-controller.ts';
 import type { ControllerStores } from '../stores.ts';
-import { readyStatus } from './write-status.ts';
 
 function validity({ spec }: ApiKey, now: number): Omit<Finding, 'type'> {
   if (spec.revoked) {

@@ -5,8 +5,7 @@ import { GPU_POOLS, type GpuPool } from '../../resources/gpu-pool.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
-import type { StatusKind } from './status-controller.ts';
-import { readyStatus } from './write-status.ts';
+import { readyStatus, type StatusKind } from './status-controller.ts';
 
 /** The counts may be this old: a write for each claim would double the writes of a claim. */
 const DELAY_MS = 2_000;
@@ -36,7 +35,7 @@ function countPool(pool: string, inventory: Inventory): { nodes: number; gpus: n
     counts.nodes += 1;
     for (const { resourceName, total } of facts.resources) {
       counts.gpus += total;
-      if (facts.closed === undefined && !view.quarantined) counts.free += freeOf(view, resourceName);
+      if (!facts.isClosed && !view.quarantined) counts.free += freeOf(view, resourceName);
     }
   }
   return { ...counts, offers: inventory.offers().filter((offer) => offer.pool === pool).length };

@@ -1,8 +1,7 @@
 import { numericId } from '../../resources/ids.ts';
 import { INSTANCE_TEMPLATES, type InstanceTemplate, templateHash } from '../../resources/instance-template.ts';
-import type { StatusKind } from './status-controller.ts';
+import { readyStatus, type StatusKind } from './status-controller.ts';
 import type { ControllerStores } from '../stores.ts';
-import { readyStatus } from './write-status.ts';
 
 const READY = { status: 'True', reason: 'Valid', message: 'Instances may name this template.' } as const;
 

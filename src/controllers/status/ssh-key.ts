@@ -5,9 +5,8 @@ import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { parseSshPublicKey, type SshPublicKey } from '../../resources/ssh-public-key.ts';
 import type { Source } from '../../runtime/source.ts';
 import { changeSource } from '../change-source.ts';
-import type { StatusKind } from './status-controller.ts';
+import { readyStatus, type StatusKind } from './status-controller.ts';
 import type { ControllerStores } from '../stores.ts';
-import { readyStatus } from './write-status.ts';
 
 function idOf({ metadata }: SshKey): number {
   return numericId(metadata.uid ?? '');

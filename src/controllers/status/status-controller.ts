@@ -1,12 +1,17 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
-import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
+import { type Finding, setCondition } from '../../kube/conditions.ts';
+import { type Condition, keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import { type Controller, createController } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { patchStatus } from './write-status.ts';
 
+interface ObjectWithStatus extends KubeObject {
+  status?: { conditions?: Condition[] };
+}
+
 /** A kind of which a controller writes the status and nothing else. */
-export interface StatusKind<T extends KubeObject & { status?: object }> {
+export interface StatusKind<T extends ObjectWithStatus> {
   /** Name of the controller. */
   name: string;
   type: ResourceType<T>;
@@ -19,9 +24,27 @@ export interface StatusKind<T extends KubeObject & { status?: object }> {
   changesAt?: (object: T) => number;
 }
 
+/** What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition. */
+export function readyStatus(
+  { metadata: { generation }, status }: ObjectWithStatus,
+  ready: Omit<Finding, 'type'>,
+  now: number,
+) {
+  const conditions = setCondition(
+    status?.conditions,
+    { type: 'Ready', ...ready },
+    { observedGeneration: generation, now },
+  );
+  return {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    // metav1.Condition types its status as a string; Finding allows the three words alone.
+    conditions: conditions as (Condition & Pick<Finding, 'status'>)[],
+  };
+}
+
 const WORKERS = 2;
 
-export function createStatusController<T extends KubeObject & { status?: object }>(
+export function createStatusController<T extends ObjectWithStatus>(
   { client, clock, log, metrics }: CommonDeps,
   { name, type, store, sources = [], statusOf, changesAt }: StatusKind<T>,
 ): Controller {

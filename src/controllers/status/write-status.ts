@@ -1,30 +1,7 @@
 import type { KubeClient } from '../../kube/client/client.ts';
-import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { ConflictError, NotFoundError } from '../../kube/errors.ts';
-import type { Condition, KubeObject, ResourceType } from '../../kube/types.ts';
+import type { KubeObject, ResourceType } from '../../kube/types.ts';
 import { isObject, type Json, sameJson } from '../../lib/json.ts';
-
-interface ObjectWithStatus extends KubeObject {
-  status?: { conditions?: Condition[] };
-}
-
-/** What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition. */
-export function readyStatus(
-  { metadata: { generation }, status }: ObjectWithStatus,
-  ready: Omit<Finding, 'type'>,
-  now: number,
-) {
-  const conditions = setCondition(
-    status?.conditions,
-    { type: 'Ready', ...ready },
-    { observedGeneration: generation, now },
-  );
-  return {
-    ...(generation !== undefined && { observedGeneration: generation }),
-    // metav1.Condition types its status as a string; Finding allows the three words alone.
-    conditions: conditions as (Condition & Pick<Finding, 'status'>)[],
-  };
-}
 
 /**
  * Writes the fields of a status that differ. The uid in the patch protects a later object of the same name. An object

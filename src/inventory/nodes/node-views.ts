@@ -6,8 +6,8 @@ import type { NodeFacts, NodeView } from './node-view.ts';
 import { type NodeFailure, quarantinedUntil } from './quarantine.ts';
 
 /**
- * What is taken on each node, kept up to date change by change. The sums of a node are made anew at the first look after
- * something happened to it. `onChange` is called after each change of what may be free.
+ * What is taken on each node, kept up to date change by change. A node is summed up again at the first look after a
+ * change. `onChange` is called after each change of what may be free.
  */
 export class NodeViews {
   readonly #clock: Pick<Clock, 'now'>;
@@ -17,9 +17,9 @@ export class NodeViews {
   readonly #pods = new TwoKeyMap<PodHolding>();
   readonly #claims = new TwoKeyMap<ClaimHolding>();
   readonly #failures = new TwoKeyMap<NodeFailure>();
-  /** Keys of the instances that run or want to, by namespace. */
+  /** Keys of the instances that want GPUs, by namespace. */
   readonly #tenants = new Map<string, Set<string>>();
-  /** When the first quarantine ends, and with it what was computed. */
+  /** When the first quarantine ends: until then the views are valid. */
   #staleAt = Number.POSITIVE_INFINITY;
 
   constructor(clock: Pick<Clock, 'now'>, onChange: () => void) {
@@ -55,12 +55,12 @@ export class NodeViews {
     return [...this.#claims.of(node)];
   }
 
-  /** When waiting alone changes a view, milliseconds since the epoch; Infinity when it does not. */
+  /** When a view changes by time alone, milliseconds since the epoch; Infinity for never. */
   get staleAt(): number {
     return this.#staleAt;
   }
 
-  /** Drops the views when one of them is stale. Returns whether it did. */
+  /** Drops the views when one of them is stale, and returns whether it did. */
   expire(): boolean {
     if (this.#clock.now() < this.#staleAt) return false;
     this.#staleAt = Number.POSITIVE_INFINITY;
@@ -99,7 +99,7 @@ export class NodeViews {
     if (wanting.size > 0) this.#tenants.set(namespace, wanting);
     else this.#tenants.delete(namespace);
     const after = this.#tenants.size;
-    // Whether a tenant is alone decides about quarantines.
+    // A quarantine depends on whether a tenant is alone.
     if (before === after || Math.min(before, after) > 1) return;
     this.#views.clear();
     this.#onChange();
