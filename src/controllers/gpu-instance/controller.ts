@@ -11,11 +11,11 @@ import { instanceSources } from './sources.ts';
 import { UnrecordedInstances } from './unrecorded.ts';
 import { WaitingLine } from './waiting-line.ts';
 
-/** How the controller looks inside a pod. */
+/** How the controller checks a pod from inside. */
 export interface PodProbes {
-  /** Tries a login the way users take. Never rejects, takes at most ten seconds; without it, a Ready pod is enough. */
+  /** Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. Without it, a Ready pod is enough. */
   checkLogin?: (pod: Pod) => Promise<boolean>;
-  /** Looks for Jupyter; undefined when it cannot be told now. Never rejects, takes at most ten seconds. */
+  /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
@@ -23,7 +23,7 @@ export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps,
 
 const WORKERS = 32;
 
-/** The controller of GPUInstances, with the waiting line, the fence and the checks of one term. */
+/** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, clock, inventory, log, stores } = deps;
   const line = new WaitingLine(inventory);

@@ -18,7 +18,7 @@ const BURST_MS = 5;
 /** To find out which instances could give way costs more, and may come later. */
 const PREEMPTION_MS = 200;
 
-/** Key of the instance that a pod or a disk names, by label or owner. */
+/** Keys of the instances that a pod or a disk names, by label or owner. */
 function instanceKeys({ metadata }: KubeObject): string[] {
   const owners = metadata.ownerReferences?.filter(({ kind }) => kind === 'GPUInstance').map(({ name }) => name) ?? [];
   const label = metadata.labels?.[INSTANCE_LABEL];
@@ -71,7 +71,7 @@ interface SourcesDeps {
   clock: Clock;
 }
 
-/** Everything that makes an instance worth a look. */
+/** Everything that makes the controller look at an instance. */
 export function instanceSources(
   stores: ControllerStores,
   { inventory, line, unrecorded, clock }: SourcesDeps,
@@ -81,9 +81,9 @@ export function instanceSources(
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
   const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
   return [
-    // Before the source that wakes the key, so that the run finds it.
+    // Before the source that wakes the key: the run must find it.
     changeSource(instances, (change) => unrecorded.noteChange(change)),
-    // A new leader finds nobody in line: the first in line is the first it looks at.
+    // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),
     storeSource(stores.disks, instanceKeys),
@@ -101,7 +101,7 @@ export function instanceSources(
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
       return isExporter && cameOrWent(change) && pod.spec?.nodeName !== undefined ? onNode(pod.spec.nodeName) : [];
     }),
-    // Read at every start, so complete before the first; their changes reach the instances through the inventory.
+    // Every start reads these caches, so they must be complete. Their changes reach the instances through the inventory.
     changeSource(stores.pools, () => []),
     changeSource(stores.namespaces, () => []),
     changeSource(stores.storageClasses, () => []),

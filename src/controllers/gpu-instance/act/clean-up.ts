@@ -9,13 +9,13 @@ import { usageRecord } from '../decide/usage.ts';
 import { controllerUidOf, instanceUidsOf } from '../../../resources/pod/owner.ts';
 import { writeFinalizers } from './writes.ts';
 
-/** On a disk that outlives its instance: whose it was. */
+/** On a disk that outlives its instance: the name of that instance. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
 
 async function readDisk(run: Run, instance: GpuInstance): Promise<PersistentVolumeClaim | undefined> {
   const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
   try {
-    // Live: a disk that the cache does not show yet would be left behind for good.
+    // From the API server: a disk that the cache does not show yet would be left behind for good.
     return await run.deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: run.context.signal });
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;
@@ -23,8 +23,8 @@ async function readDisk(run: Run, instance: GpuInstance): Promise<PersistentVolu
   }
 }
 
-/** Deletes the disk, or lets go of it so that it outlives the instance. */
-async function settleDisk(run: Run, instance: GpuInstance): Promise<void> {
+/** Deletes the disk, or removes its owner reference: then it outlives the instance. */
+async function releaseDisk(run: Run, instance: GpuInstance): Promise<void> {
   const { client } = run.deps;
   const disk = await readDisk(run, instance);
   if (disk === undefined || !instanceUidsOf(disk).includes(instance.metadata.uid ?? '')) return;
@@ -40,25 +40,25 @@ async function settleDisk(run: Run, instance: GpuInstance): Promise<void> {
   await client.patch(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { metadata }, { type: 'merge', signal });
 }
 
-/** Writes what the instance has cost, once: the name of the record comes from the uid. */
+/** Writes the usage record of an instance, unless it is written already or the instance never had a place. */
 export async function writeUsageRecord({ deps, context }: Run, instance: GpuInstance): Promise<void> {
   if ((instance.status?.incarnation ?? 0) === 0) return;
   try {
     await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
   } catch (error) {
-    // In a namespace that is going away nothing can be made any more.
+    // Nothing can be created in a namespace that is being deleted.
     const isGoing = error instanceof Error && error.message.includes('being terminated');
     if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
   }
 }
 
 /**
- * The last acts for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a crash;
- * the record's name comes from the uid, so there is one.
+ * What is left to do for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a
+ * crash.
  */
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
-  await settleDisk(run, instance);
+  await releaseDisk(run, instance);
   await writeUsageRecord(run, instance);
   deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];

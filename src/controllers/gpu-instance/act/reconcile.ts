@@ -7,7 +7,7 @@ import { writeLateUsageRecords } from './late-usage-records.ts';
 import type { Run } from './run.ts';
 import { walk } from './walk.ts';
 
-/** The instance to work on: the cached one, or a live one when a write of it may or may not have been made. */
+/** The instance from the cache; from the API server when a claim of it may or may not have been written. */
 async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance | undefined> {
   const cached = deps.stores.instances.get(key);
   if (!deps.inventory.isUndecided(key)) return cached;
@@ -35,12 +35,12 @@ async function reconcile(run: Run): Promise<Result> {
   return walk(run, { instance, pods: undefined, hasFinalizer, isCertain: false });
 }
 
-/** Makes the world match one instance, as far as it can be done now. */
+/** Makes the cluster match one instance, as far as it can be done now. */
 export async function reconcileInstance(run: Run): Promise<Result> {
   try {
     return await reconcile(run);
   } catch (error) {
-    // An instance that cannot be served now holds up no other; the next try takes the place in line that its age gives it.
+    // An instance that fails here must hold up no other. The next try puts it back into the waiting line, by its age.
     run.deps.line.remove(run.key);
     throw error;
   }

@@ -14,7 +14,7 @@ import type { WaitingLine } from '../waiting-line.ts';
 export interface InstanceConfig {
   /** Image of instances that name none. */
   defaultImage: string;
-  /** Image whose /tools the instances' tools volume is filled from. */
+  /** Image with the tools in /tools: they are copied to the tools volume of each instance. */
   toolsImage: string;
   ssh: SshAddress;
 }
@@ -29,9 +29,9 @@ export interface InstanceDeps {
   clock: Clock;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;
-  /** Tries of a login the way users take; left out, a Ready pod is enough. */
+  /** Tries logins through the SSH gateway; without it, a Ready pod is enough. */
   logins?: PodChecks<boolean> | undefined;
-  /** Looks for Jupyter in instances of that runtype; undefined when it cannot be told now. */
+  /** Looks for Jupyter in instances of that runtype. */
   jupyters?: PodChecks<JupyterState | undefined> | undefined;
 }
 

@@ -14,13 +14,13 @@ interface Operation {
 }
 
 function test(path: string, value: unknown): Operation {
-  // A path that is not there equals null.
+  // A missing path equals null.
   return { op: 'test', path, value: value ?? null };
 }
 
 /**
- * Sends a JSON patch whose tests say what the decision rests on. Finer than a resource version: a writer of labels or
- * annotations that never rests cannot keep it from passing, and a stale leader's decision still fails.
+ * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside a
+ * client that keeps changing labels or annotations, and the decision of a stale leader still fails.
  * @throws ConflictError when a test fails
  */
 async function patchIf(
@@ -31,7 +31,7 @@ async function patchIf(
 ): Promise<GpuInstance> {
   const { deps, key, context } = run;
   const { namespace, name, uid, generation } = before.metadata;
-  // The generation moves with every change of the spec and with a deletion.
+  // Every change of the spec and a deletion change the generation.
   const body = [test('/metadata/uid', uid), test('/metadata/generation', generation), ...operations];
   const options = { type: 'json', signal: context.signal, ...(subresource && { subresource }) } as const;
   try {
@@ -47,8 +47,8 @@ async function patchIf(
 }
 
 /**
- * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen: a claim
- * decided on old knowledge, or by a leader that is none any more, fails here with ConflictError.
+ * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen. A claim that
+ * was decided on an old view, or by a former leader, fails with ConflictError.
  */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
   const seen = before.status;
@@ -85,7 +85,7 @@ export function switchOff(run: Run, before: GpuInstance): Promise<GpuInstance> {
   return patchIf(run, before, [{ op: 'add', path: '/spec/powerState', value: 'Stopped' }]);
 }
 
-/** Deletes pods gracefully, each by its uid; never by force, since a pod that still runs still has its GPUs. */
+/** Deletes pods gracefully, each by its uid. Never by force: a pod that still runs still has its GPUs. */
 export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> {
   const { deps, key, context } = run;
   for (const pod of pods) {
@@ -95,7 +95,7 @@ export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> 
       await deps.client.delete(PODS, { namespace, name }, options);
       deps.fence.deleted(key, deps.stores.pods, pod);
     } catch (error) {
-      // Another pod has the name by now: the one that was meant is gone.
+      // The pod is gone, and another pod may have its name.
       if (!(error instanceof ConflictError) && !(error instanceof NotFoundError)) throw error;
     }
   }

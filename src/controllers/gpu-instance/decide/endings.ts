@@ -4,17 +4,17 @@ import type { ReadyReason } from '../../../resources/instance-state.ts';
 interface EndingRule {
   /** Reason of the Ready condition while the pod still holds its GPUs. */
   meanwhile: ReadyReason;
-  /** Reason once they are free: what the instance waits for, or how it ended. */
+  /** Reason once the GPUs are free: what the instance waits for, or how it ended. */
   after: ReadyReason;
-  /** What follows: another start, another start after a growing pause, or none until the owner asks for one. */
+  /** What follows: another start, another start after a growing pause, or nothing until the owner asks for a start. */
   next: 'restart' | 'backOff' | 'stop';
-  /** The node is to blame: it is avoided, and left alone when it fails several instances. */
+  /** The node is to blame: it is avoided, and quarantined when several instances fail on it. */
   blamesNode: boolean;
 }
 
 /**
- * Everything that can end a start. An ending is written to the status before anything is done about it, so that a
- * controller that dies in between goes on with the same decision.
+ * Everything that can end a start. The ending is written to the status before anything is done about it. When the
+ * controller dies in between, the next one goes on with the same decision.
  */
 const ENDINGS = {
   Stopped: { meanwhile: 'Stopping', after: 'Stopped', next: 'stop', blamesNode: false },
@@ -45,11 +45,11 @@ type EndingReason = keyof typeof ENDINGS;
 export interface Ending {
   reason: EndingReason;
   message: string;
-  /** When the use of the GPUs ended, when that was before now; milliseconds since the epoch. */
+  /** When the use of the GPUs ended, if that was before now; milliseconds since the epoch. */
   at?: number;
 }
 
-/** An ending as a status carries it. */
+/** An ending as it stands in a status, with its rule. */
 export interface SeenEnding {
   reason: EndingReason;
   message: string;
@@ -58,7 +58,7 @@ export interface SeenEnding {
   rule: EndingRule;
 }
 
-/** The ending in a status with its rule; undefined when there is none, or one of a newer version of this program. */
+/** The ending in a status; undefined when there is none, or one of a newer version of Berth. */
 export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | undefined {
   const ending = status?.ending;
   if (ending === undefined || !isEndingReason(ending.reason)) return undefined;
@@ -66,7 +66,7 @@ export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | un
   return { reason, message, at, generation, rule: ENDINGS[reason] };
 }
 
-/** Whether the instance is still to be switched off for its ending; once its owner has switched it on again, it is not. */
+/** Whether the instance must still be switched off for its ending. It must not once its owner has switched it on again. */
 export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
   const ending = endingOf(status);
   if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;

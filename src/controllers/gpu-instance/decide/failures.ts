@@ -6,7 +6,7 @@ type Failures = GpuInstanceStatus['failures'];
 const FIRST_MS = 1_000;
 const FACTOR = 4;
 const LONGEST_MS = 600_000;
-/** A start that was up this long was good: what failed before is forgotten. */
+/** After a start that ran for this long, earlier failures are forgotten. */
 const GOOD_START_MS = 600_000;
 const MAX_NODES = 16;
 
@@ -29,7 +29,7 @@ export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' |
   return Date.parse(failures.lastTime) + pauseAfter(failures.count);
 }
 
-/** The failures with one more. `upMs` is how long the failed start had been up. */
+/** The failures with one more. `upMs` is how long the failed start had been running. */
 export function withFailure(
   failures: Failures,
   fact: { now: number; upMs: number; node: string | undefined },
@@ -44,18 +44,19 @@ export function withFailure(
   };
 }
 
-/** Nodes where a start failed not long ago. */
+/** Nodes where a start failed within the window. */
 export function nodesToAvoid(failures: Failures, now: number): string[] {
   if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
   return failures.nodes ?? [];
 }
 
-// Words of containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) about what an image or
-// its instance names. A runtime that is missing on the node says `exec: "…"` too, but not of a container process.
+// What containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) say about faults of an
+// image or its settings. A runtime that is missing on the node is reported as `exec: "…"` too, but not of a container
+// process.
 const IMAGE_FAULT =
   /no command specified|runAsNonRoot|container process: (error during container init: )?(exec|chdir)\b|executable file `|no users found|unable to find (user|group)|no matching entries in (passwd|group) file/i;
 
-/** Whether a container that cannot be made is its image's or its settings' fault: it would fail on every node. */
+/** Whether a container cannot be created because of its image or settings: then it would fail on every node. */
 export function isImageFault({ reason, message }: { reason: string; message: string }): boolean {
   return reason === 'CreateContainerConfigError' || IMAGE_FAULT.test(message);
 }

@@ -6,9 +6,9 @@ import type { Step } from './plan.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
-/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
+/** Milliseconds between two looks for Jupyter. It may still be installing or starting: large images take their time. */
 export const JUPYTER_PAUSE_MS = 5_000;
-/** How often to look after a pod that is there and that the cache does not show. */
+/** Milliseconds between two looks at a pod that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
 
 /** Stages that pass within this time are not written one by one: most starts need one write, not four. */

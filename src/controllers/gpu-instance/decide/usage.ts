@@ -4,8 +4,8 @@ import { usageNameOf } from './names.ts';
 import { addMoney, costOf } from '../../../resources/money.ts';
 
 /**
- * Usage with the current start added: from ready until `end`. Written in the same status write that takes the claim away,
- * so a start is counted once, whoever writes it and however often it is tried.
+ * Usage with the current start added, from ready until `end`. The status write that removes the claim writes it too, so a
+ * start is counted once, however often the write is tried.
  */
 function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
   const { claim, stages, usage } = status;
@@ -19,7 +19,7 @@ function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus[
   };
 }
 
-/** What a status says of the bill once the current start, if there is one, has ended at `end`. */
+/** What the status says of the bill when the current start, if there is one, ends at `end`. */
 export function closedBill(status: GpuInstanceStatus, end: number): Pick<GpuInstanceStatus, 'usage' | 'lastProduct'> {
   const { claim } = status;
   const usage = closedUsage(status, end);
@@ -29,7 +29,7 @@ export function closedBill(status: GpuInstanceStatus, end: number): Pick<GpuInst
   };
 }
 
-/** What an instance has cost. The name comes from the uid, so there is one record, however often it is written. */
+/** The record of what an instance has cost. Its name comes from the uid: it can be written once only. */
 export function usageRecord(instance: GpuInstance, now: number): UsageRecord {
   const { metadata, status = {} } = instance;
   const { usage, stages, lastProduct } = status;

@@ -20,7 +20,7 @@ export function repairPatch(instance: GpuInstance, child: KubeObject): object | 
   return {
     metadata: {
       uid,
-      // The list of owners is replaced as a whole: only on what was read.
+      // The patch replaces the whole list of owners, so it must be based on the current list.
       resourceVersion,
       ...(missing.length > 0 && { labels: Object.fromEntries(missing) }),
       ...(!isOwned && { ownerReferences: [...others, ownerOf(instance)] }),
