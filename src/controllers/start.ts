@@ -32,7 +32,10 @@ export interface ControllersDeps extends PodProbes {
 }
 
 export interface RunningControllers {
-  /** Resolves when the controllers have ended: `lost` when another replica has the lease and this process should restart. */
+  /**
+   * Resolves when the controllers have ended: `lost` when another replica has the lease and this process should
+   * restart.
+   */
   readonly ended: Promise<'lost' | 'stopped'>;
   readonly inventory: Inventory;
   /** Takes no new work, lets running reconciles end, and gives the lease back. */

@@ -31,12 +31,15 @@ export type Grant = { place: Place } | { refusal: RefusalReason; message: string
 
 /** What a grant depends on. */
 export interface Market {
-  classes: ReadonlyMap<number, OfferClass>;
+  classes: () => ReadonlyMap<number, OfferClass>;
   viewOf: (node: string) => NodeView | undefined;
   hasStorage: HasStorage;
 }
 
-/** Whether a class is what was asked for. What is not named may be anything. A MIG profile asks for a slice that is not shared. */
+/**
+ * Whether a class is what was asked for. What is not named may be anything. A MIG profile asks for a slice that is not
+ * shared.
+ */
 function fits(offerClass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
@@ -54,10 +57,10 @@ function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
 /** The classes that serve a request: the one it names, or all that fit, the cheapest first. */
 export function candidates(market: Market, request: PlaceRequest): OfferClass[] {
   if (request.offerId !== undefined) {
-    const named = market.classes.get(request.offerId);
+    const named = market.classes().get(request.offerId);
     return named === undefined ? [] : [named];
   }
-  return [...market.classes.values()]
+  return [...market.classes().values()]
     .filter((offerClass) => fits(offerClass, request.gpu))
     .toSorted((a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id);
 }
@@ -75,7 +78,9 @@ function better(a: Scored, b: Scored): number {
   return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node);
 }
 
-/** The disk that a request would get on a node; `full` when it has no place there, `small` when its disk is too large. */
+/**
+ * The disk that a request would get on a node; `full` when it has no place there, `small` when its disk is too large.
+ */
 export function diskFor(
   market: Market,
   view: NodeView,

@@ -48,11 +48,8 @@ export class Inventory {
   constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
     this.#stores = stores;
     this.#nodes = new NodeViews(clock, () => this.#changed());
-    const classesNow = (): ReadonlyMap<number, OfferClass> => this.#currentClasses();
     this.#market = {
-      get classes() {
-        return classesNow();
-      },
+      classes: () => this.#currentClasses(),
       viewOf: (node) => this.#nodes.viewOf(node),
       hasStorage: (pool) => this.#poolHasStorage(pool),
     };
@@ -131,7 +128,10 @@ export class Inventory {
     return this.#nodes.staleAt;
   }
 
-  /** Calls the listener after every change of what may be free; it must only enqueue. Returns the function that ends this. */
+  /**
+   * Calls the listener after every change of what may be free; it must only enqueue. Returns the function that ends
+   * this.
+   */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

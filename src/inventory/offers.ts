@@ -54,18 +54,13 @@ export interface Offer {
   readonly imageCached: (image: string) => boolean;
 }
 
-interface Draft {
-  offerClass: Omit<OfferClass, 'members'>;
-  members: { node: string; resource: GpuResource }[];
-}
-
 // CUDA sees one MIG slice at a time, and device plugins refuse more than one replica of a shared GPU
 // (k8s-device-plugin README, failRequestsGreaterThanOne): only whole GPUs come in sizes.
 function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
   return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
 }
 
-function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Draft['offerClass'] {
+function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Omit<OfferClass, 'members'> {
   const price = priceOf(pool, resource.product);
   const { resourceName, product, memoryMb, isolation, migProfile } = resource;
   const { simulated } = facts;
@@ -89,32 +84,30 @@ function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: 
 
 /** All classes of places of the nodes for rent, by offer id. They depend on what nodes have, not on what is free. */
 export function offerClasses(nodes: Iterable<NodeFacts>): Map<number, OfferClass> {
-  const drafts = new Map<number, Draft>();
-  const known = new Map<string, Draft>();
+  const classes = new Map<string, OfferClass & { members: OfferClass['members'][number][] }>();
   for (const facts of nodes) {
-    if (facts.pool === undefined) continue;
+    const { pool, simulated } = facts;
+    if (pool === undefined) continue;
     for (const resource of facts.resources) {
-      for (const size of sizesOf(facts.pool, resource)) {
+      for (const size of sizesOf(pool, resource)) {
         const { resourceName, product, memoryMb } = resource;
-        const identity = [facts.pool.name, resourceName, product, memoryMb, size, facts.simulated].join('\0');
-        let draft = known.get(identity);
-        if (draft === undefined) {
-          const offerClass = draftOf(facts, facts.pool, resource, size);
-          draft = { offerClass, members: [] };
-          known.set(identity, draft);
-          // Two identities may have the same 31-bit hash. The first keeps the id: a claim must not mean two things.
-          if (!drafts.has(offerClass.id)) drafts.set(offerClass.id, draft);
+        const identity = [pool.name, resourceName, product, memoryMb, size, simulated].join('\0');
+        let offerClass = classes.get(identity);
+        if (offerClass === undefined) {
+          offerClass = { ...classOf(facts, pool, resource, size), members: [] };
+          classes.set(identity, offerClass);
         }
-        draft.members.push({ node: facts.name, resource });
+        offerClass.members.push({ node: facts.name, resource });
       }
     }
   }
-  return new Map(
-    [...drafts].map(([id, { offerClass, members }]) => [
-      id,
-      { ...offerClass, members: members.toSorted((a, b) => compareText(a.node, b.node)) },
-    ]),
-  );
+  const byId = new Map<number, OfferClass>();
+  for (const { members, ...rest } of classes.values()) {
+    const sorted = members.toSorted((a, b) => compareText(a.node, b.node));
+    // Two identities may have the same 31-bit hash. The first keeps the id: a claim must not mean two things.
+    if (!byId.has(rest.id)) byId.set(rest.id, { ...rest, members: sorted });
+  }
+  return byId;
 }
 
 /** Whether the disks of a pool are PersistentVolumeClaims. */

@@ -13,7 +13,9 @@ import { WaitingLine } from './waiting-line.ts';
 
 /** How the controller checks a pod from inside. */
 export interface PodProbes {
-  /** Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. Without it, a Ready pod is enough. */
+  /**
+   * Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. Without it, a Ready pod is enough.
+   */
   checkLogin?: (pod: Pod) => Promise<boolean>;
   /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
@@ -25,7 +27,7 @@ const WORKERS = 32;
 
 /** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
-  const { checkLogin, checkJupyter, clock, inventory, log, stores } = deps;
+  const { checkLogin, checkJupyter, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
   const fence = createFence(clock, log);
   const unrecorded = new UnrecordedInstances(log);
@@ -34,10 +36,7 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const instanceDeps: InstanceDeps = { ...deps, line, fence, unrecorded, logins, jupyters };
   return createController({
     name: 'gpuinstance',
-    sources: [
-      ...instanceSources(stores, { inventory, line, unrecorded, clock }),
-      ...[logins, jupyters].flatMap((checks) => checks?.source ?? []),
-    ],
+    sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
     concurrency: WORKERS,
     timeoutMs: RECONCILE_TIMEOUT_MS,

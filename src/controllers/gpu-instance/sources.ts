@@ -1,17 +1,14 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { isNodeReady } from '../../inventory/nodes/node-state.ts';
-import type { Inventory } from '../../inventory/inventory.ts';
 import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
-import type { ControllerStores } from '../stores.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../resources/pod/exporter.ts';
-import type { UnrecordedInstances } from './unrecorded.ts';
-import { compareRanks, type WaitingLine } from './waiting-line.ts';
+import type { InstanceDeps } from './act/run.ts';
+import { compareRanks } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
 const BURST_MS = 5;
@@ -27,7 +24,7 @@ function instanceKeys({ metadata }: KubeObject): string[] {
 }
 
 /** Wakes the instances in the waiting line that a place has become free for, or could be made free for. */
-function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Source {
+function lineSource({ inventory, line, clock }: InstanceDeps): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
@@ -58,24 +55,17 @@ function lineSource(inventory: Inventory, line: WaitingLine, clock: Clock): Sour
   };
 }
 
-/** An instance that waits for a place, for a change of its spec or for its end comes before one with a status to write. */
+/**
+ * An instance that waits for a place, for a change of its spec or for its end comes before one with a status to write.
+ */
 export function priorityOf({ metadata, status }: GpuInstance): Priority {
   const isSettled = status?.claim !== undefined && status.observedGeneration === metadata.generation;
   return isSettled && metadata.deletionTimestamp === undefined ? 'low' : 'normal';
 }
 
-interface SourcesDeps {
-  inventory: Inventory;
-  line: WaitingLine;
-  unrecorded: UnrecordedInstances;
-  clock: Clock;
-}
-
 /** Everything that makes the controller look at an instance. */
-export function instanceSources(
-  stores: ControllerStores,
-  { inventory, line, unrecorded, clock }: SourcesDeps,
-): Source[] {
+export function instanceSources(deps: InstanceDeps): Source[] {
+  const { stores, unrecorded } = deps;
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
@@ -101,10 +91,11 @@ export function instanceSources(
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
       return isExporter && cameOrWent(change) && pod.spec?.nodeName !== undefined ? onNode(pod.spec.nodeName) : [];
     }),
-    // Every start reads these caches, so they must be complete. Their changes reach the instances through the inventory.
+    // Every start reads these caches, so they must be complete. Their changes reach the instances through the
+    // inventory.
     changeSource(stores.pools, () => []),
     changeSource(stores.namespaces, () => []),
     changeSource(stores.storageClasses, () => []),
-    lineSource(inventory, line, clock),
+    lineSource(deps),
   ];
 }

@@ -28,8 +28,8 @@ function signatureOf(request: PlaceRequest): string {
 }
 
 /**
- * The instances that wait for a place. Those that wait longer are served first. An instance that needs more than is free
- * does not hold up those that need less.
+ * The instances that wait for a place. Those that wait longer are served first. An instance that needs more than is
+ * free does not hold up those that need less.
  */
 export class WaitingLine {
   readonly #inventory: Pick<Inventory, 'grant' | 'preempt'>;

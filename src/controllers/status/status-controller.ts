@@ -24,7 +24,9 @@ export interface StatusKind<T extends ObjectWithStatus> {
   changesAt?: (object: T) => number;
 }
 
-/** What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition. */
+/**
+ * What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition.
+ */
 export function readyStatus(
   { metadata: { generation }, status }: ObjectWithStatus,
   ready: Omit<Finding, 'type'>,

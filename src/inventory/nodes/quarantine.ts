@@ -25,8 +25,8 @@ export function nodeFailuresOf({ metadata, status }: Pick<GpuInstance, 'metadata
 
 /**
  * Until when a node is in quarantine, given the failed starts of different instances on it; undefined when it is not.
- * `isAlone` tells whether a namespace is the only one that wants GPUs. Where there are several tenants, the images of one
- * cannot take a node out of service for the others.
+ * `isAlone` tells whether a namespace is the only one that wants GPUs. Where there are several tenants, the images of
+ * one cannot take a node out of service for the others.
  */
 export function quarantinedUntil(
   failures: Iterable<NodeFailure>,

@@ -6,7 +6,7 @@ import { checkLogin } from '../../../src/controllers/gpu-instance/act/check-pod.
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
-import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/late-usage-records.ts';
+import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/clean-up.ts';
 import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

@@ -1,13 +1,13 @@
+import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
 import { diskNameOf, FINALIZER } from '../decide/names.ts';
-import { usageRecord } from '../decide/usage.ts';
-import { controllerUidOf, instanceUidsOf } from '../../../resources/pod/owner.ts';
-import { writeFinalizers } from './writes.ts';
+import { closedBill, usageRecord } from '../decide/usage.ts';
+import { controllerUidOf, INSTANCE_UID_LABEL, instanceUidsOf } from '../../../resources/pod/owner.ts';
+import { deletePods, writeFinalizers } from './writes.ts';
 
 /** On a disk that outlives its instance: the name of that instance. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
@@ -49,6 +49,24 @@ export async function writeUsageRecord({ deps, context }: Run, instance: GpuInst
     // Nothing can be created in a namespace that is being deleted.
     const isGoing = error instanceof Error && error.message.includes('being terminated');
     if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
+  }
+}
+
+/**
+ * Writes the usage of instances of this key that went without a record, the open start included. Deletes their pods.
+ */
+export async function writeLateUsageRecords(run: Run): Promise<void> {
+  const { deps, key, context } = run;
+  for (const instance of deps.unrecorded.withKey(key)) {
+    const { status = {}, metadata } = instance;
+    const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
+    const final = { ...status, ...closedBill(status, end) };
+    context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
+    await writeUsageRecord(run, { ...instance, status: final });
+    // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
+    const pods = deps.stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid));
+    await deletePods(run, pods);
+    deps.unrecorded.forget(instance);
   }
 }
 

@@ -24,8 +24,8 @@ import { words } from '../decide/pod/pod-facts.ts';
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
 /**
- * The API server may refuse a pod for a moment, for example while a webhook restarts. The controller keeps the place this
- * long.
+ * The API server may refuse a pod for a moment, for example while a webhook restarts. The controller keeps the place
+ * this long.
  */
 const REFUSAL_GRACE_MS = 10_000;
 

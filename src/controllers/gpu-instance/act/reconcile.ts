@@ -3,7 +3,7 @@ import { refOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { writeLateUsageRecords } from './late-usage-records.ts';
+import { writeLateUsageRecords } from './clean-up.ts';
 import type { Run } from './run.ts';
 import { walk } from './walk.ts';
 

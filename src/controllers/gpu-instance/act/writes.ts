@@ -47,8 +47,8 @@ async function patchIf(
 }
 
 /**
- * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen. A claim that
- * was decided on an old view, or by a former leader, fails with ConflictError.
+ * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen. A claim
+ * that was decided on an old view, or by a former leader, fails with ConflictError.
  */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
   const seen = before.status;

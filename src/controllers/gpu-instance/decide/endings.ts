@@ -66,7 +66,9 @@ export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | un
   return { reason, message, at, generation, rule: ENDINGS[reason] };
 }
 
-/** Whether the instance must still be switched off for its ending. It must not once its owner has switched it on again. */
+/**
+ * Whether the instance must still be switched off for its ending. It must not once its owner has switched it on again.
+ */
 export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
   const ending = endingOf(status);
   if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;

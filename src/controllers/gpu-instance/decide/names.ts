@@ -1,9 +1,23 @@
+import type { KubeObject } from '../../../kube/types.ts';
+import { INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 
 /** Keeps the instance until its pods and its disk are dealt with and its usage record is written. */
 export const FINALIZER = 'berth.dev/cleanup';
 export const INSTANCE_LABEL = 'berth.dev/instance';
-export const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'berth' } as const;
+
+/** The labels of an instance's pods and disk. */
+export function labelsOf({ metadata }: Pick<GpuInstance, 'metadata'>): Record<string, string> {
+  const { name, uid = '' } = metadata;
+  return { 'app.kubernetes.io/managed-by': 'berth', [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid };
+}
+
+/** The metadata of a pod or disk of an instance. */
+export function childMetadata(instance: Pick<GpuInstance, 'metadata'>, name: string): KubeObject['metadata'] {
+  const { namespace } = instance.metadata;
+  const owned = { labels: labelsOf(instance), ownerReferences: [ownerOf(instance)] };
+  return { name, ...(namespace !== undefined && { namespace }), ...owned };
+}
 
 export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {
   return `${instance.metadata.name}-${incarnation}`;

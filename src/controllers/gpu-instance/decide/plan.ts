@@ -29,7 +29,10 @@ const SWITCHED_OFF: Ending = { reason: 'Stopped', message: 'spec.powerState is S
 
 const DELETED: Ending = { reason: 'Stopped', message: 'The instance is being deleted.' };
 
-/** Pods of instances get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its GPUs. */
+/**
+ * Pods of instances get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its
+ * GPUs.
+ */
 const LONGEST_GRACE_MS = 60_000;
 
 /** The pods that still have to be deleted: also those whose deletion is far in the future. */
@@ -100,8 +103,8 @@ export function planNext(observed: Observed): Step {
   return pods.length > 0 ? { do: 'observe' } : { do: 'release', ending };
 }
 
-// Steps that cannot be taken back and that no condition of the write protects. Decided on an old view, they would create
-// or delete a pod that does not belong to the current start (stale states in the Sieve paper).
+// Steps that cannot be taken back and that no condition of the write protects. Decided on an old view, they would
+// create or delete a pod that does not belong to the current start (stale states in the Sieve paper).
 const IRREVOCABLE: ReadonlySet<Step['do']> = new Set(['createPod', 'end', 'deletePods', 'release', 'deleteInstance']);
 
 /** Whether a step must be decided on what the API server has, not on a cache that may be behind. */

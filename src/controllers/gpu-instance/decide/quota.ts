@@ -10,8 +10,8 @@ function namesOf(resource: string): string[] {
 }
 
 /**
- * Why a quota of the namespace does not allow a pod with these requests; undefined when all quotas do. Quotas with scopes
- * are left to the API server, which knows what they count.
+ * Why a quota of the namespace does not allow a pod with these requests; undefined when all quotas do. Quotas with
+ * scopes are left to the API server, which knows what they count.
  */
 export function quotaRefusal(quotas: Iterable<ResourceQuota>, requests: Amounts): string | undefined {
   for (const { metadata, spec, status } of quotas) {

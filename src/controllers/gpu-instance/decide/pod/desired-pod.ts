@@ -1,13 +1,11 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
-import { INSTANCE_UID_LABEL } from '../../../../resources/pod/owner.ts';
 import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
 import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { diskNameOf, INSTANCE_LABEL, MANAGED_BY, podNameOf } from '../names.ts';
-import { ownerOf } from '../../../../resources/pod/owner.ts';
+import { childMetadata, diskNameOf, podNameOf } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
@@ -31,9 +29,9 @@ interface PodInput {
 type SecurityContext = NonNullable<Container['securityContext']>;
 
 /**
- * Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that run
- * as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime: apt and
- * su in ordinary images need CHOWN, SETUID and SETGID.
+ * Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that
+ * run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime:
+ * apt and su in ordinary images need CHOWN, SETUID and SETGID.
  */
 function securityContext(restricted: boolean): SecurityContext {
   return {
@@ -92,12 +90,12 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
 }
 
 /**
- * The pod of one start. Affinity binds it to the granted node. It still goes through the scheduler, which checks the grant
- * against what is really free. Init containers get no GPU: some device plugins hand it out twice (kubernetes#124345).
+ * The pod of one start. Affinity binds it to the granted node. It still goes through the scheduler, which checks the
+ * grant against what is really free. Init containers get no GPU: some device plugins hand it out twice
+ * (kubernetes#124345).
  */
 export function desiredPod(input: PodInput): Pod {
   const { instance, claim, settings } = input;
-  const { name, namespace, uid = '' } = instance.metadata;
   const { hostUsers } = instance.spec;
   const tools = settings.runtype === 'args' ? undefined : toolsVolume(input.toolsImage);
   const disk = input.diskPersistent
@@ -105,12 +103,7 @@ export function desiredPod(input: PodInput): Pod {
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, ...(tools ? [tools.mount] : [])];
   return {
-    metadata: {
-      name: podNameOf(instance, input.incarnation),
-      ...(namespace !== undefined && { namespace }),
-      labels: { ...MANAGED_BY, [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid },
-      ownerReferences: [ownerOf(instance)],
-    },
+    metadata: childMetadata(instance, podNameOf(instance, input.incarnation)),
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),
