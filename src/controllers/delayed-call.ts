@@ -2,22 +2,19 @@ import type { Clock } from '../lib/clock.ts';
 
 /** A call that follows its first request after a delay. Requests in between ask for the same call. */
 export class DelayedCall {
-  readonly #clock: Clock;
-  readonly #call: () => void;
-  readonly #delayMs: number;
+  readonly #schedule: () => () => void;
   #cancel: (() => void) | undefined;
 
   constructor(clock: Clock, delayMs: number, call: () => void) {
-    this.#clock = clock;
-    this.#delayMs = delayMs;
-    this.#call = call;
+    const onTime = (): void => {
+      this.#cancel = undefined;
+      call();
+    };
+    this.#schedule = () => clock.setTimeout(onTime, delayMs);
   }
 
   request(): void {
-    this.#cancel ??= this.#clock.setTimeout(() => {
-      this.#cancel = undefined;
-      this.#call();
-    }, this.#delayMs);
+    this.#cancel ??= this.#schedule();
   }
 
   cancel(): void {

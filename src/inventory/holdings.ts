@@ -3,7 +3,7 @@ import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import { addAmounts, type Amounts } from './amounts.ts';
 import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
-import { holdsResources, requestsOfPod } from './nodes/pod-requests.ts';
+import { hasEnded, requestsOfPod } from './nodes/pod-requests.ts';
 
 /** What a pod takes from its node. */
 export interface PodHolding {
@@ -25,9 +25,8 @@ export interface ClaimHolding {
 }
 
 export function podHolding(pod: Pod): PodHolding | undefined {
-  if (!holdsResources(pod)) return undefined;
   const node = pod.spec?.nodeName;
-  if (node === undefined) return undefined;
+  if (node === undefined || hasEnded(pod)) return undefined;
   return { node, instance: pod.metadata.labels?.[INSTANCE_UID_LABEL], amounts: requestsOfPod(pod) };
 }
 

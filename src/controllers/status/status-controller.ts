@@ -24,19 +24,14 @@ export interface StatusKind<T extends ObjectWithStatus> {
   changesAt?: (object: T) => number;
 }
 
-/**
- * What the status of every kind has: the generation that it is about, and the conditions with a new Ready condition.
- */
+/** What every status has: the generation that it is about, and the conditions, with a new Ready condition. */
 export function readyStatus(
   { metadata: { generation }, status }: ObjectWithStatus,
   ready: Omit<Finding, 'type'>,
   now: number,
 ) {
-  const conditions = setCondition(
-    status?.conditions,
-    { type: 'Ready', ...ready },
-    { observedGeneration: generation, now },
-  );
+  const finding = { type: 'Ready', ...ready };
+  const conditions = setCondition(status?.conditions, finding, { observedGeneration: generation, now });
   return {
     ...(generation !== undefined && { observedGeneration: generation }),
     // metav1.Condition types its status as a string; Finding allows the three words alone.

@@ -29,10 +29,9 @@ export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
 }
 
 /**
- * Whether a pod holds what it requested: it is bound to a node and has not ended. A pod that is being deleted holds its
- * GPUs until its object is gone (k8s-device-plugin#335, gpu-operator#303).
+ * Whether a pod has given back what it requested. A pod that is being deleted holds its GPUs until its object is gone
+ * (k8s-device-plugin#335, gpu-operator#303).
  */
-export function holdsResources(pod: Pod): boolean {
-  const ended = pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
-  return pod.spec?.nodeName !== undefined && !ended;
+export function hasEnded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

@@ -7,7 +7,7 @@ import {
   NotFoundError,
   TimeoutError,
 } from '../../../kube/errors.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '../../../kube/types.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../kube/types.ts';
 import { ephemeralGbOf } from '../../../inventory/holdings.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
@@ -41,9 +41,9 @@ function isOverbooked(view: NodeView, claim: Claim): boolean {
   return (view.used[claim.resourceName] ?? 0) > (view.facts.allocatable[claim.resourceName] ?? 0);
 }
 
-function conflict(kind: string, name: string): StartOutcome {
+function conflict(kind: string, name: string): Ending {
   const message = `There is already a ${kind} named ${name}, and it does not belong to this instance. Delete it, or create the instance under another name.`;
-  return { ending: { reason: 'NameConflict', message } };
+  return { reason: 'NameConflict', message };
 }
 
 /** The words of the API server, without the call that they answer. */
@@ -90,9 +90,8 @@ async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): 
       return ending;
     }
   }
-  const there: PersistentVolumeClaim = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: context.signal });
-  const outcome = instanceUidsOf(there).includes(uid) ? undefined : conflict('PersistentVolumeClaim', ref.name);
-  return outcome && 'ending' in outcome ? outcome.ending : undefined;
+  const there = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: context.signal });
+  return instanceUidsOf(there).includes(uid) ? undefined : conflict('PersistentVolumeClaim', ref.name);
 }
 
 /** Creates the disk and then the pod of the current start. Safe to repeat: their names come from instance and start. */
@@ -135,7 +134,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   // An earlier run that died created it, or another client did.
   try {
     const there = await deps.client.get(PODS, pod.metadata, { signal: context.signal });
-    return instanceUidsOf(there).includes(uid) ? { pod: there } : conflict('Pod', pod.metadata.name);
+    return instanceUidsOf(there).includes(uid) ? { pod: there } : { ending: conflict('Pod', pod.metadata.name) };
   } catch (error) {
     if (error instanceof NotFoundError) return lost('The pod was deleted while it was being created.');
     throw error;

@@ -12,14 +12,9 @@ import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
 import { deletePods, switchOff, writeStatus } from './writes.ts';
 
-/** The instance after a step, with its pods where the cache does not show them yet. */
-interface Moved {
-  instance: GpuInstance;
-  pods?: readonly Pod[];
-}
-
 export type StepOutcome =
-  | Moved
+  /** The instance after the step, with its pods where the cache does not show them yet. */
+  | { instance: GpuInstance; pods?: readonly Pod[] }
   /** There is nothing more to do now; `waiting` says what the search for a place found, if there was one. */
   | { waiting: Waiting | undefined }
   /** Nothing is left of the instance. */
@@ -63,7 +58,7 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
   }
 }
 
-async function end(run: Run, observed: Observed, ending: Ending): Promise<Moved> {
+async function end(run: Run, observed: Observed, ending: Ending): Promise<StepOutcome> {
   const { instance, now } = observed;
   const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
   return { instance: await writeStatus(run, instance, statusOf(next, run.deps.config.ssh)) };

@@ -2,7 +2,7 @@ import { keyOf, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { nextLook } from '../decide/next-look.ts';
+import { nextLook, passingForMs } from '../decide/next-look.ts';
 import type { Observed } from '../decide/observed.ts';
 import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
@@ -13,7 +13,7 @@ import { observe } from './observe.ts';
 import { repair } from './repair.ts';
 import type { Run } from './run.ts';
 import { type StepOutcome, takeStep } from './take-step.ts';
-import { writeFinalizers, writeWhenDue } from './writes.ts';
+import { writeFinalizers, writeStatus } from './writes.ts';
 
 /** What a run knows of its instance. */
 export interface Progress {
@@ -85,13 +85,15 @@ function addFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
   return writeFinalizers(run, instance, [...(instance.metadata.finalizers ?? []), FINALIZER]);
 }
 
-/** Writes what is seen to the status, and says when to look again. */
+/** Writes what is seen to the status, unless it will soon change again. Returns when to look again. */
 async function report(
   run: Run,
   observed: Observed,
   { step, waiting, repairAfterMs }: { step: Step; waiting: Waiting | undefined; repairAfterMs: number | undefined },
 ): Promise<Result> {
-  const writeAfterMs = await writeWhenDue(run, observed, statusOf(observed, run.deps.config.ssh, waiting));
+  const status = statusOf(observed, run.deps.config.ssh, waiting);
+  const writeAfterMs = passingForMs(observed, status);
+  if (writeAfterMs === 0) await writeStatus(run, observed.instance, status);
   return nextLook(observed, { step, writeAfterMs, repairAfterMs, isHidden: hasHiddenPod(run, observed.pods) });
 }
 

@@ -2,13 +2,11 @@ import { ConflictError, InvalidError, NotFoundError } from '../../../kube/errors
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { passingForMs } from '../decide/next-look.ts';
-import type { Observed } from '../decide/observed.ts';
 import { eventOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
 
 interface Operation {
-  op: 'test' | 'add' | 'replace';
+  op: 'test' | 'add';
   path: string;
   value: unknown;
 }
@@ -19,8 +17,8 @@ function test(path: string, value: unknown): Operation {
 }
 
 /**
- * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside a
- * client that keeps changing labels or annotations, and the decision of a stale leader still fails.
+ * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside
+ * a client that keeps changing labels or annotations, and the decision of a stale leader still fails.
  * @throws ConflictError when a test fails
  */
 async function patchIf(
@@ -60,18 +58,6 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   const event = eventOf(before, after);
   if (event !== undefined) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;
-}
-
-/** Writes the status, unless it is a passing stage: then returns the milliseconds until it is worth a write. */
-export async function writeWhenDue(
-  run: Run,
-  observed: Observed,
-  status: GpuInstanceStatus,
-): Promise<number | undefined> {
-  const waitMs = passingForMs(observed, status);
-  if (waitMs > 0) return waitMs;
-  await writeStatus(run, observed.instance, status);
-  return undefined;
 }
 
 /** Replaces the finalizers, on condition that they are as they were seen. */

@@ -25,8 +25,8 @@ export function passingForMs({ instance, now }: Observed, status: GpuInstanceSta
 
 interface LookReasons {
   step: Step;
-  /** When the status is worth a write. */
-  writeAfterMs: number | undefined;
+  /** When the status is worth a write; 0 when it was written. */
+  writeAfterMs: number;
   /** When to try again to repair a pod or the disk. */
   repairAfterMs: number | undefined;
   /** Whether the cache does not show a pod that is there. */
@@ -40,7 +40,7 @@ export function nextLook(
 ): { requeueAfterMs: number } | undefined {
   const { now, pod, instance } = observed;
   const times: number[] = [];
-  if (writeAfterMs !== undefined) times.push(now + writeAfterMs);
+  if (writeAfterMs > 0) times.push(now + writeAfterMs);
   if (repairAfterMs !== undefined) times.push(now + repairAfterMs);
   if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);

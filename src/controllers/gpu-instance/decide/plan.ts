@@ -2,7 +2,8 @@ import type { Pod } from '../../../kube/types.ts';
 import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { endingOfDeletion, endingOfPod, hasEnded } from './pod/pod-facts.ts';
+import { endingOfDeletion, endingOfPod, POD_DELETED } from './pod/pod-facts.ts';
+import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */
@@ -75,7 +76,7 @@ function withNodeTime(ending: Ending, observed: Observed): Ending {
 function endingOfGonePod({ node }: Observed): Ending {
   return node === undefined
     ? { reason: 'NodeLost', message: 'The node is gone. The instance starts again on another node.' }
-    : { reason: 'PodDeleted', message: 'Another client deleted the pod. The controller creates a new one.' };
+    : POD_DELETED;
 }
 
 /**

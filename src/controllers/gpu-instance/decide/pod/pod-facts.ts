@@ -28,11 +28,6 @@ export function mainStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
 }
 
-/** Whether all containers of a pod have ended for good. */
-export function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
-}
-
 export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
@@ -78,6 +73,11 @@ function reasonOfEnd(pod: Pod): Ending {
   return { reason: 'PodFailed', message: words([reason, message].filter(Boolean).join(': '), 'The pod failed.') };
 }
 
+export const POD_DELETED: Ending = {
+  reason: 'PodDeleted',
+  message: 'Another client deleted the pod. The controller creates a new one.',
+};
+
 /** Why the pod was deleted, when the controller did not delete it. */
 export function endingOfDeletion(pod: Pod): Ending {
   const disruption = podCondition(pod, 'DisruptionTarget');
@@ -91,7 +91,7 @@ export function endingOfDeletion(pod: Pod): Ending {
     const said = words(disruption.message, 'the node does not answer');
     return { reason: 'NodeLost', message: `Kubernetes deleted the pod: ${said}.` };
   }
-  return { reason: 'PodDeleted', message: 'Another client deleted the pod. The controller creates a new one.' };
+  return POD_DELETED;
 }
 
 /** Reasons of the kubelet for an image that it can never fetch. */

@@ -1,9 +1,10 @@
 import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf } from '../endings.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
-import { hasEnded, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
+import { isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
