@@ -38,14 +38,14 @@ function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFuncti
 
 const FORBIDDEN = new ForbiddenError({ message: 'not yours', status: 403, reason: 'Forbidden' });
 
-/** As the controller holds it. */
+/** The instance with the finalizer of the controller. */
 export function held(instance: GpuInstance): GpuInstance {
   return { ...instance, metadata: { ...instance.metadata, finalizers: [FINALIZER] } };
 }
 
 /**
- * The reconciler of instances in front of one node with eight GPUs. What it writes of instances is in the caches at once;
- * pods are made, but to change or to delete a pod or a disk is refused.
+ * The reconciler of instances, with one node of eight GPUs. What it writes to instances is in the caches at once. Pods
+ * are created, but a change or deletion of a pod or a disk is refused.
  */
 export function controllerWorld(
   refusal: KubeError = FORBIDDEN,

@@ -14,7 +14,7 @@ function isEvent(type: ResourceType): boolean {
   return type.kind === EVENTS.kind && type.group === EVENTS.group;
 }
 
-/** A client that hands every write (Events aside: they change nothing) to `around`. */
+/** A client that passes every write to `around`. Events are left out: they change nothing. */
 function withWrites(client: KubeClient, around: Around): KubeClient {
   function through<T>(verb: string, type: ResourceType, name: string, send: () => Promise<T>): Promise<T> {
     if (isEvent(type)) return send();

@@ -43,14 +43,14 @@ test('at most eleven pods an hour, however fast each of them fails', () => {
   );
 });
 
-test('a start that was up for long was a good one', () => {
+test('after a start that ran for long, earlier failures are forgotten', () => {
   const now = Date.UTC(2026, 0, 1);
   const before = { count: 5, lastTime: new Date(now - HOUR).toISOString() };
   expect(withFailure(before, { now, upMs: HOUR, node: 'n' })).toMatchObject({ count: 1, nodes: ['n'] });
   expect(withFailure(before, { now, upMs: 1000, node: 'n' })).toMatchObject({ count: 6 });
 });
 
-test('a node is avoided for a while', () => {
+test('a node where a start failed is avoided for a while', () => {
   const now = Date.UTC(2026, 0, 1);
   const failures = withFailure(undefined, { now, upMs: 0, node: 'n' });
   expect(nodesToAvoid(failures, now + 599_000)).toEqual(['n']);

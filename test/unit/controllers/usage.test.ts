@@ -24,7 +24,7 @@ test('a start is billed from ready until its end was decided, not until its pod 
   expect(claim).toBeUndefined();
 });
 
-test('what was never ready costs nothing', () => {
+test('a start that was never ready costs nothing', () => {
   const status = { claim: claimOn('n') };
   expect(closedBill(status, START + 3_600_000).usage).toBeUndefined();
 });

@@ -19,7 +19,8 @@ function claimed({ instance }: Observed, waiting: Waiting | undefined): Found {
     return { status: 'True', reason: 'Granted', message };
   }
   const ending = endingOf(instance.status);
-  if (ending?.rule.next === 'stop') return { status: 'False', reason: ending.rule.after, message: ending.message };
+  if (ending?.rule.next === 'stop')
+    return { status: 'False', reason: ending.rule.afterRelease, message: ending.message };
   if (instance.spec.powerState === 'Stopped') {
     return { status: 'False', reason: 'Stopped', message: 'A stopped instance holds no GPUs.' };
   }

@@ -73,13 +73,13 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
   const isOver = ending?.rule.next === 'stop';
   if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
-    const reason = isOver ? ending.rule.after : 'Stopped';
+    const reason = isOver ? ending.rule.afterRelease : 'Stopped';
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
     return { reason, message: `${sentence(said)} Set spec.powerState to Running to start it again.` };
   }
   const next = nextStartOf(instance);
   if (next > now) {
-    const reason = ending?.rule.next === 'backOff' ? ending.rule.after : 'BackingOff';
+    const reason = ending?.rule.next === 'backOff' ? ending.rule.afterRelease : 'BackingOff';
     const why = ending?.message ?? 'The last start failed.';
     return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
   }
@@ -92,7 +92,7 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
   if (ending?.rule.next === 'restart') {
-    return { reason: ending.rule.after, message: `${sentence(ending.message)} ${waiting.message}` };
+    return { reason: ending.rule.afterRelease, message: `${sentence(ending.message)} ${waiting.message}` };
   }
   return waiting;
 }
@@ -104,7 +104,7 @@ function readyOf(observed: Observed, waiting: Waiting | undefined): Ready {
   }
   if (status?.claim === undefined) return ofUnclaimed(observed, waiting);
   const ending = endingOf(status);
-  return ending === undefined ? ofPod(observed) : { reason: ending.rule.meanwhile, message: ending.message };
+  return ending === undefined ? ofPod(observed) : { reason: ending.rule.whileEnding, message: ending.message };
 }
 
 /** The summary condition. */
