@@ -59,7 +59,7 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   if ('waiting' in outcome) {
     return { result: await report(run, checked, { step, waiting: outcome.waiting, repairAfterMs }) };
   }
-  // An instance that was just granted a place has no pod. A pod whose creation failed may be there all the same.
+  // An instance that was just granted a place has no pod. A pod may exist although its creation failed.
   const isCertain = step.do === 'claim' || (known.isCertain && step.do !== 'createPod');
   return { instance: outcome.instance, pods: outcome.pods ?? known.pods, hasFinalizer: true, isCertain };
 }

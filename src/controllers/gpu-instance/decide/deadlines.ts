@@ -7,7 +7,7 @@ import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod/pod-facts.ts';
 
-/** How long a node may be silent before its instances show it, as long as Kubernetes itself waits. */
+/** An instance shows NodeLost when its node is not ready for this long. */
 export const NODE_GRACE_MS = 40_000;
 /** An instance whose image cannot be fetched for this long gives its GPUs back. */
 const PULL_LIMIT_MS = 1_200_000;

@@ -1,9 +1,9 @@
+import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import type { Pod } from '../../../kube/types.ts';
 import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { endingOfDeletion, endingOfPod, POD_DELETED } from './pod/pod-facts.ts';
-import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */

@@ -22,7 +22,7 @@ export interface Settings {
 
 const DEFAULT_DISK_GB = 10;
 
-/** The template that an instance names: one of its namespace before a shared one; `missing` when there is none. */
+/** The template that an instance names, if any: one of its namespace before a shared one; `missing` if there is none. */
 export function findTemplate(
   instance: GpuInstance,
   templates: Iterable<InstanceTemplate>,
