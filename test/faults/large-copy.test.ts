@@ -22,7 +22,7 @@ onNode('a large copy', () => {
     const look = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 100);
     await copyBothWays({ config, folder: world.folder }, 'bare', 1024);
     clearInterval(look);
-    // The file is made and summed in this process too; what would grow with the copy is the GiB itself.
+    // This process creates and sums the file too. A gateway that keeps the copy would grow by the whole GiB.
     expect(peak - before).toBeLessThan(256 * MIB);
   });
 });
