@@ -1,7 +1,7 @@
 import { createEventRecorder } from '../kube/events.ts';
 import { createActivity } from '../access/activity.ts';
-import { auditSink } from '../ssh/audit-sink.ts';
-import { storeDirectory } from '../ssh/directory.ts';
+import { auditSink } from '../ssh/audit.ts';
+import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
 import { startSshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
@@ -13,7 +13,7 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
   const instances = caches.get('instances');
-  const directory = storeDirectory({
+  const directory = new StoreDirectory({
     instances,
     keys: caches.get('sshKeys'),
     pods: caches.get('pods'),
@@ -26,7 +26,7 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
     audit: auditSink(log, events),
     activity,
     log,
-    now: () => clock.now(),
+    clock,
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });

@@ -1,6 +1,7 @@
 import pino from 'pino';
 import ssh2 from 'ssh2';
 import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
@@ -36,7 +37,7 @@ export async function loneGateway(
     log: pino({ level: 'silent' }),
     audit: () => undefined,
     activity: { began: () => () => undefined },
-    now: () => Date.now(),
+    clock: systemClock(),
     addressLimits: { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 },
     ...overrides,
   });

@@ -14,7 +14,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instanc
 import { SSH_KEYS, type SshKey } from '../../src/resources/ssh-key.ts';
 import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts';
 import type { AuditRecord } from '../../src/ssh/audit.ts';
-import { storeDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
+import { StoreDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
 import { loadHostKeys, knownHostsLine } from '../../src/ssh/login/host-key.ts';
 import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
@@ -100,7 +100,7 @@ export async function sshWorld(): Promise<SshWorld> {
   const [instances, keys, pods] = [inform(GPU_INSTANCES), inform(SSH_KEYS), inform(PODS)];
   const runs = informers.map((informer) => informer.run(stop.signal));
   await Promise.all(informers.map(({ store }) => store.synced));
-  const directory = storeDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
+  const directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
   const hostKeys = await loadHostKeys(client, namespace);
   const records: AuditRecord[] = [];
   const servers: SshServer[] = [];
@@ -113,7 +113,7 @@ export async function sshWorld(): Promise<SshWorld> {
       log,
       audit: (record) => records.push(record),
       activity: { began: () => () => undefined },
-      now: () => clock.now(),
+      clock,
       ...overrides,
     });
     servers.push(server);

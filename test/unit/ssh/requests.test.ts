@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { LiveConnection } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { serveSession } from '../../../src/ssh/session/session.ts';
-import { closeUnstarted } from '../../../src/ssh/ssh2/wire.ts';
+import { closeUnstarted } from '../../../src/ssh/ssh2/private.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
