@@ -3,7 +3,7 @@ import { createActivity } from '../access/activity.ts';
 import { auditSink } from '../ssh/audit.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
-import { startSshServer } from '../ssh/server.ts';
+import { SshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
 
 /** Sessions get most of the grace period to end by themselves. */
@@ -20,7 +20,7 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
   });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
   const activity = createActivity({ client, instances, clock, log });
-  const server = await startSshServer({
+  const server = new SshServer({
     endpoint: connection,
     directory,
     audit: auditSink(log, events),
@@ -30,6 +30,7 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
+  await server.listen();
   const ended = new AbortController();
   const written = [events.run(ended.signal), activity.run(ended.signal)];
   shutdown.defer('ssh', async () => {

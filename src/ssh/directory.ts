@@ -31,29 +31,11 @@ export interface InstanceDirectory {
 }
 
 export interface DirectoryStores {
+  /** Indexed by name. */
   instances: ReadStore<GpuInstance>;
+  /** Indexed by namespace. */
   keys: ReadStore<SshKey>;
   pods: ReadStore<Pod>;
-}
-
-/** Values by two keys. */
-class Index<T> {
-  readonly #groups = new Map<string, Map<string, T>>();
-
-  group(name: string): ReadonlyMap<string, T> {
-    return this.#groups.get(name) ?? new Map<string, T>();
-  }
-
-  set(group: string, key: string, value: T): void {
-    const members = this.#groups.get(group) ?? new Map<string, T>();
-    this.#groups.set(group, members.set(key, value));
-  }
-
-  delete(group: string, key: string): void {
-    const members = this.#groups.get(group);
-    members?.delete(key);
-    if (members?.size === 0) this.#groups.delete(group);
-  }
 }
 
 function namespaceOf(object: KubeObject): string {
@@ -68,31 +50,18 @@ function targetOf(instance: GpuInstance, pods: ReadStore<Pod>): PodTarget | unde
 /** The directory over watch caches. */
 export class StoreDirectory implements InstanceDirectory {
   readonly #stores: DirectoryStores;
-  /** By name and namespace. */
-  readonly #instances = new Index<GpuInstance>();
-  /** By namespace and key in the store. */
-  readonly #keys = new Index<AuthorizedKey>();
-  readonly #listeners = new Set<(namespace: string) => void>();
+  /** What was read from each SSHKey. A store replaces its objects and never changes them. */
+  readonly #parsed = new WeakMap<SshKey, { key: AuthorizedKey | undefined }>();
 
   constructor(stores: DirectoryStores) {
     this.#stores = stores;
-    for (const key of stores.keys.values()) this.#noteKey(keyOf(key), key);
-    for (const instance of stores.instances.values()) this.#noteInstance(undefined, instance);
-    stores.keys.onChange(({ key, before, after }) => {
-      this.#noteKey(key, after);
-      this.#announce(after ?? before);
-    });
-    stores.instances.onChange(({ before, after }) => {
-      this.#noteInstance(before, after);
-      this.#announce(after ?? before);
-    });
   }
 
   find({ instance: name, namespace }: InstanceUser): InstanceView | undefined {
-    const members = this.#instances.group(name);
-    if (namespace === undefined && members.size !== 1) return undefined;
-    const instance = namespace === undefined ? members.values().next().value : members.get(namespace);
-    if (instance === undefined) return undefined;
+    const found = this.#stores.instances.by('name', name);
+    const matching = namespace === undefined ? found : found.filter((each) => namespaceOf(each) === namespace);
+    const [instance] = matching;
+    if (instance === undefined || matching.length > 1) return undefined;
     const { state, message } = instanceState(instance);
     return {
       namespace: namespaceOf(instance),
@@ -103,39 +72,38 @@ export class StoreDirectory implements InstanceDirectory {
     };
   }
 
-  tenantKeys({ namespace }: InstanceView): Iterable<AuthorizedKey> {
-    return this.#keys.group(namespace).values();
+  tenantKeys({ namespace }: InstanceView): AuthorizedKey[] {
+    return this.#stores.keys.by('namespace', namespace).flatMap((key) => this.#read(key) ?? []);
   }
 
   opens(key: AuthorizedKey, { namespace, name }: InstanceView): boolean {
     const instance = this.#stores.instances.get(`${namespace}/${name}`);
-    const known = this.#keys.group(namespace).get(key.resource);
-    if (instance === undefined || known?.fingerprint !== key.fingerprint) return false;
+    const registered = this.#stores.keys.get(key.resource);
+    if (instance === undefined || registered?.metadata.namespace !== namespace) return false;
+    if (this.#read(registered)?.fingerprint !== key.fingerprint) return false;
     const ids = instance.spec.sshKeyIds ?? [];
     return ids.length === 0 || ids.includes(key.id);
   }
 
   onChange(listener: (namespace: string) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    const onObject = ({ before, after }: { before: KubeObject | undefined; after: KubeObject | undefined }): void => {
+      const object = after ?? before;
+      if (object !== undefined) listener(namespaceOf(object));
+    };
+    const unsubscribe = [this.#stores.keys.onChange(onObject), this.#stores.instances.onChange(onObject)];
+    return () => {
+      for (const end of unsubscribe) end();
+    };
   }
 
-  #noteKey(resource: string, after: SshKey | undefined): void {
-    const namespace = resource.slice(0, Math.max(0, resource.indexOf('/')));
-    this.#keys.delete(namespace, resource);
+  #read(key: SshKey): AuthorizedKey | undefined {
+    const { metadata, spec } = key;
     // A key that is being deleted opens nothing more: a finalizer must not keep it working.
-    if (after === undefined || after.metadata.deletionTimestamp !== undefined) return;
-    const parsed = parseAuthorizedKey(after.spec.publicKey, resource, numericId(after.metadata.uid ?? ''));
-    if (parsed !== undefined) this.#keys.set(namespace, resource, parsed);
-  }
-
-  #noteInstance(before: GpuInstance | undefined, after: GpuInstance | undefined): void {
-    if (before !== undefined) this.#instances.delete(before.metadata.name, namespaceOf(before));
-    if (after !== undefined) this.#instances.set(after.metadata.name, namespaceOf(after), after);
-  }
-
-  #announce(object: KubeObject | undefined): void {
-    if (object === undefined) return;
-    for (const listener of this.#listeners) listener(namespaceOf(object));
+    if (metadata.deletionTimestamp !== undefined) return undefined;
+    const known = this.#parsed.get(key);
+    if (known !== undefined) return known.key;
+    const parsed = parseAuthorizedKey(spec.publicKey, keyOf(key), numericId(metadata.uid ?? ''));
+    this.#parsed.set(key, { key: parsed });
+    return parsed;
   }
 }

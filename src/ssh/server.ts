@@ -41,6 +41,10 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
   }
 }
 
+/**
+ * Serves SSH from `listen` to `close`. Keys and instances are read from the directory at every decision, and every change
+ * of theirs is checked against the live connections at once.
+ */
 export class SshServer {
   readonly #deps: SshServerDeps;
   readonly #gateway: Gateway;
@@ -143,14 +147,4 @@ export class SshServer {
       closed: (connection) => this.#live.delete(connection),
     });
   }
-}
-
-/**
- * Listens and serves until `close`. Keys and instances are read from the directory at every decision, and every change
- * of theirs is checked against the live connections at once. Rejects as {@link SshServer.listen} does.
- */
-export async function startSshServer(deps: SshServerDeps): Promise<SshServer> {
-  const server = new SshServer(deps);
-  await server.listen();
-  return server;
 }

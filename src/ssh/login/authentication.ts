@@ -22,35 +22,24 @@ const METHODS: ['publickey'] = ['publickey'];
 
 type PublicKeyContext = Extract<AuthContext, { method: 'publickey' }>;
 
-/** Answers one offer of a key. Returns who logged in, when the key signed and opens the instance. */
-function answer(
+/** Who logs in by an offered key: undefined when it is refused, 'unsigned' when the client may go on to sign with it. */
+function identify(
   context: PublicKeyContext,
   client: Connection,
   directory: InstanceDirectory,
-): Authenticated | undefined {
+): Authenticated | 'unsigned' | undefined {
   const user = parseUserName(context.username);
-  const instance = user === undefined ? undefined : directory.find(user);
-  const opens = (key: AuthorizedKey): boolean => instance !== undefined && directory.opens(key, instance);
-  const key = instance && matchKey(directory.tenantKeys(instance), context.key.data, opens);
-  if (instance === undefined || key === undefined) {
-    context.reject(METHODS);
-    return undefined;
-  }
-  if (context.signature === undefined || context.blob === undefined) {
-    context.accept();
-    return undefined;
-  }
-  if (!key.verify(context.blob, context.signature, context.hashAlgo)) {
-    context.reject(METHODS);
-    return undefined;
-  }
-  if (!opens(key)) {
-    // Refused, and not let in to be told: the client goes on to its next key, which may be the right one.
-    sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
-    context.reject(METHODS);
-    return undefined;
-  }
-  return { instance, key };
+  const instance = user && directory.find(user);
+  if (instance === undefined) return undefined;
+  const opens = (key: AuthorizedKey): boolean => directory.opens(key, instance);
+  const key = matchKey(directory.tenantKeys(instance), context.key.data, opens);
+  if (key === undefined) return undefined;
+  if (context.signature === undefined || context.blob === undefined) return 'unsigned';
+  if (!key.verify(context.blob, context.signature, context.hashAlgo)) return undefined;
+  if (opens(key)) return { instance, key };
+  // Refused, and not let in to be told: the client goes on to its next key, which may be the right one.
+  sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
+  return undefined;
 }
 
 /**
@@ -70,9 +59,12 @@ export function authenticate(client: Connection, directory: InstanceDirectory, e
       client.end();
       return;
     }
-    const authenticated = answer(context, client, directory);
-    if (authenticated === undefined) return;
-    events.done(authenticated);
+    const who = identify(context, client, directory);
+    if (who === undefined) {
+      context.reject(METHODS);
+      return;
+    }
+    if (who !== 'unsigned') events.done(who);
     context.accept();
   });
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
@@ -22,11 +21,8 @@ interface PrivateConnection {
 }
 
 interface ChannelOpen {
-  type: string;
   sender: number;
-  window: number;
   packetSize: number;
-  data: unknown;
 }
 
 /** lib/server.js. `_channel` is undefined before shell, exec or subsystem. */
@@ -35,35 +31,33 @@ interface PrivateSession {
   _chanInfo: { incoming: { id: number }; outgoing: { id: number } };
 }
 
-/** lib/Channel.js. The underscored fields hold the rest of a write that waits for the window. */
+/** lib/Channel.js. */
 interface PrivateChannel {
-  _chunk: unknown;
-  _chunkcb: unknown;
-  _chunkErr: unknown;
-  _chunkcbErr: unknown;
   outgoing: { id: number; state: 'open' | 'eof' | 'closing' | 'closed' };
 }
+
+/** Where a channel keeps the rest of a write that waits for the window. */
+const WAITING_WRITE = { _chunk: undefined, _chunkcb: undefined, _chunkErr: undefined, _chunkcbErr: undefined };
 
 const EXPECTED = '1.17';
 /** Every private field that this file uses; `()` marks functions. */
 const FIELDS = {
-  Connection: [
-    '_sock',
-    '_chanMgr.remove()',
-    '_protocol._kexinit',
-    '_protocol._cipher.encrypt()',
-    '_protocol._packetRW.write.allocStart',
-    '_protocol._packetRW.write.alloc()',
-    '_protocol._packetRW.write.finalize()',
-    '_protocol._handlers.CHANNEL_OPEN()',
-    '_protocol.channelClose()',
-    '_protocol.channelOpenConfirm()',
-    '_protocol.channelOpenFail()',
-    '_protocol.channelWindowAdjust()',
+  Connection: ['_sock', '_chanMgr.remove()', '_protocol'],
+  Protocol: [
+    '_kexinit',
+    '_cipher.encrypt()',
+    '_packetRW.write.allocStart',
+    '_packetRW.write.alloc()',
+    '_packetRW.write.finalize()',
+    '_handlers.CHANNEL_OPEN()',
+    'channelClose()',
+    'channelOpenConfirm()',
+    'channelOpenFail()',
+    'channelWindowAdjust()',
   ],
   Session: ['_channel', '_chanInfo.incoming.id', '_chanInfo.outgoing.id'],
-  Channel: ['_chunk', '_chunkcb', '_chunkErr', '_chunkcbErr', 'outgoing.id', 'outgoing.state'],
-} as const;
+  Channel: [...Object.keys(WAITING_WRITE), 'outgoing.id', 'outgoing.state'],
+};
 
 /** The installed ssh2 is not one that this gateway can work with. */
 export class Ssh2VersionError extends Error {
@@ -95,18 +89,22 @@ export function checkFields(kind: keyof typeof FIELDS, object: unknown): void {
 export async function checkPrivateFields(server: Server): Promise<void> {
   const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
   socket.push('SSH-2.0-check\r\n');
-  server.injectSocket(socket as Socket);
-  const [connection] = (await once(server, 'connection')) as [Connection];
+  const connection = await new Promise<Connection>((resolve) => {
+    server.once('connection', (client) => resolve(client.on('error', () => undefined)));
+    server.injectSocket(socket as Socket);
+  });
   try {
     checkFields('Connection', connection);
+    const { _protocol: protocol } = inside(connection);
+    checkFields('Protocol', protocol);
     connection.authenticated = true;
     let session: Session | undefined;
     let channel: ServerChannel | undefined;
     connection.once('session', (accept) => (session = accept()));
     connection.once('tcpip', (accept) => (channel = accept()));
-    const { _protocol: protocol } = inside(connection);
     for (const type of ['session', 'direct-tcpip']) {
-      protocol._handlers.CHANNEL_OPEN(protocol, { type, sender: 0, window: 0, packetSize: SMALLEST_PACKET, data: {} });
+      const info = { type, sender: 0, window: 0, packetSize: SMALLEST_PACKET, data: {} };
+      protocol._handlers.CHANNEL_OPEN(protocol, info);
     }
     checkFields('Session', session);
     checkFields('Channel', channel);
@@ -200,11 +198,5 @@ export function isClosed(channel: ServerChannel): boolean {
 
 /** Clears what ssh2 keeps of a write that waited for the window: it would send it once more later. */
 export function clearWaitingWrite(channel: ServerChannel): void {
-  const cleared: Omit<PrivateChannel, 'outgoing'> = {
-    _chunk: undefined,
-    _chunkcb: undefined,
-    _chunkErr: undefined,
-    _chunkcbErr: undefined,
-  };
-  Object.assign(channel, cleared);
+  Object.assign(channel, WAITING_WRITE);
 }

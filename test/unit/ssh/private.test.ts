@@ -16,20 +16,24 @@ describe('the private fields of ssh2', () => {
   });
 
   it.each([
+    ['Connection._sock', (client: object) => Reflect.deleteProperty(client, '_sock')],
     [
-      '_sock, Connection._protocol.channelWindowAdjust()',
-      (client: Record<string, Record<string, unknown>>) => {
-        Object.assign(client['_protocol'] ?? {}, { channelWindowAdjust: undefined });
-        delete client['_sock'];
+      'Connection._chanMgr.remove()',
+      (client: object) => Object.assign(client, { _chanMgr: { cleanup: () => undefined } }),
+    ],
+    [
+      'Protocol._cipher.encrypt(), Protocol.channelWindowAdjust()',
+      ({ _protocol: protocol }: { _protocol: { _cipher: object } }) => {
+        Object.assign(protocol._cipher, { encrypt: undefined });
+        Object.assign(protocol, { channelWindowAdjust: undefined });
       },
     ],
-    ['_chanMgr.remove()', (client: object) => Object.assign(client, { _chanMgr: { cleanup: () => undefined } })],
   ])('are named when a connection lacks them: %s', async (names, damage) => {
     const damaged = server();
     damaged.on('connection', damage as never);
     const refusal = await checkPrivateFields(damaged).then(String, ({ name, message }: Error) => ({ name, message }));
     expect(refusal).toMatchObject({ name: 'Ssh2VersionError', message: expect.stringMatching(ADVICE) as string });
-    expect(refusal).toMatchObject({ message: expect.stringContaining(`lacks Connection.${names}, which`) as string });
+    expect(refusal).toMatchObject({ message: expect.stringContaining(`lacks ${names}, which`) as string });
   });
 
   it.each([
