@@ -13,11 +13,7 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
   const instances = caches.get('instances');
-  const directory = new StoreDirectory({
-    instances,
-    keys: caches.get('sshKeys'),
-    pods: caches.get('pods'),
-  });
+  const directory = new StoreDirectory({ instances, keys: caches.get('sshKeys'), pods: caches.get('pods') });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
   const activity = createActivity({ client, instances, clock, log });
   const server = new SshServer({

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
 import { serveForward, type ForwardTarget } from './session/forward.ts';
-import { serveSession } from './session/session.ts';
+import { ProgramSession } from './session/session.ts';
 import { closeUnstarted, refuseTinyPackets } from './ssh2/private.ts';
 import type { Connection, ServerChannel, Session } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
@@ -60,7 +60,7 @@ class ChannelRequests {
       this.#open -= 1;
       closeUnstarted(this.#live.client, session);
     });
-    serveSession(this.#live, session);
+    new ProgramSession(this.#live).listen(session);
   }
 
   #forward(to: ForwardTarget, answer: Answer<ServerChannel>): void {

@@ -12,9 +12,9 @@ const TIMEOUT_MS = 10_000;
  * exit status; undefined when there is none within ten seconds. Never rejects.
  */
 async function statusOf(endpoint: StreamEndpoint, target: PodTarget, command: string): Promise<number | undefined> {
-  const launch = { action: { kind: 'command' as const, command }, terminal: undefined, env: new Map<string, string>() };
+  const action = { kind: 'command', command } as const;
   try {
-    const process = await startInPod(endpoint, target, launch, AbortSignal.timeout(TIMEOUT_MS));
+    const process = await startInPod(endpoint, target, { action }, AbortSignal.timeout(TIMEOUT_MS));
     process.stdin.end();
     process.stdout.resume();
     process.stderr.resume();

@@ -31,10 +31,6 @@ interface Remote {
   drop(): void;
 }
 
-function argumentsOf(to: ForwardTarget): string[] {
-  return to.kind === 'tcp' ? ['tcp', to.host, String(to.port)] : ['unix', to.path];
-}
-
 async function announcedLength(process: PodProcess): Promise<number> {
   const signal = new AbortController().signal;
   const line = await readUntil(process.stderr, LINE_FEED, { limit: MAX_LINE, signal });
@@ -50,12 +46,9 @@ async function throughRelay(
   to: ForwardTarget,
   signal: AbortSignal,
 ): Promise<Remote | undefined> {
-  const launch = {
-    action: { kind: 'program' as const, argv: [`${TOOLS_BIN}/relay`, ...argumentsOf(to)] },
-    terminal: undefined,
-    env: new Map<string, string>(),
-  };
-  const process = await startInPod(connection.gateway.endpoint, target, launch, signal);
+  const address = to.kind === 'tcp' ? ['tcp', to.host, String(to.port)] : ['unix', to.path];
+  const action = { kind: 'program', argv: [`${TOOLS_BIN}/relay`, ...address] } as const;
+  const process = await startInPod(connection.gateway.endpoint, target, { action }, signal);
   const line = await readUntil(process.stdout, LINE_FEED, { limit: MAX_LINE, signal }).catch(() => undefined);
   if (line?.toString() !== 'ok') {
     process.close();
@@ -85,13 +78,7 @@ async function throughKubelet(
 ): Promise<Remote> {
   const stream = await forwardPort(connection.gateway.endpoint, { ...target, port }, signal);
   const never = new Promise<never>(() => undefined);
-  return {
-    output: stream,
-    input: stream,
-    outputLength: never,
-    inputOver: never,
-    drop: () => stream.destroy(),
-  };
+  return { output: stream, input: stream, outputLength: never, inputOver: never, drop: () => stream.destroy() };
 }
 
 async function connect(

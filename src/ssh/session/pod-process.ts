@@ -79,10 +79,11 @@ function randomWord(): string {
 export async function startInPod(
   endpoint: StreamEndpoint,
   target: PodTarget,
-  what: Pick<Launch, 'action' | 'terminal' | 'env'>,
+  what: Pick<Launch, 'action'> & Partial<Pick<Launch, 'terminal' | 'env'>>,
   signal?: AbortSignal,
 ): Promise<PodProcess> {
-  const launch: Launch = { ...what, session: randomWord(), endMarker: `berth:${randomWord()}` };
+  const ids = { session: randomWord(), endMarker: `berth:${randomWord()}` };
+  const launch: Launch = { terminal: undefined, env: new Map(), ...what, ...ids };
   const tty = launch.terminal !== undefined;
   const command = launcher({ tools: target.tools, tty });
   const stream = await execInPod(endpoint, target, { command, tty, signal });

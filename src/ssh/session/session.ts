@@ -31,7 +31,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** One session channel: the requests before the program, the program, and the requests while it runs. */
-class ProgramSession {
+export class ProgramSession {
   readonly #connection: LiveConnection;
   readonly #ended = new AbortController();
   readonly #env = new Map<string, string>();
@@ -204,9 +204,4 @@ class ProgramSession {
   #line(message: string): string {
     return this.#terminal === undefined ? `berth: ${message}\n` : `\r\nberth: ${message}\r\n`;
   }
-}
-
-/** Serves one session channel until it closes. */
-export function serveSession(connection: LiveConnection, session: Session): void {
-  new ProgramSession(connection).listen(session);
 }
