@@ -5,7 +5,7 @@ import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { InstancePorts } from '../ports/ports.ts';
+import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { LastUsed } from './auth/last-used.ts';
 import type { InstanceEvents } from './events/instance-events.ts';

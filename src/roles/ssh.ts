@@ -1,9 +1,9 @@
 import { createEventRecorder } from '../kube/events.ts';
 import { createActivity } from '../access/activity.ts';
-import { auditSink } from '../ssh/audit-sink.ts';
-import { storeDirectory } from '../ssh/directory.ts';
+import { auditSink } from '../ssh/audit.ts';
+import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
-import { startSshServer } from '../ssh/server.ts';
+import { SshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
 
 /** Sessions get most of the grace period to end by themselves. */
@@ -13,23 +13,20 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
   const instances = caches.get('instances');
-  const directory = storeDirectory({
-    instances,
-    keys: caches.get('sshKeys'),
-    pods: caches.get('pods'),
-  });
+  const directory = new StoreDirectory({ instances, keys: caches.get('sshKeys'), pods: caches.get('pods') });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
   const activity = createActivity({ client, instances, clock, log });
-  const server = await startSshServer({
+  const server = new SshServer({
     endpoint: connection,
     directory,
     audit: auditSink(log, events),
     activity,
     log,
-    now: () => clock.now(),
+    clock,
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
+  await server.listen();
   const ended = new AbortController();
   const written = [events.run(ended.signal), activity.run(ended.signal)];
   shutdown.defer('ssh', async () => {

@@ -3,14 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { originOf, portHostOf, portOf } from '../../../src/ports/address.ts';
-import { toClient, toPod, type Way } from '../../../src/ports/headers.ts';
-import { comesFromElsewhere } from '../../../src/ports/host-pages.ts';
-import { createOpenStreams } from '../../../src/ports/open-streams.ts';
-import { passKey, readPass, signPass, type Pass } from '../../../src/ports/pass.ts';
+import { toClient, toPod, type Routing } from '../../../src/ports/headers.ts';
+import { isCrossOrigin } from '../../../src/ports/host-pages.ts';
+import { OpenStreams } from '../../../src/ports/open-streams.ts';
+import { readAccessToken, signAccessToken, signingKey, type AccessToken } from '../../../src/ports/access-token.ts';
 
 const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
-const CALL: Way = { kind: 'call', prefix: '/api/v1/instances/i/proxy/8080', port: 8080 };
-const HOST: Way = { kind: 'host' };
+const CALL: Routing = { kind: 'path', prefix: '/api/v1/instances/i/proxy/8080', port: 8080 };
+const HOST: Routing = { kind: 'host' };
 const SENDER = { address: '192.0.2.7', protocol: 'https' } as const;
 
 function request(headers: Record<string, string>, method = 'GET'): IncomingMessage {
@@ -46,17 +46,17 @@ describe('hosts of ports', () => {
   );
 });
 
-describe('passes', () => {
-  const key = passKey(randomBytes(32));
+describe('access tokens', () => {
+  const key = signingKey(randomBytes(32));
   const about = { namespace: 't', instance: 'i', uid: UID, port: 8080, keyId: 'k', path: '/' };
-  const pass: Pass = { kind: 'ticket', id: 'a', ...about, expires: 1000 };
-  const text = signPass(pass, key);
+  const token: AccessToken = { kind: 'ticket', id: 'a', ...about, expires: 1000 };
+  const text = signAccessToken(token, key);
 
   it('are good for what they say, until they are over', () => {
-    expect(readPass(text, { key, kind: 'ticket', now: 999 })).toEqual(pass);
-    expect(readPass(text, { key, kind: 'ticket', now: 1000 })).toBeUndefined();
-    expect(readPass(text, { key, kind: 'cookie', now: 0 })).toBeUndefined();
-    expect(readPass(text, { key: passKey(randomBytes(32)), kind: 'ticket', now: 0 })).toBeUndefined();
+    expect(readAccessToken(text, { key, kind: 'ticket', now: 999 })).toEqual(token);
+    expect(readAccessToken(text, { key, kind: 'ticket', now: 1000 })).toBeUndefined();
+    expect(readAccessToken(text, { key, kind: 'cookie', now: 0 })).toBeUndefined();
+    expect(readAccessToken(text, { key: signingKey(randomBytes(32)), kind: 'ticket', now: 0 })).toBeUndefined();
   });
 
   it('are nothing when what they say was changed, or for any other text', () => {
@@ -65,12 +65,12 @@ describe('passes', () => {
       fc.property(fc.nat(payload.length - 1), fc.constantFrom('A', 'b', '9', '_'), (at, by) => {
         const other = payload.slice(0, at) + by + payload.slice(at + 1);
         fc.pre(other !== payload);
-        expect(readPass(`${other}.${mac}`, { key, kind: 'ticket', now: 0 })).toBeUndefined();
+        expect(readAccessToken(`${other}.${mac}`, { key, kind: 'ticket', now: 0 })).toBeUndefined();
       }),
     );
     fc.assert(
       fc.property(fc.string(), (other) => {
-        expect(readPass(other, { key, kind: 'ticket', now: 0 })).toBeUndefined();
+        expect(readAccessToken(other, { key, kind: 'ticket', now: 0 })).toBeUndefined();
       }),
     );
   });
@@ -93,8 +93,8 @@ describe('what the pod gets', () => {
   };
 
   it('is never a credential of Berth, nor what belongs to the connection', () => {
-    for (const way of [CALL, HOST]) {
-      const headers = toPod(request(all), way, SENDER);
+    for (const routing of [CALL, HOST]) {
+      const headers = toPod(request(all), routing, SENDER);
       expect(JSON.stringify(headers)).not.toContain('secret');
       expect(headers).toMatchObject({ cookie: 'mine=1', accept: 'text/html', 'x-forwarded-for': '192.0.2.7' });
       for (const name of ['connection', 'x-secret', 'te', 'proxy-authorization', 'forwarded', 'authorization']) {
@@ -174,14 +174,14 @@ describe('who asked for it', () => {
     [{ origin: 'http://q.localhost:8080' }, 'GET', true],
     [{ origin: 'null' }, 'POST', true],
   ])('%j %s is from elsewhere: %s', (headers, method, expected) => {
-    expect(comesFromElsewhere(request({ host, ...headers }, method))).toBe(expected);
+    expect(isCrossOrigin(request({ host, ...headers }, method))).toBe(expected);
   });
 });
 
 describe('open streams', () => {
   it('are bounded for each pod, and end with the key of their user', () => {
     const good = new Set(['a', 'b']);
-    const streams = createOpenStreams(({ keyId }) => good.has(keyId));
+    const streams = new OpenStreams(({ keyId }) => good.has(keyId));
     const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a' }, 'pod'));
     expect(() => streams.open({ keyId: 'b' }, 'pod')).toThrow(/128 connections/);
     const other = streams.open({ keyId: 'b' }, 'other');

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Client, Connection } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { outletOf } from '../../../src/ssh/ssh2/outlet.ts';
+import { SendQueue } from '../../../src/ssh/ssh2/send-queue.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { channelServer, frame, offer, type ChannelServer } from '../../support/channel-server.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
@@ -35,13 +35,13 @@ describe('the queue of a client that reads nothing', () => {
       writableHighWaterMark: 64 * KIB,
     });
     const client = Object.assign(new EventEmitter(), { _protocol: {} });
-    const outlet = outletOf(client as unknown as Connection, socket as unknown as Socket, backlog);
+    const queue = new SendQueue(client as unknown as Connection, socket as unknown as Socket, backlog);
     const write = (): void => {
       if (socket.destroyed) return;
       socket.writableLength += 32 * KIB;
-      outlet.whenFree(write);
+      queue.whenFree(write);
     };
-    outlet.whenFree(write);
+    queue.whenFree(write);
     return { backlog, socket };
   }
 
@@ -79,7 +79,7 @@ describe('clients that are slower than their programs', () => {
       socket.send(frame(0, Buffer.from([80, 0])));
       streams.push(socket);
     };
-    const started = await loneGateway({ endpoint: kubelet.endpoint, maxHeld: 8 * MIB }, TARGET);
+    const started = await loneGateway({ endpoint: kubelet.endpoint, maxBuffered: 8 * MIB }, TARGET);
     server = started.server;
     let read = 0;
     for (let index = 0; index < 8; index += 1) {

@@ -4,14 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { encodeLine, launcher, quote, sessionScript, type Launch } from '../../../src/ssh/session/launch.ts';
+import { encodeLine, launcher, quote, sessionScript, type Launch } from '../../../src/ssh/session/session-script.ts';
 
 // Empty: some builds of bash read ~/.bashrc when their stdin is a socket, which it is here.
 const NO_HOME = mkdtempSync(join(tmpdir(), 'berth-home-'));
 afterAll(() => rmSync(NO_HOME, { recursive: true }));
 
 function launch(fields: Partial<Launch>): Launch {
-  return { session: 'abc', farewell: 'bye', action: { kind: 'shell' }, terminal: undefined, env: new Map(), ...fields };
+  return {
+    session: 'abc',
+    endMarker: 'bye',
+    action: { kind: 'shell' },
+    terminal: undefined,
+    env: new Map(),
+    ...fields,
+  };
 }
 
 /** Runs a launch with this machine's /bin/sh, as a pod without tools would. */
