@@ -9,7 +9,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'src/**/*.test.ts'],
-          // A test that hangs fails; one on a busy machine does not.
+          globalSetup: ['test/support/provide-needs.ts'],
+          // Long enough for a busy machine, and a test that hangs still fails.
           testTimeout: 60_000,
         },
       },
@@ -20,7 +21,7 @@ export default defineConfig({
           globalSetup: ['test/integration/cluster.ts', 'test/integration/replicas.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
-          // The files share one cluster, and some run a controller of their own on it.
+          // The files share one cluster, and some of them run a controller of their own there.
           fileParallelism: false,
         },
       },

@@ -10,7 +10,7 @@ export default defineConfig({
     globalSetup: ['test/e2e/setup.ts'],
     testTimeout: 300_000,
     hookTimeout: 600_000,
-    // One release, one story: a step that fails makes the following ones meaningless.
+    // The tests build on each other: after one that fails, the others mean nothing.
     bail: 1,
     fileParallelism: false,
   },

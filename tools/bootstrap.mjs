@@ -1,5 +1,9 @@
-// The one file that must run on whatever Node the machine has (18 or newer): it makes sure that the packages of the
-// lock file are installed, among them the project's own Node, and runs everything else with that one.
+// Every npm script starts here. This is the one file that runs on the Node of the machine (18 or newer): it installs the
+// packages of the lock file, among them the project's own Node, and runs the rest with that one.
+//
+//   bootstrap.mjs COMMAND...                             runs a command
+//   bootstrap.mjs --needs SCRIPT COMMAND... -- [ARG...]  meets the needs of the script (tools/scripts), then runs it
+//   bootstrap.mjs --each SCRIPT...                       runs npm scripts in turn, also after one has failed
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,17 +14,16 @@ import { fileURLToPath } from 'node:url';
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const MODULES = join(ROOT, 'node_modules');
 const STAMP = join(MODULES, '.berth-lock');
-const NODE = join(MODULES, 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
-const CHECKS = ['check:types', 'check:lint', 'check:format', 'check:dead', 'check:crds'];
+const NODE = join(MODULES, 'node', 'bin', 'node');
 
-/** What ends a run early; the running child gets it and decides. */
+/** Signals that end a run early. The running child gets them too, and decides when it ends. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 let running;
 let ending = false;
 for (const signal of SIGNALS) process.on(signal, () => end(signal));
 
-// Whoever started us was killed without a word: end in order, so that nothing outlives them. Asked once, and not by
-// those who end by the same Ctrl-C: being asked again later means at once.
+// When the process that started this one is killed, the child ends in order and leaves nothing behind. It gets one
+// signal: after Ctrl-C the parent is gone too, and a second signal would end the child at once.
 const ancestors = readAncestors();
 setInterval(() => ending || readAncestors() === ancestors || end('SIGTERM'), 500).unref();
 
@@ -28,7 +31,7 @@ function end(signal) {
   ending = running?.kill(signal) ?? false;
 }
 
-/** Our parent and, where npm runs us through a shell and /proc tells, npm itself. */
+/** The parent of this process and, where npm runs it through a shell, npm itself, as far as /proc tells. */
 function readAncestors() {
   const { ppid } = process;
   if (process.env.npm_lifecycle_event === undefined || process.platform !== 'linux') return String(ppid);
@@ -67,7 +70,7 @@ function isInstalled() {
   return true;
 }
 
-/** Whether someone ran npm here already: it writes down what it installed in a lock file of its own. */
+/** Whether npm has installed the packages of the lock file already: it keeps a lock file of its own of what it did. */
 function matchesLock() {
   try {
     const wanted = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages;
@@ -80,21 +83,21 @@ function matchesLock() {
   }
 }
 
-/** Installs the packages of the lock file, with a line that says for how long it has been at it. */
+/** Installs the packages of the lock file, and shows for how long it has been at it. */
 async function install() {
   if (isInstalled()) return 0;
   const start = Date.now();
   const tty = process.stderr.isTTY;
   const show = () => {
     const seconds = Math.round((Date.now() - start) / 1000);
-    const line = `Installing npm packages, ${seconds} s of about 30 s; next: the work itself`;
+    const line = `Installing npm packages, ${seconds} s of about 30 s`;
     process.stderr.write(tty ? `\r\u001B[K${line}` : `${line}\n`);
   };
   rmSync(STAMP, { force: true });
   show();
   const timer = setInterval(show, tty ? 500 : 10_000);
   let output = '';
-  // The lock names every package by its hash: what the cache has needs no asking.
+  // The lock file names every package by its hash, so what the cache of npm has is good without a question.
   const args = ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
   const installing = runProgram('npm', args, { stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [running.stdout, running.stderr]) {
@@ -111,7 +114,7 @@ async function install() {
     return 0;
   }
   if (code > 128) {
-    process.stderr.write('Interrupted. The same command starts the installation again.\n');
+    process.stderr.write('Interrupted. Run the command again to install the packages.\n');
     return code;
   }
   const cause = /ENOSPC/.test(output)
@@ -119,7 +122,9 @@ async function install() {
     : /ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN/.test(output)
       ? 'the npm registry cannot be reached'
       : `npm ci ended with code ${code}`;
-  process.stderr.write(`Error: The packages cannot be installed: ${cause}.\nWhat to do: ${remedyOf(cause)}\n${output}`);
+  process.stderr.write(
+    `Error: The npm packages cannot be installed: ${cause}.\nWhat to do: ${remedyOf(cause)}\n${output}`,
+  );
   return code === 0 ? 1 : code;
 }
 
@@ -129,23 +134,37 @@ function remedyOf(cause) {
   return 'Read the lines below and run the command again.';
 }
 
-async function check() {
+/** Runs npm scripts and says how each went. Words that begin with a dash go to every script. */
+async function runEach(words) {
+  const scripts = words.filter((word) => !word.startsWith('-'));
+  const options = words.filter((word) => word.startsWith('-'));
   let failed = 0;
-  for (const name of CHECKS) {
+  for (const script of scripts) {
     const start = Date.now();
-    const code = await runProgram('npm', ['run', '--silent', name]);
-    process.stdout.write(`${name}: ${code === 0 ? 'ok' : 'FAILED'} (${((Date.now() - start) / 1000).toFixed(1)} s)\n`);
+    const code = await runProgram('npm', ['run', '--silent', script, '--', ...options]);
+    process.stdout.write(
+      `${script}: ${code === 0 ? 'ok' : 'FAILED'} (${((Date.now() - start) / 1000).toFixed(1)} s)\n`,
+    );
     if (code > 128) return code;
     failed += code === 0 ? 0 : 1;
   }
   return failed === 0 ? 0 : 1;
 }
 
-const [command = '', ...args] = process.argv.slice(2);
+/** Runs a command whose needs are met. `--yes` consents to installations; the command does not see it. */
+async function runWithNeeds([script, ...words]) {
+  const end = words.indexOf('--');
+  const [command, ...fixed] = words.slice(0, end);
+  const args = words.slice(end + 1);
+  const code = await runProgram(NODE, [join(ROOT, 'tools', 'scripts', 'main.ts'), script, ...args]);
+  return code === 0 ? runProgram(command, [...fixed, ...args.filter((arg) => arg !== '--yes')]) : code;
+}
+
+const [first, ...rest] = process.argv.slice(2);
 let code = await install();
 if (code === 0) {
-  if (command === 'test') code = await runProgram(NODE, [join(MODULES, 'vitest', 'vitest.mjs'), 'run', ...args]);
-  else if (command === 'check') code = await check();
-  else code = await runProgram(NODE, [join(ROOT, 'tools', 'cluster', 'main.ts'), command, ...args]);
+  if (first === '--needs') code = await runWithNeeds(rest);
+  else if (first === '--each') code = await runEach(rest);
+  else code = await runProgram(first, rest);
 }
 process.exitCode = code;

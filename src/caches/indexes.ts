@@ -26,6 +26,7 @@ function namespace({ metadata }: KubeObject): string[] {
 export const INDEXES = {
   instances: {
     namespace,
+    name: ({ metadata }) => [metadata.name],
     /** The node of the claim. */
     node: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
     /** The reason of the Ready condition. */

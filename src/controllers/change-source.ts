@@ -2,7 +2,9 @@ import type { ReadStore, StoreChange } from '../kube/watch/store.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Source } from '../runtime/source.ts';
 
-/** Keys to look at for those changes of a cache that matter to them; what is there at the start is not a change. */
+/**
+ * Adds the keys that `keysOf` gives for a change of a cache. The objects that are there at the start are no changes.
+ */
 export function changeSource<T extends KubeObject>(
   store: ReadStore<T>,
   keysOf: (change: StoreChange<T>) => Iterable<string>,
@@ -17,7 +19,7 @@ export function changeSource<T extends KubeObject>(
   };
 }
 
-/** Whether an object came, went or began to go. */
+/** Whether an object was created or deleted, or its deletion began. */
 export function cameOrWent<T extends KubeObject>({ before, after }: StoreChange<T>): boolean {
   return isThere(before) !== isThere(after) || before?.metadata.uid !== after?.metadata.uid;
 }

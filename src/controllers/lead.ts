@@ -2,19 +2,26 @@ import { createEventRecorder } from '../kube/events.ts';
 import type { RunSignals } from '../runtime/controller.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
-import { createStatusControllers } from './status-controllers.ts';
+import { createStatusController } from './status/status-controller.ts';
+import { apiKeyStatus } from './status/api-key.ts';
+import { poolStatus } from './status/gpu-pool.ts';
+import { templateStatus } from './status/instance-template.ts';
+import { sshKeyStatus } from './status/ssh-key.ts';
 
-/**
- * One term as the leader: runs all controllers until the signals end them. Everything a leader needs is made anew here;
- * nothing is carried over from an earlier term.
- */
+/** Runs all controllers until the signals end this term as the leader. Nothing is carried over from an earlier term. */
 export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);
   const events = createEventRecorder({ client, component: 'berth-controller', clock, log });
   const closing = new AbortController();
   const recorded = events.run(closing.signal);
-  const controllers = [createInstanceController({ ...deps, events }), ...createStatusControllers(deps)];
+  const controllers = [
+    createInstanceController({ ...deps, events }),
+    createStatusController(deps, sshKeyStatus(deps.stores)),
+    createStatusController(deps, templateStatus(deps.stores)),
+    createStatusController(deps, apiKeyStatus(deps.stores)),
+    createStatusController(deps, poolStatus(deps)),
+  ];
   await Promise.all(controllers.map((controller) => controller.run(signals)));
   closing.abort();
   await recorded;

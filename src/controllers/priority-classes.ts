@@ -6,7 +6,7 @@ import { PRIORITY_CLASS } from './gpu-instance/decide/pod/desired-pod.ts';
 const CLASSES: readonly PriorityClass[] = [
   {
     metadata: { name: PRIORITY_CLASS.OnDemand },
-    // Like pods without a class: an instance never sends away somebody else's pod.
+    // The same as pods without a class: an instance never preempts another pod.
     value: 0,
     description: 'On-demand GPU instances.',
   },
@@ -29,8 +29,8 @@ async function isPresent(client: KubeClient, name: string, signal: AbortSignal):
 }
 
 /**
- * Makes the priority classes of instances where they are missing; those that are there stay as they are. Looks first:
- * where the chart made them, this process has no right to make any.
+ * Creates the priority classes of instances where they are missing, and leaves the others as they are. Looks first:
+ * where the chart created them, the controller may not create any.
  */
 export async function ensurePriorityClasses(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (const priorityClass of CLASSES) {

@@ -16,9 +16,9 @@ import type { ControllerStores } from './stores.ts';
 
 export interface ControllersDeps extends PodProbes {
   client: KubeClient;
-  /** For the lease alone, best with connections of its own. */
+  /** For the lease alone. It should have connections of its own: a burst of calls must not delay the lease. */
   leaseClient: KubeClient;
-  /** Kept up to date by the caller until after `stop`. */
+  /** The caller keeps them up to date until after `stop`. */
   stores: ControllerStores;
   registry: Registry;
   log: Logger;
@@ -32,10 +32,13 @@ export interface ControllersDeps extends PodProbes {
 }
 
 export interface RunningControllers {
-  /** Resolves when it ended: `lost` when another replica got the lease and this process should start anew. */
+  /**
+   * Resolves when the controllers have ended: `lost` when another replica has the lease and this process should
+   * restart.
+   */
   readonly ended: Promise<'lost' | 'stopped'>;
   readonly inventory: Inventory;
-  /** Ends in order: no new work, running reconciles to their end, the lease given back. */
+  /** Takes no new work, lets running reconciles end, and gives the lease back. */
   stop(): Promise<void>;
 }
 
@@ -44,8 +47,8 @@ const LEASE = 'berth-controller';
 const GRACE_MS = 20_000;
 
 /**
- * The controllers of one replica: its inventory stays warm, and when it gets the lease it reconciles. Every write asks
- * first whether this replica may still hold the lease.
+ * The controllers of one replica. Its inventory is kept up to date always; it reconciles while it has the lease. Every
+ * write first asks whether this replica may still hold the lease.
  */
 export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
   const { stores, clock, log, registry, config } = deps;
@@ -73,7 +76,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     inventory,
     async stop() {
       stop.abort();
-      const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop in is over.')), GRACE_MS);
+      const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop is over.')), GRACE_MS);
       await ended;
       cancel();
       inventory.close();

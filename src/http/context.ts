@@ -6,7 +6,7 @@ import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { InstancePorts } from '../ports/ports.ts';
+import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';

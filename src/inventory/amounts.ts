@@ -2,7 +2,7 @@ import { parseQuantity } from '../kube/quantity.ts';
 
 /**
  * Amounts by resource name: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in
- * pieces. Only what decides about places is kept.
+ * pieces. Other resources do not decide about places and are left out.
  */
 export type Amounts = Readonly<Record<string, number>>;
 
@@ -20,7 +20,7 @@ export function toAmounts(list: Readonly<Record<string, string>> | undefined): A
   for (const [name, quantity] of Object.entries(list ?? {})) {
     if (!KEPT.has(name) && !isGpuResource(name)) continue;
     const value = parseQuantity(quantity) ?? 0;
-    // Rounded up like MilliValue, so that a fraction is never lost on the side of the user.
+    // Rounded up, as Kubernetes does in MilliValue.
     amounts[name] = Math.ceil(name === 'cpu' ? value * 1000 : value);
   }
   return amounts;

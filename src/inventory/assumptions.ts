@@ -3,11 +3,11 @@ import type { GpuInstance } from '../resources/gpu-instance.ts';
 
 interface Assumption {
   instance: GpuInstance;
-  /** Version of the write; absent while it is under way. */
+  /** resourceVersion of the written instance; undefined while the write is under way. */
   resourceVersion: string | undefined;
 }
 
-/** Claims that were decided and that the watch cache does not show yet. Bounded by the writes under way. */
+/** Instances whose claim was decided, until the watch cache shows it. At most as many as there are writes under way. */
 export class Assumptions {
   readonly #known = new Map<string, Assumption>();
 

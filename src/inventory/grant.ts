@@ -1,25 +1,26 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
+import { compareText } from '../lib/compare.ts';
 import { compareMoney } from '../resources/money.ts';
 import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
-/** What an instance asks for. */
+/** The place that an instance asks for. */
 export interface PlaceRequest {
   offerId: number | undefined;
   gpu: GpuInstanceSpec['gpu'];
   type: GpuInstanceSpec['type'];
   diskGb: number;
-  /** GB of disk the client saw in the offer. */
+  /** GB of disk that the client saw in the offer. */
   offerDiskSpace: number | undefined;
   image: string;
-  /** Nodes to use only when no other fits. */
+  /** Nodes to use only when no other node fits. */
   avoid: ReadonlySet<string>;
-  /** Nodes the disk can be used on; undefined for all. */
+  /** Nodes that the disk can be used on; undefined for all. */
   only: ReadonlySet<string> | undefined;
 }
 
 export interface Place {
-  klass: OfferClass;
+  offerClass: OfferClass;
   node: string;
   diskGbMax: number;
   diskPersistent: boolean;
@@ -28,36 +29,39 @@ export interface Place {
 export type RefusalReason = 'NoCapacity' | 'OfferNotFound' | 'OfferChanged' | 'DiskTooLarge';
 export type Grant = { place: Place } | { refusal: RefusalReason; message: string };
 
-/** What a grant looks at. */
+/** What a grant depends on. */
 export interface Market {
-  classes: ReadonlyMap<number, OfferClass>;
+  classes: () => ReadonlyMap<number, OfferClass>;
   viewOf: (node: string) => NodeView | undefined;
   hasStorage: HasStorage;
 }
 
-/** Whether a class is what was asked for. What is not named may be anything; a MIG profile names a slice of one's own. */
-function fits(klass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
+/**
+ * Whether a class is what was asked for. What is not named may be anything. A MIG profile asks for a slice that is not
+ * shared.
+ */
+function fits(offerClass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
-    klass.gpuCount === (gpu?.count ?? 1) &&
-    (gpu?.product === undefined || klass.product === gpu.product) &&
-    (gpu?.migProfile === undefined || klass.migProfile === gpu.migProfile) &&
-    (isolation === undefined || klass.isolation === isolation)
+    offerClass.gpuCount === (gpu?.count ?? 1) &&
+    (gpu?.product === undefined || offerClass.product === gpu.product) &&
+    (gpu?.migProfile === undefined || offerClass.migProfile === gpu.migProfile) &&
+    (isolation === undefined || offerClass.isolation === isolation)
   );
 }
 
-function priceFor(klass: OfferClass, type: PlaceRequest['type']): string {
-  return type === 'Interruptible' ? klass.prices.interruptible : klass.prices.onDemand;
+function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
+  return type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand;
 }
 
 /** The classes that serve a request: the one it names, or all that fit, the cheapest first. */
 export function candidates(market: Market, request: PlaceRequest): OfferClass[] {
   if (request.offerId !== undefined) {
-    const named = market.classes.get(request.offerId);
+    const named = market.classes().get(request.offerId);
     return named === undefined ? [] : [named];
   }
-  return [...market.classes.values()]
-    .filter((klass) => fits(klass, request.gpu))
+  return [...market.classes().values()]
+    .filter((offerClass) => fits(offerClass, request.gpu))
     .toSorted((a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id);
 }
 
@@ -71,10 +75,12 @@ interface Scored {
 }
 
 function better(a: Scored, b: Scored): number {
-  return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || (a.node < b.node ? -1 : 1);
+  return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node);
 }
 
-/** The disk that a request would get with its share of a node, or why it cannot start there: taken, or too small a disk. */
+/**
+ * The disk that a request would get on a node; `full` when it has no place there, `small` when its disk is too large.
+ */
 export function diskFor(
   market: Market,
   view: NodeView,
@@ -88,55 +94,47 @@ export function diskFor(
   return disk.persistent || hasLocalRoom(view, diskGb) ? disk : 'full';
 }
 
-/** Places of a class on one node that the request could have, with how good they are. */
+/** How good the places of a class on one node are for a request. */
 function scoreMember(
   market: Market,
-  klass: OfferClass,
+  offerClass: OfferClass,
   member: OfferClass['members'][number],
   request: PlaceRequest,
 ): Scored | 'full' | 'small' {
   const view = market.viewOf(member.node);
   if (view === undefined) return 'full';
-  const disk = diskFor(market, view, { resource: member.resource, count: klass.gpuCount }, request);
+  const disk = diskFor(market, view, { resource: member.resource, count: offerClass.gpuCount }, request);
   if (typeof disk === 'string') return disk;
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,
-    free: freeOf(view, klass.resourceName),
+    free: freeOf(view, offerClass.resourceName),
     cold: hasImage(view.facts, request.image) ? 0 : 1,
     diskGbMax: disk.maxGb,
     diskPersistent: disk.persistent,
   };
 }
 
-function bestPlace(market: Market, klass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
+function bestPlace(market: Market, offerClass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
   let best: Scored | undefined;
   let small = false;
-  for (const member of klass.members) {
-    const scored = scoreMember(market, klass, member, request);
+  for (const member of offerClass.members) {
+    const scored = scoreMember(market, offerClass, member, request);
     if (scored === 'small') small = true;
     else if (scored !== 'full' && (best === undefined || better(scored, best) < 0)) best = scored;
   }
   if (best === undefined) return small ? 'small' : 'full';
-  return { klass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
+  return { offerClass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
 }
 
-function disksOf(market: Market, klass: OfferClass): number[] {
-  return klass.members.map(({ node, resource }) => {
-    const view = market.viewOf(node);
-    return view === undefined ? 0 : diskOn(view.facts, { resource, count: klass.gpuCount }, market.hasStorage).maxGb;
-  });
-}
-
-/** Whether some node has a disk of this size. Stops at the first: that is nearly always the first at all. */
-function hasDisk(market: Market, klasses: readonly OfferClass[], gb: number): boolean {
-  return klasses.some((klass) =>
-    klass.members.some(({ node, resource }) => {
-      const view = market.viewOf(node);
-      const share = { resource, count: klass.gpuCount };
-      return view !== undefined && diskOn(view.facts, share, market.hasStorage).maxGb >= gb;
-    }),
-  );
+/** Size in GB of the largest disk on each node of these classes, node by node: mostly the first is large enough. */
+function* diskSizes(market: Market, classes: readonly OfferClass[]): Generator<number> {
+  for (const offerClass of classes) {
+    for (const { node, resource } of offerClass.members) {
+      const facts = market.viewOf(node)?.facts;
+      if (facts !== undefined) yield diskOn(facts, { resource, count: offerClass.gpuCount }, market.hasStorage).maxGb;
+    }
+  }
 }
 
 function describe(request: PlaceRequest): string {
@@ -146,8 +144,8 @@ function describe(request: PlaceRequest): string {
   return `${gpu?.count ?? 1} x ${what === '' ? 'GPU' : what}`;
 }
 
-function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferClass[]): Grant | undefined {
-  if (klasses.length === 0) {
+function refuse(market: Market, request: PlaceRequest, classes: readonly OfferClass[]): Grant | undefined {
+  if (classes.length === 0) {
     if (request.offerId !== undefined) {
       return {
         refusal: 'OfferNotFound',
@@ -156,33 +154,34 @@ function refuse(market: Market, request: PlaceRequest, klasses: readonly OfferCl
     }
     return {
       refusal: 'NoCapacity',
-      message: `No node has ${describe(request)}. Ask for what the offers show, or add such a node.`,
+      message: `No node has ${describe(request)}. Ask for what the offers show, or add a node that has it.`,
     };
   }
-  if (hasDisk(market, klasses, Math.max(request.diskGb, request.offerDiskSpace ?? 0))) return undefined;
-  const disk = Math.max(0, ...klasses.flatMap((klass) => disksOf(market, klass)));
+  const wanted = Math.max(request.diskGb, request.offerDiskSpace ?? 0);
+  for (const size of diskSizes(market, classes)) if (size >= wanted) return undefined;
+  const disk = Math.max(0, ...diskSizes(market, classes));
   if (request.offerDiskSpace !== undefined && disk < request.offerDiskSpace) {
     return {
       refusal: 'OfferChanged',
-      message: `The offer has ${disk} GB of disk now, not ${request.offerDiskSpace}. Look at the offers again.`,
+      message: `The offer now has ${disk} GB of disk, not ${request.offerDiskSpace}. List the offers again.`,
     };
   }
   return {
     refusal: 'DiskTooLarge',
-    message: `The disk may have at most ${disk} GB here, not ${request.diskGb}. Lower diskGb or choose another offer.`,
+    message: `The disk can have at most ${disk} GB here, not ${request.diskGb}. Lower diskGb, or choose another offer.`,
   };
 }
 
 /**
  * The place for a request: in the cheapest class that has one, on the node with the fewest free GPUs that still fits
- * (so that large places stay whole), one that has the image before others, then by name. Pure and deterministic.
+ * (large places stay whole), a node that has the image before others, then by name. Pure and deterministic.
  */
 export function grant(market: Market, request: PlaceRequest): Grant {
-  const klasses = candidates(market, request);
-  const refusal = refuse(market, request, klasses);
+  const classes = candidates(market, request);
+  const refusal = refuse(market, request, classes);
   if (refusal !== undefined) return refusal;
-  for (const klass of klasses) {
-    const place = bestPlace(market, klass, request);
+  for (const offerClass of classes) {
+    const place = bestPlace(market, offerClass, request);
     if (typeof place === 'object') return { place };
   }
   return {

@@ -3,9 +3,9 @@ import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import { addAmounts, type Amounts } from './amounts.ts';
 import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
-import { holdsResources, requestsOfPod } from './nodes/pod-requests.ts';
+import { hasEnded, requestsOfPod } from './nodes/pod-requests.ts';
 
-/** A pod that takes something from its node. */
+/** What a pod takes from its node. */
 export interface PodHolding {
   node: string;
   /** uid of the instance it belongs to. */
@@ -13,21 +13,20 @@ export interface PodHolding {
   amounts: Amounts;
 }
 
-/** A claim that takes something from its node, with what preemption needs to know of its instance. */
+/** What a claim takes from its node, with what preemption needs to know of its instance. */
 export interface ClaimHolding {
   key: string;
   uid: string;
   claim: Claim;
   interruptible: boolean;
-  /** About to be given up: stopped, preempted, failed or being deleted. */
+  /** The claim is about to be given up: its instance is stopped, preempted, failed or being deleted. */
   leaving: boolean;
   ephemeralGb: number;
 }
 
 export function podHolding(pod: Pod): PodHolding | undefined {
-  if (!holdsResources(pod)) return undefined;
   const node = pod.spec?.nodeName;
-  if (node === undefined) return undefined;
+  if (node === undefined || hasEnded(pod)) return undefined;
   return { node, instance: pod.metadata.labels?.[INSTANCE_UID_LABEL], amounts: requestsOfPod(pod) };
 }
 
@@ -57,8 +56,8 @@ export function claimHolding(
 }
 
 /**
- * What is taken on a node: its pods, and those claims that have no pod there yet. A claim and its own pod are one
- * holding, never two.
+ * What is taken on a node: by its pods, and by the claims that have no pod there yet. A claim and its own pod count
+ * once.
  */
 export function takenOn(
   facts: NodeFacts | undefined,

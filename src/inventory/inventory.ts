@@ -1,21 +1,21 @@
 import type { ReadStore } from '../kube/watch/store.ts';
-import { keyOf, type KubeObject, type Node, type Pod, refOf, type StorageClass } from '../kube/types.ts';
+import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { grant, type Grant, type Market, type PlaceRequest } from './grant.ts';
-import { claimHolding, type ClaimHolding, podHolding, type PodHolding, takenOn } from './holdings.ts';
-import { nodeFacts, type NodeFacts, type NodeView } from './nodes/node-view.ts';
+import { claimHolding, podHolding } from './holdings.ts';
+import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
+import { NodeViews } from './nodes/node-views.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
 import { orderPools, type Pool } from './pools.ts';
 import { preempt, type Preemption } from './preempt.ts';
-import { type NodeFailure, nodeFailuresOf, quarantinedUntil } from './nodes/quarantine.ts';
+import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
-import { TwoKeyMap } from './two-key-map.ts';
 
-/** The watch caches that the inventory lives on. */
-export interface InventoryStores {
+/** The watch caches that the inventory is computed from. */
+interface InventoryStores {
   nodes: ReadStore<Node>;
   pods: ReadStore<Pod>;
   pools: ReadStore<GpuPool>;
@@ -23,29 +23,19 @@ export interface InventoryStores {
   storageClasses: ReadStore<StorageClass>;
 }
 
-/** Objects of the watch caches, at the start and after each change. */
+/** Calls `update` for every object of a watch cache, and after each change. Returns the function that ends this. */
 function follow<T extends KubeObject>(
   store: ReadStore<T>,
-  update: (key: string, before: T | undefined, after: T | undefined) => void,
+  update: (key: string, after: T | undefined) => void,
 ): () => void {
-  for (const object of store.values()) update(keyOf(object), undefined, object);
-  return store.onChange(({ key, before, after }) => update(key, before, after));
+  for (const object of store.values()) update(keyOf(object), object);
+  return store.onChange(({ key, after }) => update(key, after));
 }
 
-/**
- * What is for rent and what is free, kept up to date change by change and answered synchronously. Sums are kept per
- * node and only nodes that something happened to are summed up again.
- */
+/** What is for rent and what is free, kept up to date change by change and answered without waiting. */
 export class Inventory {
   readonly #stores: InventoryStores;
-  readonly #clock: Pick<Clock, 'now'>;
-  readonly #facts = new Map<string, NodeFacts>();
-  readonly #views = new Map<string, NodeView>();
-  readonly #pods = new TwoKeyMap<PodHolding>();
-  readonly #claims = new TwoKeyMap<ClaimHolding>();
-  readonly #failures = new TwoKeyMap<NodeFailure>();
-  /** Keys of the instances that run or want to, by namespace. */
-  readonly #tenants = new Map<string, Set<string>>();
+  readonly #nodes: NodeViews;
   readonly #assumptions = new Assumptions();
   readonly #listeners = new Set<() => void>();
   readonly #stops: (() => void)[];
@@ -54,25 +44,20 @@ export class Inventory {
   #hasStorage = new WeakMap<Pool, boolean>();
   #classes: ReadonlyMap<number, OfferClass> | undefined;
   #offers: readonly Offer[] | undefined;
-  /** When the first quarantine ends, and with it what was computed. */
-  #staleAt = Number.POSITIVE_INFINITY;
 
   constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
     this.#stores = stores;
-    this.#clock = clock;
-    const classesNow = (): ReadonlyMap<number, OfferClass> => this.#currentClasses();
+    this.#nodes = new NodeViews(clock, () => this.#changed());
     this.#market = {
-      get classes() {
-        return classesNow();
-      },
-      viewOf: (node) => this.viewOf(node),
+      classes: () => this.#currentClasses(),
+      viewOf: (node) => this.#nodes.viewOf(node),
       hasStorage: (pool) => this.#poolHasStorage(pool),
     };
     this.#refreshPools();
     this.#stops = [
-      follow(stores.nodes, (name, _before, after) => this.#nodeChanged(name, after)),
-      follow(stores.pods, (key, _before, after) => this.#podChanged(key, after)),
-      follow(stores.instances, (key, _before, after) => this.#instanceChanged(key, after)),
+      follow(stores.nodes, (name, node) => this.#setNode(name, node && nodeFacts(node, this.#pools))),
+      follow(stores.pods, (key, pod) => this.#nodes.setPod(key, pod && podHolding(pod))),
+      follow(stores.instances, (key, instance) => this.#instanceChanged(key, instance)),
       stores.pools.onChange(() => this.#refreshPools()),
       stores.storageClasses.onChange(() => {
         this.#hasStorage = new WeakMap();
@@ -81,42 +66,37 @@ export class Inventory {
     ];
   }
 
-  /** Every offer, those without a free place too, by product, size and id. The same array until something changes. */
+  /** All offers, also those without a free place, by product, size and id. The same array until something changes. */
   offers(): readonly Offer[] {
     this.#expire();
     this.#offers ??= [...this.#currentClasses().values()]
-      .map((klass) => offerOf(klass, this.#market.viewOf, this.#market.hasStorage))
+      .map((offerClass) => offerOf(offerClass, this.#market.viewOf, this.#market.hasStorage))
       .toSorted((a, b) => a.product.localeCompare(b.product) || a.gpuCount - b.gpuCount || a.id - b.id);
     return this.#offers;
   }
 
-  /** The offer with this id, or undefined. */
-  offer(id: number): Offer | undefined {
-    return this.offers().find((offer) => offer.id === id);
-  }
-
-  /** The place a request would get now. Takes nothing: {@link assume} does. */
+  /** The place that a request would get now. Takes nothing: {@link assume} does. */
   grant(request: PlaceRequest): Grant {
     this.#expire();
     return grant(this.#market, request);
   }
 
-  /** What would make room for an on-demand request. */
+  /** What would make room for an on-demand request; undefined when nothing would. */
   preempt(request: PlaceRequest): Preemption | undefined {
     this.#expire();
-    return preempt(this.#market, request, (node) => [...this.#claims.of(node)]);
+    return preempt(this.#market, request, (node) => this.#nodes.claimsOn(node));
   }
 
   /** Counts a claim from now on, before the watch cache shows it. */
   assume(instance: GpuInstance, claim: Claim, disk: { gb: number; persistent: boolean }): void {
-    const status = { ...instance.status, claim, diskGb: disk.gb, diskPersistent: disk.persistent };
-    const { ending: _ending, ...rest } = status;
+    const { ending: _ending, ...status } = instance.status ?? {};
+    const assumed = { ...instance, status: { ...status, claim, diskGb: disk.gb, diskPersistent: disk.persistent } };
     const key = keyOf(instance);
-    this.#assumptions.add(key, { ...instance, status: rest });
-    this.#setClaim(key, claimHolding(key, { ...instance, status: rest }));
+    this.#assumptions.add(key, assumed);
+    this.#nodes.setClaim(key, claimHolding(key, assumed));
   }
 
-  /** The assumed claim was written: the cache takes over when it reaches this version. */
+  /** The assumed claim was written: it is assumed until the cache reaches this version. */
   written(instance: GpuInstance): void {
     const key = keyOf(instance);
     this.#assumptions.confirm(key, instance.metadata.resourceVersion ?? '');
@@ -129,44 +109,29 @@ export class Inventory {
     this.#instanceChanged(key, this.#stores.instances.get(key));
   }
 
-  /** Whether a claim of this instance was decided and it is not known yet whether it was written. */
+  /** Whether a claim of this instance was decided and may or may not have been written. */
   isUndecided(key: string): boolean {
     return this.#assumptions.isPending(key);
   }
 
   /** A node with what is taken on it; undefined when it is unknown. */
   viewOf(node: string): NodeView | undefined {
-    const known = this.#views.get(node);
-    if (known !== undefined) return known;
-    const facts = this.#facts.get(node);
-    if (facts === undefined) return undefined;
-    const until = quarantinedUntil(this.#failures.of(node), this.#clock.now(), (namespace) =>
-      [...this.#tenants.keys()].every((tenant) => tenant === namespace),
-    );
-    if (until !== undefined) this.#staleAt = Math.min(this.#staleAt, until);
-    const view = {
-      facts,
-      quarantined: until !== undefined,
-      ...takenOn(facts, this.#pods.of(node), this.#claims.of(node)),
-    };
-    this.#views.set(node, view);
-    return view;
+    return this.#nodes.viewOf(node);
   }
 
   nodes(): IterableIterator<NodeFacts> {
-    return this.#facts.values();
+    return this.#nodes.facts();
   }
 
-  /** When waiting alone changes the offers, milliseconds since the epoch; Infinity when it does not. */
+  /** When the offers change by time alone, milliseconds since the epoch; Infinity for never. */
   get staleAt(): number {
-    return this.#staleAt;
+    return this.#nodes.staleAt;
   }
 
-  get market(): Market {
-    return this.#market;
-  }
-
-  /** Calls the listener after every change of what may be free; it must only enqueue. Returns the way out. */
+  /**
+   * Calls the listener after every change of what may be free; it must only enqueue. Returns the function that ends
+   * this.
+   */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -187,73 +152,30 @@ export class Inventory {
   }
 
   #currentClasses(): ReadonlyMap<number, OfferClass> {
-    this.#classes ??= offerClasses(this.#facts.values());
+    this.#classes ??= offerClasses(this.#nodes.facts());
     return this.#classes;
   }
 
   #refreshPools(): void {
     this.#pools = orderPools(this.#stores.pools.values());
-    for (const node of this.#stores.nodes.values()) this.#facts.set(node.metadata.name, nodeFacts(node, this.#pools));
-    this.#views.clear();
+    for (const node of this.#stores.nodes.values()) {
+      this.#setNode(node.metadata.name, nodeFacts(node, this.#pools));
+    }
     this.#classes = undefined;
     this.#changed();
   }
 
-  #nodeChanged(name: string, node: Node | undefined): void {
-    const before = this.#facts.get(name);
-    const after = node && nodeFacts(node, this.#pools);
-    if (after === undefined) this.#facts.delete(name);
-    else this.#facts.set(name, after);
-    // Heartbeats change nodes all the time; what they are changes rarely.
-    if (!sameResources(before, after)) this.#classes = undefined;
-    this.#touch(name);
-  }
-
-  #podChanged(key: string, pod: Pod | undefined): void {
-    const holding = pod && podHolding(pod);
-    const before = this.#pods.get(key);
-    if (before === undefined && holding === undefined) return;
-    this.#pods.set(key, holding?.node, holding);
-    if (before !== undefined) this.#touch(before.node);
-    if (holding !== undefined && holding.node !== before?.node) this.#touch(holding.node);
+  #setNode(name: string, facts: NodeFacts | undefined): void {
+    // Heartbeats change nodes all the time. What a node has for rent changes rarely.
+    if (!sameForRent(this.#nodes.factsOf(name), facts)) this.#classes = undefined;
+    this.#nodes.setFacts(name, facts);
   }
 
   #instanceChanged(key: string, stored: GpuInstance | undefined): void {
     const instance = this.#assumptions.newest(key, stored, this.#stores.instances.resourceVersion);
-    this.#setClaim(key, instance && claimHolding(key, instance));
-    const failures = instance === undefined ? [] : nodeFailuresOf(instance);
-    const nodes = new Set([...this.#failures.nodesOf(key), ...failures.map(({ node }) => node)]);
-    this.#failures.replace(key, new Map(failures.map((failure) => [failure.node, failure])));
-    for (const node of nodes) this.#touch(node);
-    this.#setTenant(key, instance);
-  }
-
-  #setTenant(key: string, instance: GpuInstance | undefined): void {
-    const { namespace = '' } = refOf(key);
-    const wanting = this.#tenants.get(namespace) ?? new Set();
-    const before = this.#tenants.size;
-    if (instance?.spec.powerState === 'Running') wanting.add(key);
-    else wanting.delete(key);
-    if (wanting.size > 0) this.#tenants.set(namespace, wanting);
-    else this.#tenants.delete(namespace);
-    const after = this.#tenants.size;
-    // Whether a tenant is alone decides about quarantines.
-    if (before === after || Math.min(before, after) > 1) return;
-    this.#views.clear();
-    this.#changed();
-  }
-
-  #setClaim(key: string, holding: ClaimHolding | undefined): void {
-    const before = this.#claims.get(key);
-    if (before === undefined && holding === undefined) return;
-    this.#claims.set(key, holding?.claim.node, holding);
-    if (before !== undefined) this.#touch(before.claim.node);
-    if (holding !== undefined && holding.claim.node !== before?.claim.node) this.#touch(holding.claim.node);
-  }
-
-  #touch(node: string): void {
-    this.#views.delete(node);
-    this.#changed();
+    this.#nodes.setClaim(key, instance && claimHolding(key, instance));
+    this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));
+    this.#nodes.setWanting(key, instance?.spec.powerState === 'Running');
   }
 
   #changed(): void {
@@ -262,21 +184,6 @@ export class Inventory {
   }
 
   #expire(): void {
-    if (this.#clock.now() < this.#staleAt) return;
-    this.#staleAt = Number.POSITIVE_INFINITY;
-    this.#views.clear();
-    this.#offers = undefined;
+    if (this.#nodes.expire()) this.#offers = undefined;
   }
-}
-
-function sameResources(a: NodeFacts | undefined, b: NodeFacts | undefined): boolean {
-  if (a === undefined || b === undefined) return false;
-  if (a.pool !== b.pool || a.simulated !== b.simulated || a.resources.length !== b.resources.length) return false;
-  return a.resources.every((resource, index) => {
-    const other = b.resources[index];
-    return (
-      other !== undefined &&
-      Object.entries(resource).every(([name, value]) => other[name as keyof typeof other] === value)
-    );
-  });
 }

@@ -1,3 +1,4 @@
+import { compareText } from '../lib/compare.ts';
 import type { Isolation } from '../resources/gpu-instance.ts';
 import { offerId } from '../resources/ids.ts';
 import { multiplyMoney } from '../resources/money.ts';
@@ -8,7 +9,7 @@ import { type Pool, priceOf } from './pools.ts';
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 
-/** Places that are the same to whoever rents one: what an offer is, before what is free. */
+/** A class of identical places, before what is free of them. */
 export interface OfferClass {
   readonly id: number;
   readonly pool: Pool;
@@ -19,13 +20,13 @@ export interface OfferClass {
   readonly isolation: Isolation;
   readonly migProfile: string | undefined;
   readonly simulated: boolean;
-  /** Of one instance with all its GPUs, per hour. */
+  /** Per hour, for one instance with all its GPUs. */
   readonly prices: { readonly onDemand: string; readonly interruptible: string; readonly currency: string };
-  /** Nodes that have such places, free or not, by name. */
+  /** The nodes that have such places, free or not, by name. */
   readonly members: readonly { readonly node: string; readonly resource: GpuResource }[];
 }
 
-/** A class of identical places with what is free now. */
+/** A class of identical places, with how many are free now. */
 export interface Offer {
   readonly id: number;
   readonly pool: string;
@@ -36,30 +37,21 @@ export interface Offer {
   readonly memoryMb: number;
   readonly isolation: Isolation;
   readonly migProfile: string | undefined;
-  /** Instances that could start now, one beside the other. */
+  /** How many instances could start now. */
   readonly available: number;
   readonly simulated: boolean;
   readonly prices: OfferClass['prices'];
-  /** Share of the node that goes with it: the least of the nodes that have a place. */
+  /** Share of the node that an instance gets: the smallest among the nodes that have a free place. */
   readonly cpuCores: number;
   readonly memoryMbHost: number;
   readonly diskGbMax: number;
   /** Whether the disk survives a stop. */
   readonly diskPersistent: boolean;
-  /** The oldest among the nodes that have a place; the empty string when none says. */
+  /** The oldest among the nodes that have a free place; the empty string when no node says. */
   readonly driverVersion: string;
   readonly cudaVersion: string;
-  /** Whether a node that has a place has the image already. */
+  /** Whether a node that has a free place has the image already. */
   readonly imageCached: (image: string) => boolean;
-}
-
-function byName(a: { node: string }, b: { node: string }): number {
-  return a.node < b.node ? -1 : 1;
-}
-
-interface Draft {
-  klass: Omit<OfferClass, 'members'>;
-  members: { node: string; resource: GpuResource }[];
 }
 
 // CUDA sees one MIG slice at a time, and device plugins refuse more than one replica of a shared GPU
@@ -68,7 +60,7 @@ function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
   return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
 }
 
-function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Draft['klass'] {
+function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Omit<OfferClass, 'members'> {
   const price = priceOf(pool, resource.product);
   const { resourceName, product, memoryMb, isolation, migProfile } = resource;
   const { simulated } = facts;
@@ -90,32 +82,35 @@ function draftOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: 
   };
 }
 
-/** Every class of places of the nodes for rent, by offer id. Depends on what nodes are, not on what is free. */
+/** All classes of places of the nodes for rent, by offer id. They depend on what nodes have, not on what is free. */
 export function offerClasses(nodes: Iterable<NodeFacts>): Map<number, OfferClass> {
-  const drafts = new Map<number, Draft>();
-  const known = new Map<string, Draft>();
+  const classes = new Map<string, OfferClass & { members: OfferClass['members'][number][] }>();
   for (const facts of nodes) {
-    if (facts.pool === undefined) continue;
+    const { pool, simulated } = facts;
+    if (pool === undefined) continue;
     for (const resource of facts.resources) {
-      for (const size of sizesOf(facts.pool, resource)) {
+      for (const size of sizesOf(pool, resource)) {
         const { resourceName, product, memoryMb } = resource;
-        const identity = [facts.pool.name, resourceName, product, memoryMb, size, facts.simulated].join('\0');
-        let draft = known.get(identity);
-        if (draft === undefined) {
-          const klass = draftOf(facts, facts.pool, resource, size);
-          draft = { klass, members: [] };
-          known.set(identity, draft);
-          // Two identities with one hash of 31 bits: the first keeps the id, so that no claim can mean two things.
-          if (!drafts.has(klass.id)) drafts.set(klass.id, draft);
+        const identity = [pool.name, resourceName, product, memoryMb, size, simulated].join('\0');
+        let offerClass = classes.get(identity);
+        if (offerClass === undefined) {
+          offerClass = { ...classOf(facts, pool, resource, size), members: [] };
+          classes.set(identity, offerClass);
         }
-        draft.members.push({ node: facts.name, resource });
+        offerClass.members.push({ node: facts.name, resource });
       }
     }
   }
-  return new Map([...drafts].map(([id, { klass, members }]) => [id, { ...klass, members: members.toSorted(byName) }]));
+  const byId = new Map<number, OfferClass>();
+  for (const { members, ...rest } of classes.values()) {
+    const sorted = members.toSorted((a, b) => compareText(a.node, b.node));
+    // Two identities may have the same 31-bit hash. The first keeps the id: a claim must not mean two things.
+    if (!byId.has(rest.id)) byId.set(rest.id, { ...rest, members: sorted });
+  }
+  return byId;
 }
 
-/** Whether the pool's disks are PersistentVolumeClaims. */
+/** Whether the disks of a pool are PersistentVolumeClaims. */
 export type HasStorage = (pool: Pool) => boolean;
 
 /** Largest disk of an instance on this node in GB, and whether it survives a stop. Simulated nodes mount nothing. */
@@ -141,17 +136,17 @@ function least(values: readonly number[]): number {
 
 /** The offer of a class for what is free on its nodes. */
 export function offerOf(
-  klass: OfferClass,
+  offerClass: OfferClass,
   viewOf: (node: string) => NodeView | undefined,
   hasStorage: HasStorage,
 ): Offer {
   let available = 0;
   const all: { facts: NodeFacts; resource: GpuResource }[] = [];
   const free: typeof all = [];
-  for (const { node, resource } of klass.members) {
+  for (const { node, resource } of offerClass.members) {
     const view = viewOf(node);
     if (view === undefined) continue;
-    const places = placesOn(view, { resource, count: klass.gpuCount });
+    const places = placesOn(view, { resource, count: offerClass.gpuCount });
     available += places;
     const member = { facts: view.facts, resource };
     all.push(member);
@@ -159,10 +154,10 @@ export function offerOf(
   }
   const shown = free.length > 0 ? free : all;
   const shares = shown.map(({ facts, resource }) => {
-    const share = { resource, count: klass.gpuCount };
+    const share = { resource, count: offerClass.gpuCount };
     return { ...shareOf(facts, share), ...diskOn(facts, share, hasStorage) };
   });
-  const { pool, members: _members, ...rest } = klass;
+  const { pool, members: _members, ...rest } = offerClass;
   return {
     ...rest,
     pool: pool.name,
@@ -177,7 +172,7 @@ export function offerOf(
   };
 }
 
-/** Whether a node has an image, by its short or its full name (docker.io/library/ is left out by habit). */
+/** Whether a node has an image, by its short or its full name: users leave out docker.io/library/. */
 export function hasImage(facts: Pick<NodeFacts, 'images'>, image: string): boolean {
   if (image === '') return false;
   const tagged = image.includes('@') || /:[^/]*$/.test(image) ? image : `${image}:latest`;

@@ -1,3 +1,4 @@
+import { compareText } from '../lib/compare.ts';
 import type { Node } from '../kube/types.ts';
 import { type GpuPool, gpuPoolSpecSchema, type GpuPoolSpec } from '../resources/gpu-pool.ts';
 
@@ -6,20 +7,16 @@ export interface Pool {
   spec: GpuPoolSpec;
 }
 
-/** The pool of every GPU node while there is no GPUPool: free of charge. */
+/** While there is no GPUPool, every GPU node is in this pool and costs nothing. */
 const DEFAULT_POOL: Pool = { name: 'default', spec: gpuPoolSpecSchema.parse({}) };
 
 function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(pool.spec.nodeSelector).every(([name, value]) => labels[name] === value);
 }
 
-function compareNames(left: string, right: string): number {
-  return left < right ? -1 : left > right ? 1 : 0;
-}
-
 /**
- * Pools in the order in which nodes choose theirs: the one that asks for the most labels first, then by name. A node
- * belongs to one pool, so no GPU is offered twice.
+ * Pools in the order in which a node is matched: the pool that asks for the most labels first, then by name. A node
+ * belongs to the first that matches, so no GPU is offered twice.
  */
 export function orderPools(pools: Iterable<GpuPool>): Pool[] {
   const ordered = [...pools]
@@ -28,7 +25,7 @@ export function orderPools(pools: Iterable<GpuPool>): Pool[] {
     .toSorted(
       (a, b) =>
         Object.keys(b.spec.nodeSelector).length - Object.keys(a.spec.nodeSelector).length ||
-        compareNames(a.name, b.name),
+        compareText(a.name, b.name),
     );
   return ordered.length === 0 ? [DEFAULT_POOL] : ordered;
 }

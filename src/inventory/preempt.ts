@@ -1,3 +1,4 @@
+import { compareText } from '../lib/compare.ts';
 import { addAmounts, type Amounts } from './amounts.ts';
 import { candidates, diskFor, type Market, type Place, type PlaceRequest } from './grant.ts';
 import type { ClaimHolding } from './holdings.ts';
@@ -5,24 +6,18 @@ import { amountsOfClaim, type NodeView, withoutLeaving } from './nodes/node-view
 
 /** What makes room for an on-demand instance. */
 export interface Preemption {
-  /** What the request can have then. */
+  /** What the request gets then. */
   place: Place;
-  /** Interruptible instances of one node that must go; none when those that leave already are enough. */
+  /** Interruptible instances of one node that must go; none when those that are leaving already are enough. */
   victims: readonly ClaimHolding[];
 }
 
-// Latest first: whoever has run longest keeps its place.
+// The instance that has run longest keeps its place.
 function newestFirst(a: ClaimHolding, b: ClaimHolding): number {
-  return a.claim.grantedAt < b.claim.grantedAt
-    ? 1
-    : a.claim.grantedAt > b.claim.grantedAt
-      ? -1
-      : a.key < b.key
-        ? 1
-        : -1;
+  return compareText(b.claim.grantedAt, a.claim.grantedAt) || compareText(b.key, a.key);
 }
 
-/** Fewer who must go; of as many, those who came last. */
+/** Whether fewer instances must go, or as many that came later. */
 function isMilder(victims: readonly ClaimHolding[], than: readonly ClaimHolding[]): boolean {
   if (victims.length !== than.length) return victims.length < than.length;
   return (victims.at(-1)?.claim.grantedAt ?? '') > (than.at(-1)?.claim.grantedAt ?? '');
@@ -37,9 +32,9 @@ function afterLeaving(view: NodeView, victims: readonly ClaimHolding[]): NodeVie
 }
 
 /**
- * Which interruptible instances to take the GPUs from so that an on-demand request gets a place: those of the node where
- * the fewest must go. Undefined when no node would do: what {@link grant} would refuse there is no reason to send anybody
- * away. Instances that are leaving already are waited for first, so that nobody is sent away twice for one place.
+ * The interruptible instances that must go for an on-demand request: those of the node where the fewest must. Undefined
+ * when no node would do: no instance goes for a place that {@link grant} would refuse. Where instances that are leaving
+ * already make room, no other instance goes for the same place.
  */
 export function preempt(
   market: Market,
@@ -47,20 +42,21 @@ export function preempt(
   holdingsOn: (node: string) => readonly ClaimHolding[],
 ): Preemption | undefined {
   let best: Preemption | undefined;
-  for (const klass of candidates(market, request)) {
-    for (const { node, resource } of klass.members) {
+  for (const offerClass of candidates(market, request)) {
+    for (const { node, resource } of offerClass.members) {
       const view = market.viewOf(node);
       if (view === undefined) continue;
       const placeIn = (freed: NodeView): Place | undefined => {
-        const disk = diskFor(market, freed, { resource, count: klass.gpuCount }, request);
+        const disk = diskFor(market, freed, { resource, count: offerClass.gpuCount }, request);
         if (typeof disk === 'string') return undefined;
-        return { klass, node, diskGbMax: disk.maxGb, diskPersistent: disk.persistent };
+        return { offerClass, node, diskGbMax: disk.maxGb, diskPersistent: disk.persistent };
       };
       const waitedFor = placeIn(withoutLeaving(view));
       if (waitedFor !== undefined) return { place: waitedFor, victims: [] };
       const victims: ClaimHolding[] = [];
       for (const holding of holdingsOn(node).toSorted(newestFirst)) {
-        if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== klass.resourceName) continue;
+        if (!holding.interruptible || holding.leaving || holding.claim.resourceName !== offerClass.resourceName)
+          continue;
         victims.push(holding);
         const place = placeIn(afterLeaving(view, victims));
         if (place === undefined) continue;

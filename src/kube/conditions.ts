@@ -33,7 +33,10 @@ export function setCondition(
   return before ? list.map((one) => (one === before ? after : one)) : [...list, after];
 }
 
-export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
+export function findCondition<T extends { type: string }>(
+  conditions: readonly T[] | undefined,
+  type: string,
+): T | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 

@@ -8,7 +8,7 @@ export interface PortHost {
 const LABEL = /^(\d{1,5})-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const PORT_MAX = 65_535;
 
-/** A port number in a path or host name; undefined for what is none. */
+/** The port number that a part of a path or host name spells; undefined for any other text. */
 export function portOf(text: string): number | undefined {
   const port = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
   return port >= 1 && port <= PORT_MAX ? port : undefined;
@@ -19,7 +19,7 @@ export function originOf({ port, uid }: PortHost, base: URL): string {
   return `${base.protocol}//${port}-${uid}.${base.host}`;
 }
 
-/** Which port a Host header names; undefined for hosts that are not under the base. */
+/** The port that a Host header names; undefined for hosts that are not under the base. */
 export function portHostOf(host: string | undefined, base: URL): PortHost | undefined {
   const name = host?.replace(/:\d+$/, '').replace(/\.$/, '').toLowerCase() ?? '';
   if (!name.endsWith(`.${base.hostname}`)) return undefined;

@@ -1,4 +1,4 @@
-/** Why a port cannot be used, with the HTTP status that says so. */
+/** Why a port cannot be used, and the HTTP status of the answer. */
 export const STATUS_OF = {
   port_not_declared: 404,
   instance_not_running: 409,
@@ -8,7 +8,7 @@ export const STATUS_OF = {
 
 export type PortProblem = keyof typeof STATUS_OF;
 
-/** The message is for the caller: what happened, why, what to do. */
+/** The message is for the client: what happened, why, what to do. */
 export class PortError extends Error {
   override name = 'PortError';
   readonly problem: PortProblem;

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
-/** How a request came: as a call of the API below `prefix`, or to the host of a port. */
-export type Way = { kind: 'call'; prefix: string; port: number } | { kind: 'host' };
+/** How a request named the port: by a path of the API that begins with `prefix`, or by the host of the port. */
+export type Routing = { kind: 'path'; prefix: string; port: number } | { kind: 'host' };
 
 // RFC 9110 section 7.6.1, and what proxies add to it.
 const HOP_BY_HOP = [
@@ -15,12 +15,12 @@ const HOP_BY_HOP = [
   'transfer-encoding',
   'upgrade',
 ];
-/** Where a client claims to come from, which only we may say; Expect was answered by us. */
-const OURS = /^(?:x-forwarded-.*|forwarded|x-real-ip|expect)$/;
-/** What an answer may not say on Berth's own origin: these speak for the whole host, or loosen what holds it. */
+/** Where the client comes from, which Berth itself says; and Expect, which Berth has answered. */
+const SET_BY_BERTH = /^(?:x-forwarded-.*|forwarded|x-real-ip|expect)$/;
+/** What a pod may not say on Berth's own origin: it would apply to the whole host, or weaken its protection. */
 const NOT_ON_OUR_ORIGIN =
   /^(?:access-control-.*|alt-svc|clear-site-data|content-security-policy.*|cross-origin-.*|link|nel|refresh|report-to|reporting-endpoints|service-worker-allowed|set-cookie|strict-transport-security|www-authenticate|x-request-id)$/;
-/** What none may say on any: our sign-in cookies are ours, and other servers do not speak for this one. */
+/** What a pod may not say on any host: it names other servers, or rules for the host that outlive the instance. */
 const NEVER = /^(?:alt-svc|strict-transport-security)$/;
 const OUR_COOKIE = /^(?:__Host-|__Secure-)?berth_/;
 const OUR_KEY = /^(?:bearer +)?berth_/i;
@@ -36,72 +36,74 @@ function hopsOf(headers: IncomingHttpHeaders): Set<string> {
   return new Set([...HOP_BY_HOP, ...named]);
 }
 
+/** Byte for byte what is left: a parser would decode values, and drop what it does not know. */
 function withoutOurCookies(cookie: string): string {
   const pairs = cookie.split(';').map((pair) => pair.trim());
   return pairs.filter((pair) => pair !== '' && !OUR_COOKIE.test(pair)).join('; ');
 }
 
-function mayPass(name: string, value: string, way: Way): boolean {
-  if (name === 'authorization' || name === 'x-api-key') return way.kind === 'host' && !OUR_KEY.test(value);
-  // A program's Origin would be compared with a Host that it does not know.
-  return !(way.kind === 'call' && (name === 'origin' || name === 'referer' || name === 'host'));
+function mayPass(name: string, value: string, routing: Routing): boolean {
+  if (name === 'authorization' || name === 'x-api-key') return routing.kind === 'host' && !OUR_KEY.test(value);
+  // The server in the pod would compare these with a Host that the client did not use.
+  return !(routing.kind === 'path' && (name === 'origin' || name === 'referer' || name === 'host'));
 }
 
-/** The headers that the pod gets: those of the client without what is Berth's, and who it was. */
-export function toPod(request: IncomingMessage, way: Way, sender: Sender): OutgoingHttpHeaders {
+/** The headers that the pod gets: those of the client without Berth's credentials, and where the client comes from. */
+export function toPod(request: IncomingMessage, routing: Routing, sender: Sender): OutgoingHttpHeaders {
   const hops = hopsOf(request.headers);
   const headers: OutgoingHttpHeaders = {};
   for (const [name, values = []] of Object.entries(request.headersDistinct)) {
-    if (hops.has(name) || OURS.test(name) || name === 'cookie' || !mayPass(name, values[0] ?? '', way)) continue;
+    if (hops.has(name) || SET_BY_BERTH.test(name) || name === 'cookie' || !mayPass(name, values[0] ?? '', routing))
+      continue;
     headers[name] = values.length === 1 ? values[0] : values;
   }
   const cookies = withoutOurCookies(request.headers.cookie ?? '');
   if (cookies !== '') headers['cookie'] = cookies;
-  if (way.kind === 'call') headers['host'] = `localhost:${way.port}`;
+  if (routing.kind === 'path') headers['host'] = `localhost:${routing.port}`;
   headers['x-forwarded-for'] = sender.address;
   headers['x-forwarded-proto'] = sender.protocol;
   if (request.headers.host !== undefined) headers['x-forwarded-host'] = request.headers.host;
-  if (way.kind === 'call') headers['x-forwarded-prefix'] = way.prefix;
+  if (routing.kind === 'path') headers['x-forwarded-prefix'] = routing.prefix;
   if (request.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
   return headers;
 }
 
-/** A cookie for this host alone, and none that looks like ours. */
-function cookieOf(value: string): string | undefined {
+/** The pod's Set-Cookie for this host alone; undefined when the cookie looks like one of Berth's. */
+function ownCookie(value: string): string | undefined {
   if (OUR_COOKIE.test(value.trimStart())) return undefined;
   const [pair = '', ...attributes] = value.split(';');
   return [pair, ...attributes.filter((one) => !/^\s*domain\s*=/i.test(one))].join(';');
 }
 
-/** Where a redirect of the pod leads below the prefix; undefined when it leaves the pod. */
+/** The location of the pod's redirect below the prefix; undefined when it leaves the pod. */
 function locationBelow(prefix: string, location: string, port: number): string | undefined {
   const base = `http://localhost:${port}`;
   const target = URL.canParse(location, base) ? new URL(location, base) : undefined;
   if (target?.origin !== base) return undefined;
-  // Relative ones are relative to a path that already has the prefix.
+  // A relative location is relative to a path that already has the prefix.
   if (!/^(?:https?:)?\//i.test(location)) return location;
   return `${prefix}${target.pathname}${target.search}${target.hash}`;
 }
 
 /**
- * The headers that the client gets. A call of the API is answered on Berth's own origin, so whatever comes is kept from
- * acting there: `sandbox` makes a page that a browser shows nevertheless a stranger without scripts.
+ * The headers that the client gets. Below a path of the API the answer comes from Berth's own origin, and the pod must not
+ * act there: if a browser shows the page, `sandbox` gives it another origin and no scripts.
  */
-export function toClient(headers: IncomingMessage['headersDistinct'], way: Way): OutgoingHttpHeaders {
+export function toClient(headers: IncomingMessage['headersDistinct'], routing: Routing): OutgoingHttpHeaders {
   const hops = hopsOf({ connection: headers['connection']?.join() });
   const out: OutgoingHttpHeaders = {};
   for (const [name, values = []] of Object.entries(headers)) {
-    if (hops.has(name) || (way.kind === 'call' ? NOT_ON_OUR_ORIGIN : NEVER).test(name)) continue;
+    if (hops.has(name) || (routing.kind === 'path' ? NOT_ON_OUR_ORIGIN : NEVER).test(name)) continue;
     out[name] = values.length === 1 ? values[0] : values;
   }
-  if (way.kind === 'host') {
-    const cookies = (headers['set-cookie'] ?? []).flatMap((value) => cookieOf(value) ?? []);
+  if (routing.kind === 'host') {
+    const cookies = (headers['set-cookie'] ?? []).flatMap((value) => ownCookie(value) ?? []);
     delete out['set-cookie'];
     if (cookies.length > 0) out['set-cookie'] = cookies;
     return out;
   }
   const location = headers['location']?.[0];
-  const kept = location === undefined ? undefined : locationBelow(way.prefix, location, way.port);
+  const kept = location === undefined ? undefined : locationBelow(routing.prefix, location, routing.port);
   delete out['location'];
   return {
     ...out,

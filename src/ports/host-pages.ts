@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { parseCookie } from 'cookie';
+import { readAccessToken, signAccessToken, type AccessToken } from './access-token.ts';
 import type { PortHost } from './address.ts';
-import { readPass, signPass, type Pass } from './pass.ts';
+import type { User } from './open-streams.ts';
 
 /** Where a ticket is turned into a cookie, on the host of the port. */
 export const ENTER_PATH = '/.berth/enter';
@@ -9,30 +11,26 @@ export const ENTER_PATH = '/.berth/enter';
 export const TICKET_MS = 60_000;
 const COOKIE_MS = 12 * 60 * 60_000;
 
-/** What the browser is told instead of the page. */
+/** What the browser gets instead of the page. */
 export interface Answer {
   status: number;
   headers: OutgoingHttpHeaders;
   text: string;
 }
 
-/** What the cookie is called. The prefix binds it to this host: a sister host cannot set one in its place. */
-export function cookieName(isSecure: boolean): string {
+/** The name of the cookie. Its prefix binds it to this host: another host cannot set one in its place. */
+function cookieName(isSecure: boolean): string {
   return isSecure ? '__Host-berth_port' : 'berth_port';
 }
 
-function plain(status: number, text: string, headers: OutgoingHttpHeaders = {}): Answer {
+export function answer(status: number, text: string, headers: OutgoingHttpHeaders = {}): Answer {
   const common = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' };
   return { status, headers: { ...common, 'referrer-policy': 'no-referrer', ...headers }, text: `${text}\n` };
 }
 
-export function refusal(status: number, text: string): Answer {
-  return plain(status, text);
-}
-
-export const SIGN_IN = plain(
+export const SIGN_IN = answer(
   401,
-  'This port of an instance opens by a link that works once: POST /api/v1/instances/ID/links with your API key.',
+  'This page opens by a link that works once. To get one, send POST /api/v1/instances/ID/links with your API key.',
 );
 
 export function send(response: ServerResponse, { status, headers, text }: Answer): void {
@@ -45,53 +43,58 @@ function sameHost(origin: string, host: string | undefined): boolean {
 }
 
 /**
- * Whether a page elsewhere made the browser send this: the cookie would come along, from a sister host at least. Only a
- * person who follows a link may come from elsewhere.
+ * Whether a page of another origin made the browser send this. The cookie comes along at least from other hosts of the
+ * same site. The only such request that is allowed is that of a person who follows a link.
  */
-export function comesFromElsewhere({ method, headers }: IncomingMessage): boolean {
+export function isCrossOrigin({ method, headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   if (origin !== undefined && !sameHost(origin, host)) return true;
   const site = headers['sec-fetch-site'];
   if (site === undefined || site === 'same-origin' || site === 'none') return false;
-  const follows = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
-  return !(follows && (method === 'GET' || method === 'HEAD'));
+  const followsLink = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+  return !(followsLink && (method === 'GET' || method === 'HEAD'));
 }
 
-export interface EnterDeps {
+/** How tokens are signed, and what they are checked against. */
+export interface SignInDeps {
   key: Buffer;
+  /** Milliseconds since the epoch. */
   now: number;
   isSecure: boolean;
-  mayGoOn(pass: Pass): boolean;
-  /** Whether this is the first use of the ticket. */
-  isFirst(id: string): Promise<boolean>;
 }
 
-/** Answers a ticket with a cookie and the way to the page. */
+export interface EnterDeps extends SignInDeps {
+  isAuthorized: (user: User) => boolean;
+  /** Whether this is the first use of the ticket. */
+  isFirst: (id: string) => Promise<boolean>;
+}
+
+function opens(token: AccessToken | undefined, { uid, port }: PortHost): token is AccessToken {
+  return token?.uid === uid && token.port === port;
+}
+
+/** Answers a ticket with a cookie and a redirect to the page. */
 export async function enter(request: IncomingMessage, host: PortHost, deps: EnterDeps): Promise<Answer> {
-  if (request.method !== 'GET') return refusal(405, 'Open this link with a browser.');
-  const ticket = new URL(request.url ?? '', 'http://localhost').searchParams.get('ticket') ?? undefined;
-  const pass = readPass(ticket, { key: deps.key, kind: 'ticket', now: deps.now });
-  const isGood = pass !== undefined && pass.uid === host.uid && pass.port === host.port && deps.mayGoOn(pass);
-  if (!isGood || !(await deps.isFirst(pass.id))) return SIGN_IN;
-  const { path, ...rest } = pass;
+  if (request.method !== 'GET') return answer(405, 'Open this link with a browser.');
+  const text = new URL(request.url ?? '', 'http://localhost').searchParams.get('ticket') ?? undefined;
+  const ticket = readAccessToken(text, { key: deps.key, kind: 'ticket', now: deps.now });
+  if (!opens(ticket, host) || !deps.isAuthorized(ticket) || !(await deps.isFirst(ticket.id))) return SIGN_IN;
   const expires = deps.now + COOKIE_MS;
-  const value = signPass({ ...rest, path: '/', kind: 'cookie', id: randomUUID(), expires }, deps.key);
+  const value = signAccessToken({ ...ticket, path: '/', kind: 'cookie', id: randomUUID(), expires }, deps.key);
   const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${COOKIE_MS / 1000}${deps.isSecure ? '; Secure' : ''}`;
-  return plain(302, 'Go on.', {
-    location: path,
+  return answer(302, 'You are signed in.', {
+    location: ticket.path,
     'set-cookie': `${cookieName(deps.isSecure)}=${value}; ${attributes}`,
   });
 }
 
-/** The pass in the request's cookie, for this host and not over. */
-export function passOf(
-  request: IncomingMessage,
+/** The token in the request's cookie, when it is valid for this host. */
+export function cookieToken(
+  { headers }: IncomingMessage,
   host: PortHost,
-  options: { key: Buffer; now: number; isSecure: boolean },
-): Pass | undefined {
-  const name = `${cookieName(options.isSecure)}=`;
-  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
-  const value = pairs.find((pair) => pair.startsWith(name))?.slice(name.length);
-  const pass = readPass(value, { key: options.key, kind: 'cookie', now: options.now });
-  return pass?.uid === host.uid && pass.port === host.port ? pass : undefined;
+  { key, now, isSecure }: SignInDeps,
+): AccessToken | undefined {
+  const text = parseCookie(headers.cookie ?? '')[cookieName(isSecure)];
+  const token = readAccessToken(text, { key, kind: 'cookie', now });
+  return opens(token, host) ? token : undefined;
 }

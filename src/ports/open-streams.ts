@@ -1,52 +1,51 @@
 import { PortError } from './errors.ts';
 
-/** Who uses a port, and until when he may. */
+/** Who uses a port. */
 export interface User {
   /** metadata.uid of the API key. */
   keyId: string;
 }
 
-export interface OpenStreams {
-  /** Counts one more stream to the pod; its signal aborts when its user may no longer. Throws {@link PortError}. */
-  open(user: User, podUid: string): { signal: AbortSignal; close(): void };
-  /** Ends the streams of users who may no longer. */
-  recheck(): void;
-  /** Ends all. */
-  close(): void;
-}
-
 const MAX_PER_POD = 128;
 const MAX_STREAMS = 4096;
 
-/** What is under way, bounded for each pod and in all. */
-export function createOpenStreams(mayGoOn: (user: User) => boolean): OpenStreams {
-  const all = new Set<{ user: User; cut: AbortController }>();
-  const perPod = new Map<string, number>();
-  return {
-    open: (user, podUid) => {
-      const count = perPod.get(podUid) ?? 0;
-      if (count >= MAX_PER_POD || all.size >= MAX_STREAMS) {
-        const [whose, most] = count >= MAX_PER_POD ? ['to this instance', MAX_PER_POD] : ['to instances', MAX_STREAMS];
-        throw new PortError('too_many_streams', `${most} connections ${whose} are open, which is the most. Close one.`);
-      }
-      const entry = { user, cut: new AbortController() };
-      all.add(entry);
-      perPod.set(podUid, count + 1);
-      return {
-        signal: entry.cut.signal,
-        close: () => {
-          if (!all.delete(entry)) return;
-          const left = (perPod.get(podUid) ?? 1) - 1;
-          if (left === 0) perPod.delete(podUid);
-          else perPod.set(podUid, left);
-        },
-      };
-    },
-    recheck: () => {
-      for (const { user, cut } of all) if (!mayGoOn(user)) cut.abort();
-    },
-    close: () => {
-      for (const { cut } of all) cut.abort();
-    },
-  };
+/** The streams that are open now, limited for each pod and in all. */
+export class OpenStreams {
+  readonly #isAuthorized: (user: User) => boolean;
+  readonly #streams = new Set<{ user: User; cut: AbortController }>();
+  readonly #perPod = new Map<string, number>();
+
+  constructor(isAuthorized: (user: User) => boolean) {
+    this.#isAuthorized = isAuthorized;
+  }
+
+  /** Counts a stream to the pod. Its signal aborts when the user loses access. Throws {@link PortError}. */
+  open(user: User, podUid: string): { signal: AbortSignal; close(): void } {
+    const count = this.#perPod.get(podUid) ?? 0;
+    if (count >= MAX_PER_POD) throw tooMany(`${MAX_PER_POD} connections to this instance`);
+    if (this.#streams.size >= MAX_STREAMS) throw tooMany(`${MAX_STREAMS} connections to instances`);
+    const stream = { user, cut: new AbortController() };
+    this.#streams.add(stream);
+    this.#perPod.set(podUid, count + 1);
+    const close = (): void => {
+      if (!this.#streams.delete(stream)) return;
+      const left = (this.#perPod.get(podUid) ?? 1) - 1;
+      if (left === 0) this.#perPod.delete(podUid);
+      else this.#perPod.set(podUid, left);
+    };
+    return { signal: stream.cut.signal, close };
+  }
+
+  /** Ends the streams of users who have lost access. */
+  recheck(): void {
+    for (const { user, cut } of this.#streams) if (!this.#isAuthorized(user)) cut.abort();
+  }
+
+  close(): void {
+    for (const { cut } of this.#streams) cut.abort();
+  }
+}
+
+function tooMany(what: string): PortError {
+  return new PortError('too_many_streams', `${what} are open, and no more are allowed. Close one.`);
 }

@@ -1,3 +1,4 @@
+import { runningPod } from '../access/pod-target.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
@@ -19,14 +20,12 @@ export interface PortTarget {
 
 /**
  * Where a port of an instance is. Throws {@link PortError} when the instance does not run or did not declare the port:
- * what is not declared is its owner's alone, by SSH.
+ * ports that are not declared can be reached by SSH alone.
  */
 export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Pod>): PortTarget {
-  const { name, namespace = '', deletionTimestamp } = instance.metadata;
-  const podName = instance.status?.podName;
-  const pod = podName === undefined ? undefined : pods.get(`${namespace}/${podName}`);
-  const runs = pod?.status?.containerStatuses?.find((one) => one.name === MAIN_CONTAINER)?.state?.running;
-  if (pod === undefined || runs === undefined || deletionTimestamp !== undefined) {
+  const { name, namespace = '' } = instance.metadata;
+  const pod = runningPod(instance, pods);
+  if (pod === undefined) {
     const { state, message } = instanceState(instance);
     throw new PortError('instance_not_running', `Instance ${name} is ${state}. ${message}`.trim());
   }
@@ -36,11 +35,11 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
     const list = declared.map(({ containerPort }) => containerPort).join(', ');
     throw new PortError(
       'port_not_declared',
-      `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}`}, not ${port}. Add it to its ports and start it again, or use ssh -L.`,
+      `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}`}, not ${port}. Add ${port} to its ports and start it again, or use ssh -L.`,
     );
   }
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
   const known = jupyter ? instance.status?.conditions?.find(({ type }) => type === 'Jupyter') : undefined;
   if (known?.reason === JUPYTER_MISSING) throw new PortError('port_unreachable', known.message);
-  return { namespace, instance: name, pod: podName ?? '', podUid: pod.metadata.uid ?? '', port, jupyter };
+  return { namespace, instance: name, pod: pod.metadata.name, podUid: pod.metadata.uid ?? '', port, jupyter };
 }

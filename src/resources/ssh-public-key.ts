@@ -8,6 +8,8 @@ export class SshPublicKeyError extends Error {
 export interface SshPublicKey {
   /** Key type, for example ssh-ed25519. */
   type: string;
+  /** The key in its wire form (RFC 4253 section 6.6). */
+  blob: Buffer;
   /** SHA256 fingerprint as ssh-keygen -lf prints it. */
   fingerprint: string;
   /** Bits of the key: 256 for ed25519, as ssh-keygen says. */
@@ -155,5 +157,5 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   const bits = read(reader);
   reader.end();
   const digest = createHash('sha256').update(blob).digest('base64').replace(/=+$/, '');
-  return { type, fingerprint: `SHA256:${digest}`, bits, comment: comment.join(' ') };
+  return { type, blob, fingerprint: `SHA256:${digest}`, bits, comment: comment.join(' ') };
 }

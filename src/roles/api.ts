@@ -6,7 +6,7 @@ import { API_CACHES } from '../http/context.ts';
 import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
-import { createInstancePorts, type InstancePorts } from '../ports/ports.ts';
+import { InstancePorts } from '../ports/instance-ports.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
 import { dashboardRouter } from '../web/router.ts';
@@ -63,15 +63,15 @@ function createPorts(context: RoleContext, { authenticator, counters, requests, 
   const { process, caches, shutdown } = context;
   const apiKeys = caches.get('apiKeys');
   const tickets = counters.counter('tickets');
-  const ports = createInstancePorts({
+  const ports = new InstancePorts({
     ...process,
     ...caches.pick(['instances', 'pods']),
     endpoint: process.connection,
     base: process.config.proxyUrl,
     sessionKey,
-    shown: async (id) => (await tickets.add(id, 1)).total,
-    mayGoOn: (user) => authenticator.isValid(user, 'compute:write'),
-    mayAsk: async ({ keyId }) => {
+    countUse: async (id) => (await tickets.add(id, 1)).total,
+    isAuthorized: (user) => authenticator.isValid(user, 'compute:write'),
+    admitRequest: async ({ keyId }) => {
       const [key] = apiKeys.by('uid', keyId);
       const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
       return (await requests.add(keyId, 1)).total <= most;

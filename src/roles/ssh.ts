@@ -1,8 +1,8 @@
 import { createEventRecorder } from '../kube/events.ts';
-import { auditSink } from '../ssh/audit-sink.ts';
-import { storeDirectory } from '../ssh/directory.ts';
+import { auditSink } from '../ssh/audit.ts';
+import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
-import { startSshServer } from '../ssh/server.ts';
+import { SshServer } from '../ssh/server.ts';
 import type { Role } from './role.ts';
 
 /** Milliseconds. Sessions get most of the grace period to end by themselves. */
@@ -12,18 +12,19 @@ export const sshRole: Role = async (context) => {
   const { process, caches, shutdown } = context;
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
-  const directory = storeDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') });
+  const directory = new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') });
   const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
-  const server = await startSshServer({
+  const server = new SshServer({
     endpoint: connection,
     directory,
     audit: auditSink(log, events),
     activity: context.activity(),
     log,
-    now: () => clock.now(),
+    clock,
     hostKey: hostKeys.current,
     listen: { host: config.ssh.host, port: config.ssh.port },
   });
+  await server.listen();
   const ended = new AbortController();
   const written = events.run(ended.signal);
   shutdown.defer('ssh', async () => {

@@ -1,3 +1,8 @@
+import type { Logger } from 'pino';
+import type { EventRecorder } from '../kube/events.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
+
 /** Who is connected: the part of every record that stays the same. */
 export interface Login {
   namespace: string;
@@ -28,3 +33,18 @@ export type AuditRecord =
 
 /** Takes records; must not throw and must not block. */
 export type AuditSink = (record: AuditRecord) => void;
+
+/**
+ * Writes every record as one log line. Logins are also Events of the instance, where its owner sees who logged in; the
+ * recorder counts repeats up and drops floods.
+ */
+export function auditSink(log: Logger, events: EventRecorder): AuditSink {
+  return (record) => {
+    log.info({ audit: record }, 'SSH audit');
+    if (record.event !== 'login') return;
+    const { namespace, instance, instanceUid, fingerprint } = record.login;
+    const object = { metadata: { name: instance, namespace, uid: instanceUid } };
+    const event = { type: 'Normal', reason: 'SSHLogin', message: `SSH login with ${fingerprint}` } as const;
+    events.record<KubeObject>(GPU_INSTANCES, object, event);
+  };
+}

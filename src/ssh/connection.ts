@@ -1,13 +1,14 @@
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import type { Connection } from 'ssh2';
+import type { Activity } from '../access/activity.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
-import type { Activity as InstanceActivity } from '../access/activity.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { AuditSink, Login } from './audit.ts';
-import type { AuthorizedKey } from './login/authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
-import type { Backlog, Outlet } from './ssh2/outlet.ts';
-import { isRekeying } from './ssh2/wire.ts';
+import type { AuthorizedKey } from './login/authorized-key.ts';
+import { isRekeying } from './ssh2/private.ts';
+import type { Connection } from './ssh2/protocol.ts';
+import type { Backlog, SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
 
 /** What every connection is served with. */
@@ -15,22 +16,21 @@ export interface Gateway {
   endpoint: StreamEndpoint;
   directory: InstanceDirectory;
   audit: AuditSink;
-  activity: Pick<InstanceActivity, 'began'>;
+  activity: Pick<Activity, 'began'>;
   log: Logger;
   backlog: Backlog;
-  /** Wall time, milliseconds. */
-  now(): number;
+  clock: Clock;
 }
 
-/** Something on a connection that must end with it. */
-export interface Activity {
+/** A session or forward on a connection, which must end with it. */
+export interface OpenChannel {
   /**
-   * Tells the user why, ends the remote side, and gives the channel up. Must not throw. Resolves when the user was told,
-   * which a client that does not read prevents.
+   * Tells the user why, ends the remote side, and closes the channel. Must not throw. Resolves when the user was told,
+   * which is never for a client that does not read.
    */
   cut(message: string): Promise<void>;
   /** Bytes that wait in this process for either side to read. */
-  held(): number;
+  buffered(): number;
 }
 
 /** A client that has logged in. */
@@ -43,35 +43,35 @@ export interface LiveConnection {
   key: AuthorizedKey;
   /** Aborts when the connection is gone. */
   gone: AbortSignal;
-  activities: Set<Activity>;
+  channels: Set<OpenChannel>;
   windows: Windows;
-  outlet: Outlet;
-  /** Being ended: nothing more is to be said. */
+  queue: SendQueue;
+  /** Being ended: the user was told why. */
   isCut: boolean;
-  /** Lines that the next session shows on stderr, each once however often its cause comes. */
+  /** Lines that the next session shows on stderr, each once, however often its cause comes. */
   notices: Set<string>;
 }
 
 // Twice that is under the second within which a deleted key must be of no use.
-const FAREWELL_MS = 350;
+const LAST_WORDS_MS = 350;
 // sshd's LoginGraceTime. Our part of a rekey may wait behind much that a slow client has not read yet.
 const REKEY_GRACE_MS = 120_000;
 
-/** The instance as it is now; undefined when it is gone or another of the same name. */
+/** The instance as it is now; undefined when it is gone, or when its name has gone to another instance. */
 export function instanceOf(connection: LiveConnection): InstanceView | undefined {
   const { login, gateway } = connection;
   const view = gateway.directory.find({ instance: login.instance, namespace: login.namespace });
   return view?.uid === login.instanceUid ? view : undefined;
 }
 
-/** Ends every activity with a line for the user, then the connection, whether the client reads or not. */
+/** Ends every channel with a line for the user, then the connection, whether the client reads or not. */
 export function cutConnection(connection: LiveConnection, message: string): void {
   if (connection.isCut) return;
   connection.isCut = true;
-  const told = [...connection.activities].map((activity) => activity.cut(message));
-  const limit = new Promise((resolve) => setTimeout(resolve, FAREWELL_MS).unref());
+  const told = [...connection.channels].map((channel) => channel.cut(message));
+  const limit = new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS).unref());
   void Promise.race([Promise.all(told), limit]).then(() => connection.client.end());
-  setTimeout(() => connection.socket.destroy(), 2 * FAREWELL_MS).unref();
+  setTimeout(() => connection.socket.destroy(), 2 * LAST_WORDS_MS).unref();
 }
 
 /** Ends the connection when its key or instance no longer allows it. */
@@ -88,7 +88,7 @@ export function recheck(connection: LiveConnection): void {
 export function guardWindow(connection: LiveConnection): void {
   connection.socket.on('data', () => {
     if (!connection.windows.overrun()) return;
-    connection.gateway.log.warn({ connection: connection.id }, 'client ignores the channel window');
+    connection.gateway.log.warn({ connection: connection.id }, 'Client ignores the channel window');
     connection.socket.destroy();
   });
 }
@@ -103,7 +103,7 @@ export function guardRekey({ client, socket, gone, gateway, id }: LiveConnection
   socket.on('data', () => {
     if (limit !== undefined || !isRekeying(client)) return;
     limit = setTimeout(() => {
-      gateway.log.warn({ connection: id }, 'client does not finish a rekey');
+      gateway.log.warn({ connection: id }, 'Client does not finish a rekey');
       socket.destroy();
     }, REKEY_GRACE_MS).unref();
   });
@@ -111,23 +111,23 @@ export function guardRekey({ client, socket, gone, gateway, id }: LiveConnection
   gone.addEventListener('abort', finished);
 }
 
-function heldBy(connection: LiveConnection): number {
-  let bytes = connection.outlet.queued();
-  for (const activity of connection.activities) bytes += activity.held();
+function bufferedBy(connection: LiveConnection): number {
+  let bytes = connection.queue.queued();
+  for (const channel of connection.channels) bytes += channel.buffered();
   return bytes;
 }
 
-/** Cuts the connections for which most bytes wait, until at most `limit` bytes wait for the others together. */
-export function relieve(connections: Iterable<LiveConnection>, limit: number): void {
+/** Cuts the connections for which most bytes wait, until at most `limit` bytes wait for all others together. */
+export function freeMemory(connections: Iterable<LiveConnection>, limit: number): void {
   const holders = [...connections]
     .filter(({ isCut }) => !isCut)
-    .map((connection) => ({ connection, bytes: heldBy(connection) }));
+    .map((connection) => ({ connection, bytes: bufferedBy(connection) }));
   let total = holders.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= limit) return;
   for (const { connection, bytes } of holders.toSorted((a, b) => b.bytes - a.bytes)) {
     if (total <= limit) return;
-    connection.gateway.log.warn({ connection: connection.id, bytes }, 'connection cut for memory');
-    cutConnection(connection, 'The gateway is short of memory, and most of it waits for this connection to be read.');
+    connection.gateway.log.warn({ connection: connection.id, bytes }, 'Connection cut to free memory');
+    cutConnection(connection, 'The gateway is short of memory, and this connection holds most of it. Connect again.');
     total -= bytes;
   }
 }

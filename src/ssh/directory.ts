@@ -1,20 +1,12 @@
-import type { ExecTarget } from '../kube/streams/exec.ts';
+import { podTarget, runningPod, type PodTarget } from '../access/pod-target.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { instanceState } from '../resources/instance-state.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
-import { hasTools, MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
 import { parseAuthorizedKey, type AuthorizedKey } from './login/authorized-key.ts';
 import type { InstanceUser } from './login/user-name.ts';
-
-/** A pod that sessions run in. */
-export interface PodTarget extends ExecTarget {
-  uid: string;
-  /** Whether the tools volume is mounted. */
-  tools: boolean;
-}
 
 export interface InstanceView {
   namespace: string;
@@ -26,35 +18,24 @@ export interface InstanceView {
   condition: string;
 }
 
-/** What the gateway knows of instances and keys. Reads are live: an answer is never kept beyond one decision. */
+/** What the gateway knows of instances and keys. Reads are live: use an answer for one decision and do not keep it. */
 export interface InstanceDirectory {
-  /** Undefined when there is none, or the id alone names several. */
+  /** Undefined when there is no such instance, or several namespaces have one of this name and the user gave none. */
   find(user: InstanceUser): InstanceView | undefined;
   /** Every usable key of the instance's namespace. */
   tenantKeys(instance: InstanceView): Iterable<AuthorizedKey>;
   /** Whether one of those opens this instance. */
   opens(key: AuthorizedKey, instance: InstanceView): boolean;
-  /** Called with a namespace whose keys or instances changed. Returns the unsubscribe function. */
+  /** Calls back with a namespace whose keys or instances changed. Returns the unsubscribe function. */
   onChange(listener: (namespace: string) => void): () => void;
 }
 
 export interface DirectoryStores {
+  /** Indexed by name. */
   instances: ReadStore<GpuInstance>;
+  /** Indexed by namespace. */
   keys: ReadStore<SshKey>;
   pods: ReadStore<Pod>;
-}
-
-type Index<T> = Map<string, Map<string, T>>;
-
-function addTo<T>(index: Index<T>, group: string, key: string, value: T): void {
-  const members = index.get(group) ?? new Map<string, T>();
-  index.set(group, members.set(key, value));
-}
-
-function removeFrom<T>(index: Index<T>, group: string, key: string): void {
-  const members = index.get(group);
-  members?.delete(key);
-  if (members?.size === 0) index.delete(group);
 }
 
 function namespaceOf(object: KubeObject): string {
@@ -62,76 +43,67 @@ function namespaceOf(object: KubeObject): string {
 }
 
 function targetOf(instance: GpuInstance, pods: ReadStore<Pod>): PodTarget | undefined {
-  const namespace = namespaceOf(instance);
-  const podName = instance.status?.podName;
-  if (podName === undefined || instance.metadata.deletionTimestamp !== undefined) return undefined;
-  const pod = pods.get(`${namespace}/${podName}`);
-  if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return undefined;
-  const main = pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
-  if (main?.state?.running === undefined) return undefined;
-  return { namespace, pod: podName, container: MAIN_CONTAINER, uid: pod.metadata.uid ?? '', tools: hasTools(pod) };
-}
-
-function viewOf(instance: GpuInstance, pods: ReadStore<Pod>): InstanceView {
-  const { state, message } = instanceState(instance);
-  return {
-    namespace: namespaceOf(instance),
-    name: instance.metadata.name,
-    uid: instance.metadata.uid ?? '',
-    target: targetOf(instance, pods),
-    condition: message === '' ? state : `${state}: ${message}`,
-  };
+  const pod = runningPod(instance, pods);
+  return pod === undefined || pod.metadata.deletionTimestamp !== undefined ? undefined : podTarget(pod);
 }
 
 /** The directory over watch caches. */
-export function storeDirectory(stores: DirectoryStores): InstanceDirectory {
-  const namesakes: Index<GpuInstance> = new Map();
-  const keys: Index<AuthorizedKey> = new Map();
-  const listeners = new Set<(namespace: string) => void>();
-  const tell = (namespace: string): void => {
-    for (const listener of listeners) listener(namespace);
-  };
-  const noteKey = (resource: string, after: SshKey | undefined): void => {
-    const namespace = resource.slice(0, Math.max(0, resource.indexOf('/')));
-    removeFrom(keys, namespace, resource);
-    // A key that is being deleted is gone for us: finalizers of others must not keep it working.
-    if (after === undefined || after.metadata.deletionTimestamp !== undefined) return;
-    const parsed = parseAuthorizedKey(after.spec.publicKey, resource, numericId(after.metadata.uid ?? ''));
-    if (parsed !== undefined) addTo(keys, namespace, resource, parsed);
-  };
-  for (const key of stores.keys.values()) noteKey(keyOf(key), key);
-  for (const instance of stores.instances.values()) {
-    addTo(namesakes, instance.metadata.name, namespaceOf(instance), instance);
+export class StoreDirectory implements InstanceDirectory {
+  readonly #stores: DirectoryStores;
+  /** What was read from each SSHKey. A store replaces its objects and never changes them. */
+  readonly #parsed = new WeakMap<SshKey, { key: AuthorizedKey | undefined }>();
+
+  constructor(stores: DirectoryStores) {
+    this.#stores = stores;
   }
-  stores.keys.onChange(({ key, before, after }) => {
-    noteKey(key, after);
-    const object = after ?? before;
-    if (object !== undefined) tell(namespaceOf(object));
-  });
-  stores.instances.onChange(({ before, after }) => {
-    if (before !== undefined) removeFrom(namesakes, before.metadata.name, namespaceOf(before));
-    if (after !== undefined) addTo(namesakes, after.metadata.name, namespaceOf(after), after);
-    const object = after ?? before;
-    if (object !== undefined) tell(namespaceOf(object));
-  });
-  return {
-    find: ({ instance, namespace }) => {
-      const members = namesakes.get(instance);
-      if (namespace === undefined && members?.size !== 1) return undefined;
-      const found = namespace === undefined ? members?.values().next().value : members?.get(namespace);
-      return found === undefined ? undefined : viewOf(found, stores.pods);
-    },
-    tenantKeys: ({ namespace }) => keys.get(namespace)?.values() ?? [],
-    opens: (key, { namespace, name }) => {
-      const instance = stores.instances.get(`${namespace}/${name}`);
-      if (instance === undefined || keys.get(namespace)?.get(key.resource)?.fingerprint !== key.fingerprint)
-        return false;
-      const ids = instance.spec.sshKeyIds ?? [];
-      return ids.length === 0 || ids.includes(key.id);
-    },
-    onChange: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
+
+  find({ instance: name, namespace }: InstanceUser): InstanceView | undefined {
+    const found = this.#stores.instances.by('name', name);
+    const matching = namespace === undefined ? found : found.filter((each) => namespaceOf(each) === namespace);
+    const [instance] = matching;
+    if (instance === undefined || matching.length > 1) return undefined;
+    const { state, message } = instanceState(instance);
+    return {
+      namespace: namespaceOf(instance),
+      name,
+      uid: instance.metadata.uid ?? '',
+      target: targetOf(instance, this.#stores.pods),
+      condition: message === '' ? state : `${state}: ${message}`,
+    };
+  }
+
+  tenantKeys({ namespace }: InstanceView): AuthorizedKey[] {
+    return this.#stores.keys.by('namespace', namespace).flatMap((key) => this.#read(key) ?? []);
+  }
+
+  opens(key: AuthorizedKey, { namespace, name }: InstanceView): boolean {
+    const instance = this.#stores.instances.get(`${namespace}/${name}`);
+    const registered = this.#stores.keys.get(key.resource);
+    if (instance === undefined || registered?.metadata.namespace !== namespace) return false;
+    if (this.#read(registered)?.fingerprint !== key.fingerprint) return false;
+    const ids = instance.spec.sshKeyIds ?? [];
+    return ids.length === 0 || ids.includes(key.id);
+  }
+
+  onChange(listener: (namespace: string) => void): () => void {
+    const onObject = ({ before, after }: { before: KubeObject | undefined; after: KubeObject | undefined }): void => {
+      const object = after ?? before;
+      if (object !== undefined) listener(namespaceOf(object));
+    };
+    const unsubscribe = [this.#stores.keys.onChange(onObject), this.#stores.instances.onChange(onObject)];
+    return () => {
+      for (const end of unsubscribe) end();
+    };
+  }
+
+  #read(key: SshKey): AuthorizedKey | undefined {
+    const { metadata, spec } = key;
+    // A key that is being deleted opens nothing more: a finalizer must not keep it working.
+    if (metadata.deletionTimestamp !== undefined) return undefined;
+    const known = this.#parsed.get(key);
+    if (known !== undefined) return known.key;
+    const parsed = parseAuthorizedKey(spec.publicKey, keyOf(key), numericId(metadata.uid ?? ''));
+    this.#parsed.set(key, { key: parsed });
+    return parsed;
+  }
 }

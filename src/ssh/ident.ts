@@ -8,7 +8,7 @@ export function isOpenSsh(first: Buffer): boolean {
 }
 
 /**
- * The first bytes of a client, put back for whoever reads next; empty when it waits for the server to speak first
+ * The first bytes of a client, put back for the next reader; empty when the client waits for the server to speak first
  * (RFC 4253 section 4.2 lets both sides start).
  */
 export function awaitIdent(socket: Socket): Promise<Buffer> {

@@ -1,68 +1,84 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { Connection } from 'ssh2';
-import { authenticate, type Authenticated } from './login/authentication.ts';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
-import { serveForward } from './session/forward.ts';
-import { outletOf } from './ssh2/outlet.ts';
-import { serveSession } from './session/session.ts';
-import { closeUnstarted, refuseTinyPackets } from './ssh2/wire.ts';
-import { shareWindows } from './ssh2/windows.ts';
+import { authenticate, type Authenticated } from './login/authentication.ts';
+import { serveForward, type ForwardTarget } from './session/forward.ts';
+import { ProgramSession } from './session/session.ts';
+import { closeUnstarted, refuseTinyPackets } from './ssh2/private.ts';
+import type { Connection, ServerChannel, Session } from './ssh2/protocol.ts';
+import { SendQueue } from './ssh2/send-queue.ts';
+import { Windows } from './ssh2/windows.ts';
 
 const MAX_CHANNELS = 128;
 
 export interface ClientEvents {
-  /** A key was offered. */
-  tried(): void;
+  keyOffered(): void;
   opened(connection: LiveConnection): void;
   closed(connection: LiveConnection): void;
 }
 
-function serveChannels(live: LiveConnection): void {
-  const { client, gateway } = live;
-  refuseTinyPackets(client);
-  let open = 0;
-  const admit = (): boolean => open < MAX_CHANNELS;
-  client.on('session', (accept, reject) => {
-    if (!admit()) {
+interface Answer<Opened> {
+  accept: () => Opened;
+  reject: () => void;
+}
+
+/** Serves the sessions and forwards that a client opens, at most {@link MAX_CHANNELS} at once. */
+class ChannelRequests {
+  readonly #live: LiveConnection;
+  #open = 0;
+
+  constructor(live: LiveConnection) {
+    this.#live = live;
+  }
+
+  listen(): void {
+    const { client, notices } = this.#live;
+    refuseTinyPackets(client);
+    client.on('session', (accept, reject) => this.#session({ accept, reject }));
+    client.on('tcpip', (accept, reject, { destIP, destPort }) =>
+      this.#forward({ kind: 'tcp', host: destIP, port: destPort }, { accept, reject }),
+    );
+    client.on('openssh.streamlocal', (accept, reject, { socketPath }) =>
+      this.#forward({ kind: 'unix', path: socketPath }, { accept, reject }),
+    );
+    client.on('request', (_accept, reject, name: string) => {
+      if (name === 'tcpip-forward' || name === 'streamlocal-forward@openssh.com') {
+        notices.add('remote forwarding (-R) is not offered: nothing listens on the gateway for an instance.');
+      }
+      reject?.();
+    });
+  }
+
+  #session({ accept, reject }: Answer<Session>): void {
+    if (this.#open >= MAX_CHANNELS) {
       reject();
       return;
     }
     const session = accept();
-    open += 1;
+    this.#open += 1;
     session.once('close', () => {
-      open -= 1;
-      closeUnstarted(client, session);
+      this.#open -= 1;
+      closeUnstarted(this.#live.client, session);
     });
-    serveSession(live, session);
-  });
-  const forward = (to: Parameters<typeof serveForward>[1], answer: Parameters<typeof serveForward>[2]): void => {
-    if (!admit()) {
+    new ProgramSession(this.#live).listen(session);
+  }
+
+  #forward(to: ForwardTarget, answer: Answer<ServerChannel>): void {
+    if (this.#open >= MAX_CHANNELS) {
       answer.reject();
       return;
     }
-    open += 1;
-    serveForward(live, to, answer)
-      .catch((error: unknown) => gateway.log.error({ connection: live.id, err: error }, 'forward failed'))
+    this.#open += 1;
+    const { gateway, id } = this.#live;
+    serveForward(this.#live, to, answer)
+      .catch((error: unknown) => gateway.log.error({ connection: id, err: error }, 'Forward failed'))
       .finally(() => {
-        open -= 1;
+        this.#open -= 1;
       });
-  };
-  client.on('tcpip', (accept, reject, { destIP, destPort }) =>
-    forward({ kind: 'tcp', host: destIP, port: destPort }, { accept, reject }),
-  );
-  client.on('openssh.streamlocal', (accept, reject, { socketPath }) =>
-    forward({ kind: 'unix', path: socketPath }, { accept, reject }),
-  );
-  client.on('request', (_accept, reject, name: string) => {
-    if (name === 'tcpip-forward' || name === 'streamlocal-forward@openssh.com') {
-      live.notices.add('remote forwarding (-R) is not offered: nothing listens on the gateway for an instance.');
-    }
-    reject?.();
-  });
+  }
 }
 
-function login(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
+function liveConnection(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   return {
@@ -80,27 +96,26 @@ function login(gateway: Gateway, client: Connection, socket: Socket, who: Authen
       address: socket.remoteAddress ?? '',
     },
     gone: gone.signal,
-    activities: new Set(),
-    windows: shareWindows(client),
-    outlet: outletOf(client, socket, gateway.backlog),
+    channels: new Set(),
+    windows: new Windows(client),
+    queue: new SendQueue(client, socket, gateway.backlog),
     isCut: false,
     notices: new Set(),
   };
 }
 
-/** Serves one client from its first byte to its last. Errors of the protocol end this client and nothing else. */
+/** Serves one client from its first byte to its last. An error of the protocol ends this client and nothing else. */
 export function serveClient(gateway: Gateway, client: Connection, socket: Socket, events: ClientEvents): void {
+  const { activity, audit, clock, log } = gateway;
+  const began = clock.monotonic();
   let who: Authenticated | undefined;
-  let live: LiveConnection | undefined;
-  let left = (): void => undefined;
   let reason = 'closed';
-  const began = gateway.now();
   client.on('error', (error) => {
     reason = error.message;
-    gateway.log.debug({ err: error }, 'client error');
+    log.debug({ err: error }, 'Client failed');
   });
   authenticate(client, gateway.directory, {
-    tried: () => events.tried(),
+    keyOffered: () => events.keyOffered(),
     done: (authenticated) => {
       who = authenticated;
     },
@@ -110,20 +125,19 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
       client.end();
       return;
     }
-    live = login(gateway, client, socket, who);
+    const live = liveConnection(gateway, client, socket, who);
+    const { id: connection, login } = live;
     guardWindow(live);
     guardRekey(live);
-    serveChannels(live);
+    new ChannelRequests(live).listen();
     events.opened(live);
-    const { namespace, instance: name } = live.login;
-    left = gateway.activity.began({ namespace, name });
-    gateway.audit({ event: 'login', login: live.login, connection: live.id });
-  });
-  socket.once('close', () => {
-    if (live === undefined) return;
-    events.closed(live);
-    left();
-    const durationMs = gateway.now() - began;
-    gateway.audit({ event: 'logout', login: live.login, connection: live.id, reason, durationMs });
+    const left = activity.began({ namespace: login.namespace, name: login.instance });
+    audit({ event: 'login', login, connection });
+    socket.once('close', () => {
+      events.closed(live);
+      left();
+      const durationMs = Math.round(clock.monotonic() - began);
+      audit({ event: 'logout', login, connection, reason, durationMs });
+    });
   });
 }

@@ -2,15 +2,15 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 
 export interface SshConfigOptions {
-  /** Path of the private key, when the user wants one named. */
+  /** Path of the private key that the blocks name. */
   identityFile?: string;
-  /** Where the known_hosts lines are written to; the block then insists on them. */
+  /** Where the known_hosts lines are written; ssh then connects only with those host keys. */
   knownHostsFile?: string;
 }
 
 const SAFE = /^[A-Za-z0-9._:~/@%+=-]+$/;
 
-/** Quoted as ssh_config(5) reads arguments. Throws RangeError for text that no quoting can carry. */
+/** Quotes as ssh_config(5) reads arguments. Throws RangeError for text that no quoting can carry. */
 function argument(text: string): string {
   if (SAFE.test(text)) return text;
   if (/["\n\r\0]/.test(text)) throw new RangeError(`ssh_config cannot carry ${JSON.stringify(text)}.`);
@@ -36,7 +36,7 @@ function block(instance: GpuInstance, options: SshConfigOptions): string | undef
   return lines.join('\n');
 }
 
-/** Host blocks for ~/.ssh/config, one for each instance that can be logged in to, in the order of their names. */
+/** Host blocks for ~/.ssh/config, one for each instance with an SSH address, in the order of their names. */
 export function sshConfig(instances: readonly GpuInstance[], options: SshConfigOptions = {}): string {
   const sorted = instances.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name, 'en'));
   const blocks = sorted.flatMap((instance) => block(instance, options) ?? []);
@@ -51,8 +51,8 @@ export function knownHosts(instances: readonly GpuInstance[]): string {
 }
 
 /**
- * The command `berth ssh-config`: the blocks of every instance of a namespace. With `knownHostsFile` their host keys are
- * handed to `save` for that file, and the blocks insist on them. Rejects with the client's errors.
+ * The command `berth ssh-config`: the blocks of every instance of a namespace. With `knownHostsFile`, `save` gets the host
+ * keys for that file, and ssh connects only with those. Rejects with the client's errors.
  */
 export async function sshConfigCommand(
   client: KubeClient,

@@ -1,20 +1,20 @@
 import { join } from 'node:path';
 import { applyFinalizers } from '../../tools/cluster/apply.ts';
 import { bringUp } from '../../tools/cluster/bring-up.ts';
-import { takeState } from '../../tools/cluster/keeper/keeper.ts';
+import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
-import { createProgress } from '../../tools/lib/progress.ts';
-import { removeRecord } from '../../tools/cluster/keeper/record.ts';
+import { plainProgress } from '../../tools/lib/progress.ts';
+import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 
 /**
- * Brings up a cluster for a benchmark alone and takes it apart after `use`, which gets the path of its kubeconfig. Where
- * KUBECONFIG names one, that one is used as it is, and stays.
+ * Starts a cluster for a benchmark, passes the path of its kubeconfig to `use`, and ends the cluster after that. A cluster
+ * that KUBECONFIG names is used as it is, and stays.
  */
 export async function withCluster(use: (kubeconfig: string) => Promise<void>): Promise<void> {
   const state = join(stateFolder(), 'bench');
   const lock = await takeState(state);
-  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cluster = await bringUp({
     ...readOptions([], process.env, join(stateFolder(), 'kubeconfig')),
     state,
@@ -26,7 +26,7 @@ export async function withCluster(use: (kubeconfig: string) => Promise<void>): P
     signal: new AbortController().signal,
   });
   try {
-    // It stays behind: in somebody else's cluster an installation brings it.
+    // The policy stays in the cluster, so a given cluster gets it from an installation alone.
     if (cluster.way !== 'given') await applyFinalizers(cluster.client, new AbortController().signal);
     await use(cluster.kubeconfig);
   } finally {

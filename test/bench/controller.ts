@@ -1,4 +1,5 @@
 import { benchmark, offersLine } from './controller/run.ts';
+import { runMain } from '../../tools/lib/failure.ts';
 import { withCluster } from './cluster.ts';
 
 // The speed table of docs/performance.md: `npm run bench:controller [-- NODES:INSTANCES ...]`. On a cluster of its own, or
@@ -15,6 +16,8 @@ function parse(text: string): { nodes: number; instances: number } {
 const wanted = process.argv.slice(2);
 const sizes = (wanted.length === 0 ? SIZES : wanted).map(parse);
 console.log(offersLine());
-await withCluster(async (kubeconfig) => {
-  for (const size of sizes) console.log((await benchmark({ kubeconfig, ...size })).join('\n'));
-});
+await runMain(() =>
+  withCluster(async (kubeconfig) => {
+    for (const size of sizes) console.log((await benchmark({ kubeconfig, ...size })).join('\n'));
+  }),
+);

@@ -4,7 +4,7 @@ import { NODES } from '../../src/kube/types.ts';
 
 const GPU = 'nvidia.com/gpu';
 
-/** Registers GPUs with a node, and anew whenever its kubelet forgot them in a restart, as a device plugin does. */
+/** Gives a node GPUs, and again after each restart of its kubelet, as a device plugin does. */
 export async function keepGpus(client: KubeClient, name: string, count: number, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -15,7 +15,7 @@ export async function keepGpus(client: KubeClient, name: string, count: number, 
         await client.patch(NODES, { name }, body, { type: 'strategic', subresource: 'status' });
       }
     } catch {
-      // The API server is away: again in a moment.
+      // The API server is down. The next round tries again.
     }
     await delay(500);
   }

@@ -5,11 +5,12 @@ import { KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import { PODS, SERVICES } from '../../src/kube/types.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
-import { builtDriver } from '../e2e/support/built-driver.ts';
+import { runMain } from '../../tools/lib/failure.ts';
+import { builtDriver, type BuiltE2eCluster } from '../e2e/support/built-driver.ts';
 import { tenant } from '../e2e/support/http.ts';
 import { deployModel } from '../e2e/support/model.ts';
 import { NAMESPACE, Release, TENANT } from '../e2e/support/release.ts';
-import { newIdentity } from '../e2e/support/ssh.ts';
+import { newIdentity, type SshPlace } from '../e2e/support/ssh.ts';
 import { setStage } from '../e2e/support/stage.ts';
 import { type Observer, startObserver } from '../faults/support/observer.ts';
 import { phase } from '../support/phases.ts';
@@ -27,11 +28,11 @@ import { callTable, failureLines, killTable } from './report.ts';
 const SECONDS = Number(process.env['BERTH_CHAOS_SECONDS'] ?? 600);
 const SEED = Number(process.env['BERTH_CHAOS_SEED'] ?? randomInt(2 ** 31));
 const GPUS = 8;
-/** Milliseconds that the load gets to end, and the cluster to come to rest, after the last kill. */
+/** Milliseconds after the last kill for the load to end and for the cluster to come to rest. */
 const PATIENCE = 240_000;
 const MINUTES = 60_000;
 
-/** Asks the API server until it answers: it is away now and then. */
+/** Asks the API server until it answers: at times it is down. */
 async function untilAnswered<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {
@@ -63,7 +64,7 @@ async function addressOf(client: KubeClient, name: string): Promise<{ host: stri
   return { host: spec?.clusterIP ?? '', port: spec?.ports?.[0]?.port ?? 0 };
 }
 
-/** What does not hold when nothing moves any more. */
+/** What is wrong when the cluster has come to rest. */
 async function atRest(observer: Observer, customer: Customer): Promise<string[]> {
   const check = async (): Promise<string[]> => observer.atRest(await customer.offered(AbortSignal.timeout(20_000)));
   const end = performance.now() + MINUTES;
@@ -75,66 +76,82 @@ async function atRest(observer: Observer, customer: Customer): Promise<string[]>
   return found;
 }
 
-async function main(): Promise<boolean> {
-  process.stderr.write(`chaos: seed ${SEED}, ${SECONDS} s; BERTH_CHAOS_SEED=${SEED} repeats the kills.\n`);
-  const { cluster, helm } = await setStage('chaos', builtDriver);
+/** The tenant of the load, and the instance that stays during the whole run. */
+interface Load {
+  options: LoadOptions;
+  customer: Customer;
+  resident: string;
+  place: SshPlace;
+}
+
+/** Makes a tenant with a model and an instance, and waits until all of Berth works. */
+async function prepareLoad({ client }: BuiltE2eCluster, log: Log, stopping: AbortSignal): Promise<Load> {
+  const api = await addressOf(client, 'berth-api');
+  const base = `http://${api.host}:${api.port}`;
+  const user = await tenant(client, TENANT, base);
+  const identity = newIdentity();
+  await deployModel(client, TENANT);
+  const deadline = AbortSignal.timeout((SECONDS + 300) * 1000 + PATIENCE);
+  const options: LoadOptions = {
+    log,
+    base,
+    token: user.token,
+    identity,
+    ssh: await addressOf(client, 'berth-ssh'),
+    gpus: GPUS,
+    lookUp: (id) => untilAnswered(() => uidOf(client, id), deadline),
+    stopping,
+    deadline,
+  };
+  const customer = new Customer(options);
+  await waitFor('all GPUs are offered', async () => {
+    const { status } = await user.call('GET', '/api/v1/offers');
+    return status === 200 && (await customer.offered(deadline)) === GPUS;
+  });
+  await user.call('POST', '/api/v1/ssh-keys', { name: 'chaos', public_key: identity.publicKey });
+  await waitFor('the model answers', () => customer.chat(deadline).catch(() => undefined), 4 * MINUTES);
+  const resident = await customer.rent('resident');
+  if (resident === undefined) throw new Error('The first instance was refused.');
+  const place = await customer.running(resident);
+  if (place === undefined) throw new Error('The first instance failed.');
+  return { options, customer, resident, place };
+}
+
+/** Runs the load and the kills, and finds out what is wrong after them. */
+async function runChaos(cluster: BuiltE2eCluster, load: Load, killing: AbortController): Promise<Outcome> {
   const { client } = cluster;
-  const log = new Log();
+  const { options, customer, resident, place } = load;
+  const { log } = options;
+  const firstPod = await podUid(client, resident);
+  await using observer = await startObserver(client, { namespace: TENANT, nodes: [REAL_NODE], gpusPerNode: GPUS });
+  log.begin();
+  const timer = setTimeout(() => killing.abort(), SECONDS * 1000);
+  const kills = killAtRandom({ cluster, client, log, random: randomFrom(SEED), stopping: killing.signal });
+  await Promise.all([kills, runLoad(customer, options, place)]);
+  clearTimeout(timer);
+  const lastPod = await podUid(client, resident);
+  const residentMoved = firstPod === lastPod ? [] : [`the resident instance's pod changed: ${firstPod} to ${lastPod}`];
+  const before = await atRest(observer, customer);
+  await customer.giveBack(resident);
+  const after = await atRest(observer, customer);
+  const { items } = await client.list(GPU_INSTANCES, { namespace: TENANT });
+  const left = items.map(({ metadata }) => metadata.name);
+  return { log, customer, violations: [...new Set([...before, ...after])], residentMoved, left };
+}
+
+async function main(): Promise<void> {
+  process.stderr.write(`Chaos: seed ${SEED}, ${SECONDS} s; BERTH_CHAOS_SEED=${SEED} repeats the kills.\n`);
+  const { cluster, helm } = await setStage('chaos', builtDriver);
   const killing = new AbortController();
   const everything = new AbortController();
   try {
     await phase('install', () => new Release(helm, cluster.kubeconfig).upgrade());
-    const gpus = keepGpus(client, REAL_NODE, GPUS, everything.signal);
-    const api = await addressOf(client, 'berth-api');
-    const base = `http://${api.host}:${api.port}`;
-    const user = await tenant(client, TENANT, base);
-    const identity = newIdentity();
-    await deployModel(client, TENANT);
-    const deadline = AbortSignal.timeout((SECONDS + 300) * 1000 + PATIENCE);
-    const options: LoadOptions = {
-      log,
-      base,
-      token: user.token,
-      identity,
-      ssh: await addressOf(client, 'berth-ssh'),
-      gpus: GPUS,
-      lookUp: (id) => untilAnswered(() => uidOf(client, id), deadline),
-      stopping: killing.signal,
-      deadline,
-    };
-    const customer = new Customer(options);
-    await waitFor('all GPUs are offered', async () => {
-      const { status } = await user.call('GET', '/api/v1/offers');
-      return status === 200 && (await customer.offered(deadline)) === GPUS;
-    });
-    await user.call('POST', '/api/v1/ssh-keys', { name: 'chaos', public_key: identity.publicKey });
-    await waitFor('the model answers', () => customer.chat(deadline).catch(() => undefined), 4 * MINUTES);
-    const resident = await customer.rent('resident');
-    if (resident === undefined) throw new Error('the first instance was refused');
-    const place = await customer.running(resident);
-    if (place === undefined) throw new Error('the first instance failed');
-    const firstPod = await podUid(client, resident);
-    await using observer = await startObserver(client, {
-      namespace: TENANT,
-      nodes: [REAL_NODE],
-      gpusPerNode: GPUS,
-    });
-    log.begin();
-    const random = randomFrom(SEED);
-    const timer = setTimeout(() => killing.abort(), SECONDS * 1000);
-    const load = runLoad(customer, options, place);
-    await Promise.all([killAtRandom({ cluster, client, log, random, stopping: killing.signal }), load]);
-    clearTimeout(timer);
-    const lastPod = await podUid(client, resident);
-    const residentMoved =
-      firstPod === lastPod ? [] : [`the resident instance's pod changed: ${firstPod} to ${lastPod}`];
-    const before = await atRest(observer, customer);
-    await customer.giveBack(resident);
-    const after = await atRest(observer, customer);
-    const left = (await client.list(GPU_INSTANCES, { namespace: TENANT })).items.map(({ metadata }) => metadata.name);
+    const gpus = keepGpus(cluster.client, REAL_NODE, GPUS, everything.signal);
+    const load = await prepareLoad(cluster, new Log(), killing.signal);
+    const outcome = await runChaos(cluster, load, killing);
     everything.abort();
     await gpus;
-    return print({ log, customer, violations: [...new Set([...before, ...after])], residentMoved, left });
+    if (!print(outcome)) process.exitCode = 1;
   } finally {
     everything.abort();
     await cluster.stop();
@@ -149,13 +166,13 @@ interface Outcome {
   left: readonly string[];
 }
 
-/** Prints what happened; false when something happened that must not. */
+/** Prints what happened. Returns false when something went wrong that must not. */
 function print({ log, customer, violations, residentMoved, left }: Outcome): boolean {
   const { calls, kills, wrong } = log;
   const lost = wrong.filter((text) => text.includes(' is lost: '));
   const leaked = [...violations, ...left.map((name) => `instance ${name} is left over`)];
   const wrongAnswers = wrong.filter((text) => !lost.includes(text));
-  const counts = `${customer.created} instances rented, ${customer.full} refused for want of a place`;
+  const counts = `${customer.created} instances rented, ${customer.full} refused because no place was free`;
   const lines = [
     `Seed ${SEED}, ${SECONDS} s, ${kills.length} kills; ${counts}.`,
     '',
@@ -178,4 +195,6 @@ function print({ log, customer, violations, residentMoved, left }: Outcome): boo
   return failed === 0;
 }
 
-if (!(await main())) process.exitCode = 1;
+await runMain(main);
+// After a failure the load may still wait for answers.
+process.exit();

@@ -10,14 +10,14 @@ import type { Log } from './record.ts';
 
 /** Milliseconds between two kills, least and most. */
 const BETWEEN = [10_000, 20_000] as const;
-/** Milliseconds that the API server or the kubelet stays away before it is started again, at most. */
+/** Milliseconds at most that the API server or the kubelet stays down before it is started again. */
 const AWAY = 5000;
 
 type Role = (typeof ROLES)[number];
 type Program = 'kube-apiserver' | 'kubelet';
 type Victim = { program: Program } | { role: Role; graceful: boolean };
 
-/** One in five is the API server, one in five the kubelet; the others are pods of ours, half of them told to end. */
+/** One victim in five is the API server, one the kubelet. The others are pods of Berth: half are killed, half deleted. */
 export function chooseVictim(random: () => number): Victim {
   const draw = random();
   if (draw < 0.2) return { program: 'kube-apiserver' };
@@ -39,7 +39,7 @@ async function processesOf(initPid: number, matches: (command: string[]) => bool
   const proc = `/proc/${initPid}/root/proc`;
   const pids = (await readdir(proc)).filter((name) => /^\d+$/.test(name));
   const commands = await Promise.all(
-    // One that has ended in between matches nothing.
+    // A process that has ended in between matches nothing.
     pids.map(async (pid) => (await readFile(join(proc, pid, 'cmdline'), 'utf8').catch(() => '')).split('\0')),
   );
   return pids.filter((_, index) => matches(commands[index] ?? []));
@@ -49,7 +49,7 @@ async function end(initPid: number, pid: string): Promise<void> {
   await run('nsenter', ['--target', String(initPid), '--pid', 'sh', '-c', `kill -KILL ${pid}`]);
 }
 
-/** Kills at random until told to stop; what Kubernetes does not start again by itself is started again here. */
+/** Kills at random until `stopping` aborts, and starts again what Kubernetes does not. */
 export async function killAtRandom(options: KillerOptions): Promise<void> {
   const { random, stopping } = options;
   while (!stopping.aborted) {
@@ -57,7 +57,7 @@ export async function killAtRandom(options: KillerOptions): Promise<void> {
     await delay(wait, undefined, { signal: stopping }).catch(() => undefined);
     if (stopping.aborted) return;
     const victim = chooseVictim(random);
-    // Drawn in any case, so that the seed alone decides what comes next.
+    // Drawn for every victim, so that the seed alone decides what comes next.
     const [which, away] = [random(), random() * AWAY];
     await ('program' in victim ? killProgram(options, victim.program, away) : killPod(options, victim, which));
   }
@@ -66,7 +66,7 @@ export async function killAtRandom(options: KillerOptions): Promise<void> {
 async function killProgram({ cluster, log }: KillerOptions, program: Program, away: number): Promise<void> {
   const path = join(cluster.programs, program);
   const [pid] = await processesOf(cluster.initPid, ([command]) => command === path);
-  if (pid === undefined) throw new Error(`${program} does not run: what ended it?`);
+  if (pid === undefined) throw new Error(`${program} does not run, and no kill of this run ended it.`);
   note(log, program === 'kubelet' ? 'kubelet' : 'API server', `killed, away for ${(away / 1000).toFixed(1)} s`);
   await end(cluster.initPid, pid);
   await delay(away);
@@ -85,14 +85,14 @@ async function killPod(
     const pod = pick(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined));
     if (pod !== undefined) {
       note(log, `${role} pod`, 'deleted');
-      // The API server may be away again: then nothing is deleted.
+      // Nothing is deleted while the API server is down.
       await client.delete(PODS, pod.metadata).catch(() => undefined);
       return;
     }
   }
   const found = await processesOf(cluster.initPid, (command) => command[1] === '/app/main.js' && command[2] === role);
   const pid = pick(found);
-  // All replicas wait for their restart: there is nothing to kill.
+  // All replicas wait for their restart, so there is nothing to kill.
   if (pid === undefined) return;
   note(log, `${role} pod`, 'killed');
   await end(cluster.initPid, pid);

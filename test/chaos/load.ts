@@ -10,13 +10,13 @@ export interface LoadOptions {
   identity: SshIdentity;
   /** Address of the SSH gateway. */
   ssh: { host: string; port: number };
-  /** GPUs that there are: never more may be offered. */
+  /** How many GPUs the cluster has. Berth must never offer more. */
   gpus: number;
-  /** Uid of an instance as the API server has it, whenever that answers; undefined when it is not there. */
+  /** Asks the API server, until it answers, for the uid of an instance; undefined when there is no such instance. */
   lookUp: (id: string) => Promise<string | undefined>;
-  /** Begins to end the load: what is under way is brought to its end. */
+  /** Ends the load. What is under way is finished first. */
   stopping: AbortSignal;
-  /** The end of all patience. */
+  /** The time at which the run gives up. */
   deadline: AbortSignal;
 }
 
@@ -31,10 +31,10 @@ interface Answer {
   body: Record<string, unknown>;
 }
 
-/** What a user of the HTTP interface does, with every answer checked. */
+/** A tenant that uses the HTTP interface, and checks every answer. */
 export class Customer {
   readonly #options: LoadOptions;
-  /** Instances that were granted and not deleted: id -> uid. */
+  /** Instances that the tenant has and did not delete: id -> uid. */
   readonly alive = new Map<string, string>();
   created = 0;
   full = 0;
@@ -47,7 +47,7 @@ export class Customer {
     const { base, token } = this.#options;
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...init.headers };
     const response = await fetch(`${base}/api/v1${path}`, { ...init, headers, signal });
-    // The key is good all the time.
+    // The key is valid during the whole run.
     if (response.status === 401 || response.status === 403) throw new WrongAnswer(`${path}: ${response.status}`);
     return response;
   }
@@ -83,14 +83,14 @@ export class Customer {
     return id;
   }
 
-  /** The record of an instance that was granted and not deleted. */
+  /** The record of an instance that the tenant has. */
   async #read(signal: AbortSignal, id: string): Promise<Record<string, unknown>> {
     const { status, body } = await this.#ask(signal, `/instances/${id}`);
     if (status !== 200 || body['id'] !== id) throw new WrongAnswer(`GET of ${id}: ${status} ${JSON.stringify(body)}`);
     return body;
   }
 
-  /** Waits until the instance runs and says where it can be entered; undefined when it failed. */
+  /** Waits until the instance runs, and returns its SSH address; undefined when the instance failed. */
   async running(id: string): Promise<SshPlace | undefined> {
     const { log, deadline, ssh } = this.#options;
     for (;;) {
@@ -120,7 +120,7 @@ export class Customer {
     }
   }
 
-  /** Gives an instance back and waits until it is gone. */
+  /** Deletes an instance and waits until it is gone. */
   async giveBack(id: string): Promise<void> {
     const { log, lookUp, deadline } = this.#options;
     const uid = await lookUp(id);
@@ -128,7 +128,7 @@ export class Customer {
     let tries = 0;
     await log.insist('HTTP', deadline, async (signal) => {
       const { status } = await this.#ask(signal, `/instances/${id}`, { method: 'DELETE' });
-      // Only after a try without an answer may it be gone already.
+      // It may be gone already after a request whose answer was lost, and only then.
       if (status !== 200 && (tries === 0 || status !== 404)) throw new WrongAnswer(`DELETE of ${id}: ${status}`);
       tries += 1;
       return true;
@@ -141,7 +141,7 @@ export class Customer {
     if ((await lookUp(id)) !== undefined) log.wrong.push(`GET of ${id} answered 404 and the instance is there`);
   }
 
-  /** GPUs that can be rented one by one. */
+  /** How many GPUs are offered one by one. */
   async offered(signal: AbortSignal): Promise<number> {
     const { status, body } = await this.#ask(signal, '/offers');
     const offers = body['data'] as { gpu_count: number; available: number }[];
@@ -173,16 +173,16 @@ export class Customer {
     const response = await this.#fetch(signal, '/chat/completions', { method: 'POST', body: JSON.stringify(request) });
     const text = await response.text();
     if (response.status !== 200) throw new Error(`${response.status} ${text}`);
-    const told = text.includes('"error"');
-    // A stream that ends as if all were well must be whole.
-    if (!told && !text.trimEnd().endsWith('data: [DONE]'))
+    const hasError = text.includes('"error"');
+    // A stream that ends without an error must be whole.
+    if (!hasError && !text.trimEnd().endsWith('data: [DONE]'))
       throw new WrongAnswer(`a stream ended with ${text.slice(-200)}`);
-    if (told) throw new Error(`the stream told of an error: ${text.slice(-200)}`);
+    if (hasError) throw new Error(`the stream ended with an error: ${text.slice(-200)}`);
     return true;
   }
 }
 
-/** Rents, logs in and gives back, again and again. */
+/** Rents an instance, logs in and deletes it, again and again. */
 async function churn(customer: Customer, { log, stopping }: LoadOptions, worker: string): Promise<void> {
   for (let round = 0; !stopping.aborted; round++) {
     const id = await customer.rent(`${worker}-${round}`);
@@ -202,7 +202,7 @@ async function repeat(stopping: AbortSignal, work: () => Promise<unknown>): Prom
   }
 }
 
-/** The steady load: three who rent and give back, and those who log in to one instance, ask for offers and call a model. */
+/** The steady load: three workers rent and delete instances; others log in to one instance, ask for offers, call a model. */
 export async function runLoad(customer: Customer, options: LoadOptions, resident: SshPlace): Promise<void> {
   const { log, stopping } = options;
   await Promise.all([

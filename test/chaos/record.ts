@@ -7,11 +7,11 @@ export interface Call {
   way: Way;
   start: number;
   end: number;
-  /** Why there was no good answer; undefined when there was one. */
+  /** Why the call failed; undefined when it succeeded. */
   failure: string | undefined;
 }
 
-/** Something that was ended, when and how. */
+/** One kill: its victim, when and how. */
 export interface Kill {
   at: number;
   /** `api pod`, `kubelet` and so on. */
@@ -19,7 +19,7 @@ export interface Kill {
   how: string;
 }
 
-/** An answer that must never be given, whatever is broken: a success that is none, or a refusal of what is right. */
+/** An answer that must never come, whatever is down: a success of what did not happen, or a refusal of a valid request. */
 export class WrongAnswer extends Error {
   override readonly name = 'WrongAnswer';
 }
@@ -32,13 +32,13 @@ export class Log {
   readonly kills: Kill[] = [];
   readonly wrong: string[] = [];
 
-  /** Forgets what came before the load. */
+  /** Forgets the calls before the load. */
   begin(): void {
     this.calls.length = 0;
     this.start = performance.now();
   }
 
-  /** Does one call and notes how it went; undefined when it had no good answer. */
+  /** Makes one call and records its outcome. Returns undefined when it failed. */
   async call<T>(way: Way, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const start = performance.now();
     const note = (failure?: string): void => void this.calls.push({ way, start, end: performance.now(), failure });
@@ -54,7 +54,7 @@ export class Log {
     }
   }
 
-  /** Repeats a call until it has a good answer. Throws when `signal` says that it has been long enough. */
+  /** Repeats a call until it succeeds. Throws when `signal` aborts. */
   async insist<T>(way: Way, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     for (;;) {
       const value = await this.call(way, work);

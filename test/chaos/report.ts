@@ -24,7 +24,7 @@ export function outage(calls: readonly Call[], kill: Kill, next: Kill | undefine
   return Math.max(0, ...failed.map(({ end }) => end - kill.at));
 }
 
-/** Calls by way: how many, how many without a good answer, and how long the good ones took. */
+/** Calls by way: how many were made, how many failed, and how long the others took. */
 export function callTable(calls: readonly Call[]): string[] {
   const rows = WAYS.map((way) => {
     const all = calls.filter((call) => call.way === way);
@@ -35,7 +35,7 @@ export function callTable(calls: readonly Call[]): string[] {
   return table(['calls', 'made', 'without a good answer', 'p50', 'p99', 'longest'], rows);
 }
 
-/** For each kind of kill: how often, and how long each way was without a good answer, median and longest. */
+/** For each kind of kill: how often, and for how long calls of each way failed, median and longest. */
 export function killTable(calls: readonly Call[], kills: readonly Kill[]): string[] {
   const ofWay = new Map(WAYS.map((way) => [way, calls.filter((call) => call.way === way)]));
   const outages = kills.map((kill, index) => ({
@@ -53,7 +53,7 @@ export function killTable(calls: readonly Call[], kills: readonly Kill[]): strin
   return table(['what', 'times', ...WAYS.map((way) => `${way}: out for, median / longest`)], rows);
 }
 
-/** The reasons for which calls had no good answer, the most frequent first. */
+/** The reasons of failed calls, the most frequent first. */
 export function failureLines(calls: readonly Call[], most = 12): string[] {
   const reasons = Map.groupBy(
     calls,

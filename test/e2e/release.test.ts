@@ -51,7 +51,7 @@ describe('a release on a real node', () => {
     return instance;
   }
 
-  /** Gives the condition of an object of ours that is True when it is ready. */
+  /** Whether an instance is Ready. */
   async function isReady(namespace: string, name: string): Promise<boolean> {
     const { status } = await client.get(GPU_INSTANCES, { namespace, name });
     return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
@@ -61,7 +61,7 @@ describe('a release on a real node', () => {
     return (await client.list(GPU_INSTANCES, { namespace })).items.length === 0;
   }
 
-  /** A scan of the cluster for every secret of the test's people and of Berth's own. */
+  /** Scans the cluster for every secret of the test's users and of Berth itself. */
   async function lookForSecrets(): Promise<Scan> {
     const people = [
       { name: 'the API key', piece: user.token },
@@ -92,7 +92,7 @@ describe('a release on a real node', () => {
     expect(await release.helm(['test', 'berth', '--timeout', '3m'])).toContain('Succeeded');
   });
 
-  it('takes whoever pastes its notes through the tour', async () => {
+  it('prints notes whose commands work when they are pasted', async () => {
     const commands = commandsOf(await release.helm(['get', 'notes', 'berth']));
     const printed = await paste(commands, { ...inject('e2e'), identity: newIdentity() });
     expect(printed).toContain('gpuinstance.berth.dev/first condition met');
@@ -100,7 +100,7 @@ describe('a release on a real node', () => {
     expect(printed).toContain('gpuinstance.berth.dev "first" deleted');
   });
 
-  it('comes as plain manifests too, with samples that the cluster takes', async () => {
+  it('comes as plain manifests too, with samples that the cluster accepts', async () => {
     const apply = ['apply', '--server-side', '--field-manager=e2e'];
     const trial = [...apply, '--dry-run=server', '--force-conflicts'];
     const folder = (name: string): string => join(ROOT, 'deploy', name);
@@ -147,7 +147,7 @@ describe('a release on a real node', () => {
       4 * MINUTES,
     );
     expect(answer).toMatchObject({ object: 'chat.completion', model: 'tiny-random' });
-    // Each replica finds the engine by itself.
+    // Every replica discovers the engine for itself.
     await waitFor('the replica that is asked lists the model', async () => {
       const { body } = await user.call('GET', '/api/v1/models');
       return (body['data'] as { id: string }[]).some(({ id }) => id === 'tiny-random');
@@ -161,13 +161,13 @@ describe('a release on a real node', () => {
     await waitFor("the other tenant's instance runs", () => isReady(OTHER, 'bob'), 2 * MINUTES);
     const mine = await world.pod(TENANT, `berth.dev/instance=${rented.id}`);
     const theirs = await world.pod(OTHER, 'berth.dev/instance=bob');
-    // The gateway reaches the model: the test before this one called it.
+    // The gateway reaches the model: the previous test called it.
     expect(await reachOf(world, mine)).toEqual({ model: true, metrics: false, cluster: false });
     expect(await reachOf(world, theirs)).toEqual({ model: false, metrics: false, cluster: false });
     for (const method of ['GET', 'DELETE']) {
       expect((await user.call(method, '/api/v1/instances/bob')).status).toBe(404);
     }
-    // Without a policy of its own it may leave, and still not enter the other tenant's namespace.
+    // Without a policy its pods reach the network, and still not the other tenant's namespace.
     const policies = `/apis/networking.k8s.io/v1/namespaces/${OTHER}/networkpolicies`;
     await client.raw('DELETE', `${policies}/berth-instances`);
     const opened = await waitFor('the network is open', async () => {
@@ -202,7 +202,7 @@ describe('a release on a real node', () => {
     await release.upgrade();
   });
 
-  it('gives back what others take from an instance', async () => {
+  it('restores a label that somebody removes from a pod', async () => {
     const [pod] = await world.pods(TENANT, `berth.dev/instance=${rented.id}`);
     const ref = { namespace: TENANT, name: pod?.metadata.name ?? '' };
     await client.patch(PODS, ref, { metadata: { labels: { 'berth.dev/instance': null } } }, { type: 'merge' });
@@ -239,7 +239,7 @@ describe('a release on a real node', () => {
       spec: { displayName: 'server', image: INSTANCE_IMAGE, runtype: 'args', command: ['httpd', '-f', '-p', '8080'] },
     });
     const ports = [{ containerPort: 8080, protocol: 'TCP' as const }];
-    // The first process of a container must ask for the signal that ends it.
+    // The first process of a container gets only the signals that it asks for.
     const serve = 'trap "exit 0" TERM; httpd -f -p 8080 & wait';
     const wanted = { runtype: 'args', image: NON_ROOT_IMAGE, ports, command: ['sh', '-c', serve] };
     const server = {
@@ -281,7 +281,7 @@ describe('a release on a real node', () => {
     expect(items.map(({ metadata }) => metadata.name)).toContain('server-disk');
   });
 
-  it('takes an SSH key back', async () => {
+  it('refuses an SSH key after its deletion', async () => {
     const { body } = await user.call('GET', '/api/v1/ssh-keys');
     const [key] = body['data'] as { id: number }[];
     expect((await user.call('DELETE', `/api/v1/ssh-keys/${key?.id}`)).status).toBe(200);
@@ -303,7 +303,7 @@ describe('a release on a real node', () => {
     await waitFor('the key is dead', async () => (await offers()) === 401);
   });
 
-  it('refuses what somebody would try who took over a role', async () => {
+  it('refuses attacks by tenants and by roles', async () => {
     await client.create(NAMESPACES, { metadata: { name: LENIENT, labels: { 'berth.dev/tenant': 'true' } } });
     const account = ['get', 'serviceaccount', 'default', '-n', LENIENT];
     await waitFor('pods may be made there', async () => (await world.kubectl(account)).code === 0);
@@ -321,7 +321,7 @@ describe('a release on a real node', () => {
     expect(await tryAll(world, attacks(targets))).toEqual([]);
   });
 
-  it('uses every right it was given and misses none', async () => {
+  it('uses every right that the chart grants and lacks none', async () => {
     const report = await reportUse(release, await readFile(inject('e2e').auditLog, 'utf8'));
     expect(report).toEqual({ refused: [], unused: [] });
   });
@@ -336,7 +336,7 @@ describe('a release on a real node', () => {
     expect(read.metrics).toBe(6);
     expect(read.logs).toBeGreaterThan(6);
     expect(read.objects).toBeGreaterThan(40);
-    // The revisions of the release.
+    // One for each revision of the release.
     expect(read.secrets).toBeGreaterThanOrEqual(3);
   });
 
@@ -352,7 +352,7 @@ describe('a release on a real node', () => {
     expect(await rented.identity()).toEqual(before);
   });
 
-  it('is removed with all that it made by the lines of the manual', async () => {
+  it('is removed completely by the commands of the manual', async () => {
     const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
     await paste(lastBlock(manual, 'Remove'), { ...inject('e2e'), identity });
     const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);

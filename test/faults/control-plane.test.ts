@@ -37,7 +37,8 @@ test(
     await plane.apiServer.kill();
     plane.apiServer.start();
     await plane.ready();
-    // A scheduler that met an API server without its roles puts a pod aside; after two minutes it is made anew.
+    // A scheduler puts a pod aside when the API server does not know its roles yet. The controller replaces it after
+    // two minutes.
     const pods = await waitFor('all to run', () => runningPods(world, 13), 180_000);
 
     await plane.apiServer.kill();
@@ -90,7 +91,7 @@ test('a cluster restored from a backup goes on from the backup, with nothing res
   await waitFor('the late ones to run', () => runningPods(world, 5));
   await plane.restore();
 
-  // As many GPUs as the backup leaves free: the late ones hold none any more, the others all of theirs.
+  // These take as many GPUs as the backup leaves free: the late instances hold none, the others all of theirs.
   for (const name of ['new-0', 'new-1', 'new-2']) await world.create(name, { gpu: { count: 4 } });
   await world.create('too-much', { gpu: { count: 4 }, onNoCapacity: 'Fail' });
   await world.reached('too-much', 'NoCapacity', 90_000);
@@ -99,7 +100,7 @@ test('a cluster restored from a backup goes on from the backup, with nothing res
   // The bill of a start that began before the backup is whole, and there is one.
   await world.remove('removed');
   await world.gone('removed');
-  // A controller that knew the late ones, and sees them no more, bills them too.
+  // A controller that knew the late instances, and no longer sees them, writes their usage records too.
   const { items } = await client.list(USAGE_RECORDS, { namespace });
   const billed = items.map(({ spec }) => spec.instance);
   expect(billed.filter((name) => !late.includes(name))).toEqual(['removed']);

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { expireLease } from './support/replica.ts';
 import { createWorld, violationsAtRest, type World } from './support/world.ts';
 
-/** Called when the instances have come to where the story wanted them. */
+/** Called when the instances have reached a stage of the story. */
 type Reached = () => Promise<void>;
 
 interface Story {
@@ -16,7 +16,7 @@ interface Story {
   run: (world: World, name: string, reached: Reached) => Promise<void>;
   /** How many of its instances had a start. */
   records: number;
-  /** Crashes in one run; what is left out, runs with other seeds see. */
+  /** Crashes in one run. Runs with other seeds try other points. */
   points: number;
 }
 
@@ -45,7 +45,7 @@ const WHOLE_LIFE: Story = {
   },
 };
 
-/** An interruptible instance gives way to one on demand and comes back. */
+/** An on-demand instance preempts an interruptible one, which starts again afterwards. */
 const PREEMPTION: Story = {
   name: 'preemption',
   records: 2,
@@ -72,7 +72,7 @@ async function records(world: World, name: string): Promise<number> {
   return items.filter(({ spec }) => spec.instance.startsWith(name)).length;
 }
 
-/** The starts and bills of the instances of a story. A condition may look back for a moment, these may not. */
+/** The starts and bills of the instances of a story. Unlike conditions they must not go back, not even for a moment. */
 async function starts(world: World, name: string): Promise<unknown> {
   const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
   return items
@@ -85,14 +85,16 @@ async function podsOf(world: World, name: string): Promise<unknown[]> {
   return pods.filter(({ metadata }) => metadata.name.startsWith(`${name}-`)).map(({ metadata }) => metadata.uid);
 }
 
-/** Delivers the late write at the first stage that is reached without its sender, and looks for what it did. */
+/**
+ * Delivers the late write when its sender is dead and the next stage is reached, and checks that it changes nothing.
+ */
 async function deliverLate(world: World, name: string, crash: Crash): Promise<void> {
   const before = await starts(world, name);
   const podsBefore = await podsOf(world, name);
   await crash.deliver();
   expect(await starts(world, name)).toEqual(before);
-  // Making a pod is the one write without a condition, for Kubernetes has none across objects: of a start that has ended
-  // meanwhile it is made indeed, and must go again.
+  // The creation of a pod is the one write without a condition, since Kubernetes has none across objects. A late pod of
+  // a start that has ended is created, and must be deleted again.
   await waitFor('the pods as they were', async () => isDeepStrictEqual(await podsOf(world, name), podsBefore), 10_000);
   expect(await starts(world, name)).toEqual(before);
 }
@@ -112,9 +114,9 @@ async function liveThrough(world: World, story: Story, crash: Crash, name: strin
     await expireLease(world.client);
     await using next = await world.replica();
     await life;
-    const told = `died at ${JSON.stringify(outcome)}`;
-    expect(await records(world, name), told).toBe(story.records);
-    expect(await violationsAtRest(world, next), told).toEqual([]);
+    const context = `died at ${JSON.stringify(outcome)}`;
+    expect(await records(world, name), context).toBe(story.records);
+    expect(await violationsAtRest(world, next), context).toEqual([]);
     await next.stop();
   }
   await doomed.stop();
@@ -136,9 +138,9 @@ function pointsOf(count: number, limit: number): Point[] {
   return fc.sample(chosen, { numRuns: 1, seed: inject('seed') })[0] ?? [];
 }
 
-// Sieve's intermediate states: the controller dies between any two writes, and the next one goes on. It dies after a
-// write, or while a write is on its way: that one arrives when the next controller has done the work, where lease and
-// timers cannot stop it and its conditions must.
+// Intermediate states in the Sieve paper: the controller dies between any two writes, and the next one goes on. It dies
+// after a write, or while a write is on its way. That write arrives when the next controller has done the work: the
+// lease and timers cannot stop it, so its conditions must.
 test.each([WHOLE_LIFE, PREEMPTION])(
   '$name: a crash at any write changes nothing',
   { timeout: 600_000 },
@@ -156,7 +158,7 @@ test.each([WHOLE_LIFE, PREEMPTION])(
       const name = `crash-${when}-${at}`;
       if (await liveThrough(world, story, crashAt({ at, when, prefix: name }), name)) crashes += 1;
     }
-    // Where two writes go side by side a life may have one less.
+    // Two writes that are sent side by side may count as one.
     expect(crashes).toBeGreaterThan(points.length / 2);
     expect(world.observer.violations).toEqual([]);
   },

@@ -49,7 +49,7 @@ test('a leader that sleeps past its lease writes nothing when it wakes', async (
   const sleeper = await replicas.leader();
   const before = await holder(world);
   const early = names('early', 4);
-  // Its watches bring it work that it has no time to finish: its decisions are old when it wakes.
+  // Its watches bring it work that it has no time to finish. Its decisions are old when it wakes.
   const created = Promise.all(early.map((name) => world.create(name, { gpu: { count: 4 } })));
   sleeper.kill('SIGSTOP');
   await created;
@@ -57,7 +57,7 @@ test('a leader that sleeps past its lease writes nothing when it wakes', async (
   await allRunning(world, early);
   const settled = await Promise.all(early.map((name) => world.get(name)));
   sleeper.kill('SIGCONT');
-  // It finds the lease lost and leaves; what it had in hand must not be written.
+  // It finds that it lost the lease, and ends. It must not write what it had decided.
   await waitFor('the sleeper to leave', () => sleeper.exitCode !== null, 30_000);
   const now = await Promise.all(early.map((name) => world.get(name)));
   expect(now.map((one) => one?.metadata.resourceVersion)).toEqual(settled.map((one) => one?.metadata.resourceVersion));

@@ -8,10 +8,10 @@ import { essence, instanceMutations, type Mutation } from './support/mutations.t
 import { isSettled } from './support/settled.ts';
 import { createWorld, readyReason, violationsAtRest, type World } from './support/world.ts';
 
-/** Mutations of one run; each takes two instances through four starts. */
+/** Mutations of one run. Each takes two instances through four starts. */
 const SAMPLE = 48;
 const WIDTH = 12;
-/** Looked at when an instance starts for the first time only, so A to B and a fresh B differ. */
+/** These fields matter at the first start alone, so a changed instance differs from one that was created so. */
 const FIRST_START_ONLY = new Set(['offerDiskSpace']);
 
 async function settled(world: World, name: string): Promise<GpuInstance> {
@@ -25,7 +25,7 @@ async function settled(world: World, name: string): Promise<GpuInstance> {
   );
 }
 
-/** What became of an instance: its state, and what its pod was made of. */
+/** The state of an instance, and what its pod was made from. */
 async function outcome(world: World, name: string): Promise<unknown> {
   const one = await settled(world, name);
   const pod = (await world.pods()).find(({ metadata }) => metadata.name === one.status?.podName);
@@ -43,7 +43,7 @@ async function set(world: World, name: string, field: string, value: unknown): P
     await world.patch(name, { spec: { [field]: value } });
     return true;
   } catch (error) {
-    // Refused, with words that name the field.
+    // A refusal must name the field.
     if (!(error instanceof InvalidError)) throw error;
     expect(error.message, `${field} ${JSON.stringify(value).slice(0, 80)}`).toContain(`spec.${field}`);
     return false;
@@ -52,12 +52,12 @@ async function set(world: World, name: string, field: string, value: unknown): P
 
 async function mutate(world: World, { field, value }: Mutation, index: number): Promise<'refused' | 'taken'> {
   const [name, fresh] = [`m-${index}`, `f-${index}`];
-  const told = `${field}: ${JSON.stringify(value).slice(0, 80)}`;
+  const context = `${field}: ${JSON.stringify(value).slice(0, 80)}`;
   await world.create(name);
   const first = await outcome(world, name);
-  expect(first, told).toMatchObject({ reason: 'Running' });
+  expect(first, context).toMatchObject({ reason: 'Running' });
   if (!(await set(world, name, field, value))) {
-    expect(await outcome(world, name), told).toEqual(first);
+    expect(await outcome(world, name), context).toEqual(first);
     return 'refused';
   }
   await settled(world, name);
@@ -66,18 +66,19 @@ async function mutate(world: World, { field, value }: Mutation, index: number): 
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!FIRST_START_ONLY.has(field) && !isObject) {
     await world.create(fresh, { [field]: value });
-    expect(await outcome(world, fresh), `${told}, against an instance made so`).toEqual(changed);
+    expect(await outcome(world, fresh), `${context}, against an instance made so`).toEqual(changed);
     await world.remove(fresh);
   }
-  // Some fields are set once; then there is no way back, and the refusal says so.
+  // Some fields can be set once only. Then the API server refuses the way back.
   if (await set(world, name, field, null)) {
     await restart(world, name);
-    expect(await outcome(world, name), `${told}, and back`).toEqual(first);
+    expect(await outcome(world, name), `${context}, and back`).toEqual(first);
   }
   return 'taken';
 }
 
-// Acto: from A to B and back to A, for every field of the schema; B is what a fresh B is, and A heals.
+// As in the Acto paper: from A to B and back to A, for every field of the schema. B must equal an instance created as
+// B.
 test('whatever is written into a field, the way back leads to where it began', { timeout: 600_000 }, async () => {
   await using world = await createWorld({ nodes: 16 });
   const replica = await world.replica();

@@ -4,7 +4,7 @@ import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { type Write, recordWrites } from './support/counting-client.ts';
 import { createWorld, violationsAtRest } from './support/world.ts';
 
-/** Long enough for every timer of the controllers that is not about a failure. */
+/** Longer than every timer of the controllers, those for failures aside. */
 const REST_MS = 6_000;
 
 // cluster-api test/framework, ValidateResourceVersionStable.
@@ -22,7 +22,7 @@ test('at rest nothing is written', async () => {
   await world.reached('waiting', 'WaitingForCapacity');
   await world.reached('spot', 'Running');
   await world.reached('refused', 'NoCapacity');
-  // Counts of the pool follow with a delay by design.
+  // The counts of the pool follow with a delay.
   await delay(REST_MS / 2);
   const versions = async (): Promise<unknown> => {
     const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
@@ -30,7 +30,7 @@ test('at rest nothing is written', async () => {
   };
   const before = await versions();
   writes.length = 0;
-  // Time passing is what is tested here: the one wait that is not for a condition.
+  // The test is about time passing, so it waits for a time and not for a condition.
   await delay(REST_MS);
   expect(writes).toEqual([]);
   expect(await versions()).toEqual(before);

@@ -10,8 +10,8 @@ import { createWorld, readyReason, violationsAtRest } from './support/world.ts';
 const FINALIZER = 'berth.dev/cleanup';
 const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH87DkjAM43pkSF8RdbLnuoFePocHvb+oWRYegK0u4OS me@host';
 
-// Side by side: whichever replica leads looks after the instances of all.
-describe.concurrent('what somebody breaks is mended', () => {
+// The tests run side by side: the replica that leads serves the instances of all tests.
+describe.concurrent('the controllers repair what other clients break', () => {
   // cluster-api test/framework, ValidateOwnerReferencesResilience and ValidateFinalizersResilience.
   test('owner references, labels and finalizers that somebody removes come back', async () => {
     await using world = await createWorld();
@@ -63,7 +63,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     expect(await violationsAtRest(world, replica)).toEqual([]);
   });
 
-  test('a pod that somebody deletes is followed by another one, and the start is counted as ended', async () => {
+  test('a pod that another client deletes is replaced, and the start counts as ended', async () => {
     await using world = await createWorld();
     const replica = await world.replica();
     await world.create('one', { gpu: { count: 8 } });
@@ -93,7 +93,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     expect(world.observer.violations).toEqual([]);
   });
 
-  test('a key that is deleted while instances name it shows on them, and comes back', async () => {
+  test('an instance shows that a key it names was deleted', async () => {
     await using world = await createWorld();
     await world.replica();
     const key = {
@@ -121,7 +121,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     expect(readyReason(instance)).toBe('Running');
   });
 
-  test('a node that is lost interrupts, and its end starts the instance elsewhere', { timeout: 240_000 }, async () => {
+  test('an instance whose node is deleted starts on another node', { timeout: 240_000 }, async () => {
     await using world = await createWorld({ nodes: 2 });
     const replica = await world.replica();
     await world.create('one', { gpu: { count: 8 } });
@@ -144,7 +144,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     expect(await violationsAtRest(world, replica)).toEqual([]);
   });
 
-  test('an on-demand instance takes the place of an interruptible one, which comes back', async () => {
+  test('an on-demand instance preempts an interruptible one, which starts again', async () => {
     await using world = await createWorld({ nodes: 1 });
     const replica = await world.replica();
     await world.create('spot', { type: 'Interruptible', gpu: { count: 8 } });
@@ -159,7 +159,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     expect(await violationsAtRest(world, replica)).toEqual([]);
   });
 
-  test('nobody gives way to an instance that its quota holds back', async () => {
+  test('an instance that its quota holds back preempts no other', async () => {
     await using world = await createWorld({ nodes: 1 });
     const replica = await world.replica();
     await world.create('spot', { type: 'Interruptible', gpu: { count: 8 } });
@@ -212,7 +212,7 @@ describe.concurrent('what somebody breaks is mended', () => {
     await world.reached('later', 'WaitingForCapacity');
     for (const name of ['a', 'b', 'small']) await world.remove(name);
     await Promise.race([world.reached('large', 'Running'), world.reached('later', 'Running')]);
-    // Whichever fitted first; in the end both have had their turn.
+    // Either may fit first. In the end both had their turn.
     const first = readyReason(await world.get('large')) === 'Running' ? 'large' : 'later';
     await world.remove(first);
     await world.reached(first === 'large' ? 'later' : 'large', 'Running');

@@ -39,7 +39,7 @@ test('an API server that is away for a while costs nobody an instance', async ()
   way.proxy.setDown(true);
   await world.create('meanwhile', { gpu: { count: 4 } });
   await world.patch('before', { spec: { label: 'changed' } });
-  // Each of the caches has tried in vain, some of them twice.
+  // Every cache has tried without success, some of them twice.
   await waitFor('the outage to be noticed', () => way.proxy.requests.length > asked + CACHES + 4);
   way.proxy.setDown(false);
   await world.reached('meanwhile', 'Running', 60_000);

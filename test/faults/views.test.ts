@@ -22,7 +22,7 @@ function deletes({ writes }: BrokenWay): number {
   return writes.filter(({ verb }) => verb === 'delete').length;
 }
 
-// Sieve's stale states: after a reconnect the API server shows what was there before.
+// Stale states in the Sieve paper: after a reconnect the API server shows an old state.
 test('after a reconnect to an API server that lags behind nothing alive is deleted', async () => {
   await using world = await createWorld();
   await using way = await brokenWay(world);
@@ -51,7 +51,7 @@ test('after a reconnect to an API server that lags behind nothing alive is delet
   expect(await violationsAtRest(world, replica)).toEqual([]);
 });
 
-// The same for a controller that has just started, whose caches have never seen anything newer.
+// The same for a controller that has just started: its caches have never seen a newer state.
 test.each([
   ['instances and pods', [INSTANCES, ALL_PODS]],
   ['instances', [INSTANCES]],
@@ -67,7 +67,7 @@ test.each([
   await world.reached('again', 'Running');
   await world.reached('rested', 'Stopped');
   await before.stop();
-  // Without a claim in the old view: the one that starts on it tries to give it one.
+  // It has no claim in the old view: the controller that starts on this view tries to grant it one.
   await world.create('canary');
   for (const path of paths) await way.proxy.fallBehind(path);
 
@@ -86,7 +86,7 @@ test.each([
   const uids = await podUids(world, names);
 
   const replica = await way.replica();
-  // It acts on what it sees, and all that it sees it looks at in the same moment.
+  // The first write shows that the controller has looked at everything in its view.
   await waitFor('the controllers to act on the old view', () => way.writes.length > 0);
   await world.create('probe');
   way.proxy.catchUp();
@@ -119,7 +119,7 @@ async function replaceInstance(world: World): Promise<void> {
   await world.create('one', { gpu: { count: 2 } });
 }
 
-// Sieve's unobserved states: what happened between two looks is never seen, only its end.
+// Unobserved states in the Sieve paper: the controllers see the result of several changes, not the changes.
 test.each<[string, (world: World) => Promise<void>, number]>([
   ['a pod that went', deletePod, 2],
   ['a stop and a start', async (world) => stop(world, 'one').then(() => start(world, 'one')), 1],
@@ -146,7 +146,7 @@ test.each<[string, (world: World) => Promise<void>, number]>([
   expect(await violationsAtRest(world, replica)).toEqual([]);
 });
 
-test('events that come twice, in pieces of a few hundred bytes, cost no write more', async () => {
+test('events that come twice, in pieces of a few hundred bytes, cause no more writes', async () => {
   await using world = await createWorld();
   await using way = await brokenWay(world);
   const replica = await way.replica();
@@ -161,7 +161,7 @@ test('events that come twice, in pieces of a few hundred bytes, cost no write mo
   expect(await violationsAtRest(world, replica)).toEqual([]);
 });
 
-test('refusals with Retry-After and watches that end at once are waited out without a flood', async () => {
+test('refusals with Retry-After, and watches that end at once, cause no flood of requests', async () => {
   await using world = await createWorld();
   await using way = await brokenWay(world);
   const replica = await way.replica();
@@ -177,7 +177,7 @@ test('refusals with Retry-After and watches that end at once are waited out with
   );
   way.proxy.faults.refuse = undefined;
   await world.reached('one', 'Stopped', 60_000);
-  // Caches that ask at most about once a second, and the writes of one stop.
+  // Each cache asks about once a second at most; the rest are the writes of one stop.
   expect(way.proxy.requests.length - started).toBeLessThan(100);
   expect(await violationsAtRest(world, replica)).toEqual([]);
 });

@@ -15,7 +15,7 @@ const count = fc.constantFrom(1, 2, 4, 8, 64);
 
 type Step = (world: World, way: BrokenWay) => unknown;
 
-/** Misoperation is part of the walk: what the API server refuses, or what is not there, is no failure of ours. */
+/** Misoperation is part of the walk: a refusal of the API server, or a missing object, does not fail the test. */
 async function forgiving(action: () => unknown): Promise<void> {
   try {
     await action();
@@ -52,9 +52,9 @@ async function podOf(world: World, instance: string) {
   return (await world.pods()).find(({ metadata }) => metadata.labels?.['berth.dev/instance'] === instance);
 }
 
-const step: fc.Arbitrary<{ told: string; run: Step }> = fc.oneof(
+const step: fc.Arbitrary<{ description: string; run: Step }> = fc.oneof(
   fc.record({ name, count, spot: fc.boolean(), fail: fc.boolean() }).map(({ name, count, spot, fail }) => ({
-    told: `create ${name} ${count}${spot ? ' spot' : ''}${fail ? ' fail' : ''}`,
+    description: `create ${name} ${count}${spot ? ' spot' : ''}${fail ? ' fail' : ''}`,
     run: (world: World) =>
       world.create(name, {
         gpu: { count },
@@ -63,10 +63,10 @@ const step: fc.Arbitrary<{ told: string; run: Step }> = fc.oneof(
       }),
   })),
   fc.tuple(name, fc.constantFrom('Running', 'Stopped')).map(([name, powerState]) => ({
-    told: `${name} -> ${powerState}`,
+    description: `${name} -> ${powerState}`,
     run: (world: World) => world.patch(name, { spec: { powerState } }),
   })),
-  name.map((name) => ({ told: `delete ${name}`, run: (world: World) => world.remove(name) })),
+  name.map((name) => ({ description: `delete ${name}`, run: (world: World) => world.remove(name) })),
   fc
     .tuple(
       name,
@@ -88,30 +88,30 @@ const step: fc.Arbitrary<{ told: string; run: Step }> = fc.oneof(
       ),
     )
     .map(([name, body]) => ({
-      told: `patch ${name} ${JSON.stringify(body)}`,
+      description: `patch ${name} ${JSON.stringify(body)}`,
       run: (world: World) => world.patch(name, body),
     })),
   name.map((name) => ({
-    told: `delete the pod of ${name}`,
+    description: `delete the pod of ${name}`,
     run: async (world: World) => {
       const pod = await podOf(world, name);
       if (pod !== undefined) await world.client.delete(PODS, pod.metadata);
     },
   })),
   name.map((name) => ({
-    told: `take the labels of the pod of ${name}`,
+    description: `take the labels of the pod of ${name}`,
     run: async (world: World) => {
       const pod = await podOf(world, name);
       const body = { metadata: { labels: { 'berth.dev/instance': null }, ownerReferences: [] } };
       if (pod !== undefined) await world.client.patch(PODS, pod.metadata, body, { type: 'merge' });
     },
   })),
-  fc.constantFrom(...Object.entries(NETWORK)).map(([told, run]) => ({
-    told,
+  fc.constantFrom(...Object.entries(NETWORK)).map(([description, run]) => ({
+    description,
     run: (_world: World, way: BrokenWay) => run(way),
   })),
   fc.tuple(fc.nat(1), fc.boolean()).map(([index, unschedulable]) => ({
-    told: `node ${index} ${unschedulable ? 'cordoned' : 'opened'}`,
+    description: `node ${index} ${unschedulable ? 'cordoned' : 'opened'}`,
     run: (world: World) =>
       world.client.patch(
         NODES,
@@ -140,7 +140,7 @@ async function settled(world: World): Promise<void> {
   );
 }
 
-// Acto: mutations and misoperations, and after each walk the same state as if it had never been.
+// As in the Acto paper: mutations and misoperations, and after each walk nothing is left.
 test(
   'whatever is done to instances and to the network, the world settles and nothing leaks',
   { timeout: 600_000 },
@@ -169,8 +169,8 @@ test(
   },
 );
 
-function report(run: fc.RunDetails<[{ told: string; run: Step }[]]>): void {
+function report(run: fc.RunDetails<[{ description: string; run: Step }[]]>): void {
   if (!run.failed) return;
-  const walk = run.counterexample?.[0].map(({ told }) => told).join('\n  ');
+  const walk = run.counterexample?.[0].map(({ description }) => description).join('\n  ');
   throw new Error(`Seed ${run.seed}, walk:\n  ${walk}`, { cause: run.errorInstance });
 }

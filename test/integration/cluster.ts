@@ -3,12 +3,12 @@ import type { TestProject } from 'vitest/node';
 import { bringUp } from '../../tools/cluster/bring-up.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { explainFailure } from '../../tools/lib/failure.ts';
-import { takeState } from '../../tools/cluster/keeper/keeper.ts';
+import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
-import { createProgress } from '../../tools/lib/progress.ts';
-import { removeRecord } from '../../tools/cluster/keeper/record.ts';
-import { meetNeeds } from '../support/packages.ts';
+import { plainProgress } from '../../tools/lib/progress.ts';
+import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
+import { provideNeeds } from '../support/provide-needs.ts';
 
 /** The cluster that all integration tests share; `inject('cluster')` in a test. */
 export interface TestCluster {
@@ -27,16 +27,15 @@ declare module 'vitest' {
   }
 }
 
-/** Brings up the cluster before the first integration test and takes it down after the last. */
+/** Starts the cluster before the first integration test, and ends it after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const state = join(stateFolder(), 'test');
   const options = readOptions([], process.env, join(stateFolder(), 'kubeconfig'));
   const { stderr } = process;
-  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const interrupted = new AbortController();
   try {
     const lock = await takeState(state);
-    const absent = await meetNeeds({ install: options.yes, progress });
     const cluster = await bringUp({
       ...options,
       state,
@@ -56,8 +55,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       programs,
       realNode: initPid === undefined ? undefined : REAL_NODE,
     });
-    project.provide('absent', initPid === undefined ? [...absent, 'real node'] : absent);
-    const meant = 'A test that kills the API server may have meant to.';
+    await provideNeeds(project, cluster);
+    const meant = 'A test may have killed the API server on purpose.';
     void cluster.broken.then((failure) => stderr.write(`${explainFailure(failure)}\n${meant}\n`));
     return async () => {
       await cluster.stop();

@@ -3,7 +3,7 @@ import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
-import { createVanished } from '../../src/controllers/gpu-instance/vanished.ts';
+import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
 import { createCache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
@@ -38,16 +38,20 @@ function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFuncti
 
 const FORBIDDEN = new ForbiddenError({ message: 'not yours', status: 403, reason: 'Forbidden' });
 
-/** As the controller holds it. */
+/** The instance with the finalizer of the controller. */
 export function held(instance: GpuInstance): GpuInstance {
   return { ...instance, metadata: { ...instance.metadata, finalizers: [FINALIZER] } };
 }
 
 /**
- * The reconciler of instances in front of one node with eight GPUs. What it writes of instances is in the caches at once;
- * pods are made, but to change or to delete a pod or a disk is refused.
+ * The reconciler of instances, with one node of eight GPUs. What it writes to instances is in the caches at once. Pods
+ * are created, but a change or deletion of a pod or a disk is refused.
  */
-export function controllerWorld(refusal: KubeError = FORBIDDEN) {
+export function controllerWorld(
+  refusal: KubeError = FORBIDDEN,
+  /** Waited for before a patch of an instance is made; a rejection refuses it. */
+  beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
+) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
@@ -78,10 +82,15 @@ export function controllerWorld(refusal: KubeError = FORBIDDEN) {
     patch(type, ref, body) {
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
-      const { value } = (body as { op: string; path: string; value: GpuInstanceStatus }[]).at(-1) ?? {};
-      const after = { ...before, metadata: { ...before.metadata, resourceVersion: String((version += 1)) } };
-      instances.upsert({ ...after, ...(value && { status: value }) });
-      return Promise.resolve(instances.store.get(keyOf(ref)) as never);
+      const { path = '', value } = (body as { path: string; value: unknown }[]).at(-1) ?? {};
+      return beforePatch(path).then(() => {
+        const { metadata, ...rest } = instances.store.get(keyOf(ref)) ?? before;
+        const finalizers = path === '/metadata/finalizers' && { finalizers: value as string[] };
+        const status = path === '/status' && { status: value as GpuInstanceStatus };
+        const resourceVersion = String((version += 1));
+        instances.upsert({ ...rest, ...status, metadata: { ...metadata, ...finalizers, resourceVersion } });
+        return instances.store.get(keyOf(ref)) as never;
+      });
     },
     delete: refuse,
   };
@@ -92,8 +101,8 @@ export function controllerWorld(refusal: KubeError = FORBIDDEN) {
     inventory,
     line: new WaitingLine(inventory),
     fence: createFence(clock, log),
-    vanished: createVanished(log),
-    events: { record: () => undefined, run: () => Promise.resolve() },
+    unrecorded: new UnrecordedInstances(log),
+    events: { record: () => undefined },
     clock,
     config: { defaultImage: 'debian:12', toolsImage: 'tools', ssh: { host: '', port: 22 } },
   };

@@ -7,7 +7,7 @@ import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
 export const NOW = Date.UTC(2026, 0, 1, 0, 30);
 export const EARLIER = '2026-01-01T00:00:00Z';
 
-export const SETTINGS: Settings = {
+const SETTINGS: Settings = {
   image: 'debian:12',
   runtype: 'ssh',
   command: [],

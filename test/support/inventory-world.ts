@@ -7,7 +7,7 @@ import { Inventory } from '../../src/inventory/inventory.ts';
 
 export const A100 = 'NVIDIA-A100-SXM4-80GB';
 
-export interface NodeShape {
+interface NodeShape {
   labels?: Record<string, string>;
   allocatable?: Record<string, string>;
   ready?: boolean;
@@ -40,7 +40,7 @@ export function gpuNode(name: string, shape: NodeShape = {}): Node {
   };
 }
 
-export interface PodShape {
+interface PodShape {
   gpus?: number;
   resource?: string;
   phase?: string;

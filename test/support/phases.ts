@@ -1,4 +1,4 @@
-/** Does one step of a long run and says how long it took. */
+/** Does one step of a long run, and prints how long it took. */
 export async function phase<T>(title: string, work: () => Promise<T>): Promise<T> {
   const start = performance.now();
   try {

@@ -1,9 +1,10 @@
 import pino from 'pino';
 import ssh2 from 'ssh2';
 import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
-import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
+import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 
 export interface LoneGateway {
   server: SshServer;
@@ -23,7 +24,7 @@ export async function loneGateway(
   const key = parseAuthorizedKey(user.public, 'team/k', 1);
   if (key === undefined) throw new Error('no key');
   const view = { namespace: 'team', name: 'i-one', uid: 'u', target, condition: 'stopped' };
-  const server = await startSshServer({
+  const server = new SshServer({
     endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: async () => ({}) },
     directory: {
       find: ({ instance }) => (instance === 'i-one' ? view : undefined),
@@ -36,10 +37,11 @@ export async function loneGateway(
     log: pino({ level: 'silent' }),
     audit: () => undefined,
     activity: { began: () => () => undefined },
-    now: () => Date.now(),
+    clock: systemClock(),
     addressLimits: { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 },
     ...overrides,
   });
+  await server.listen();
   return { server, key: user.private };
 }
 

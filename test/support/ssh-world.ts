@@ -9,14 +9,16 @@ import { loadKubeConfig, type KubeConnection } from '../../src/kube/config/confi
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { createInformer, type Informer } from '../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../src/kube/client/rest-client.ts';
+import type { IndexFunctions } from '../../src/kube/watch/store.ts';
+import { INDEXES } from '../../src/caches/indexes.ts';
 import { NAMESPACES, PODS, type KubeObject, type Pod, type ResourceType } from '../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../../src/resources/ssh-key.ts';
 import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts';
 import type { AuditRecord } from '../../src/ssh/audit.ts';
-import { storeDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
+import { StoreDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
 import { loadHostKeys, knownHostsLine } from '../../src/ssh/login/host-key.ts';
-import { startSshServer, type SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
+import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
 import { waitFor } from './wait-for.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
@@ -92,20 +94,21 @@ export async function sshWorld(): Promise<SshWorld> {
   await importSshImages({ initPid, programs });
   await client.create(NAMESPACES, { metadata: { name: namespace } });
   const informers: Informer<never>[] = [];
-  const inform = <T extends KubeObject>(type: ResourceType<T>): Informer<T> => {
-    const informer = createInformer({ client, type, namespace, clock, random: Math.random, log });
+  const inform = <T extends KubeObject>(type: ResourceType<T>, indexers?: IndexFunctions<T>): Informer<T> => {
+    const informer = createInformer({ client, type, indexers, namespace, clock, random: Math.random, log });
     informers.push(informer as unknown as Informer<never>);
     return informer;
   };
-  const [instances, keys, pods] = [inform(GPU_INSTANCES), inform(SSH_KEYS), inform(PODS)];
+  const instances = inform(GPU_INSTANCES, INDEXES.instances);
+  const [keys, pods] = [inform(SSH_KEYS, INDEXES.sshKeys), inform(PODS)];
   const runs = informers.map((informer) => informer.run(stop.signal));
   await Promise.all(informers.map(({ store }) => store.synced));
-  const directory = storeDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
+  const directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
   const hostKeys = await loadHostKeys(client, namespace);
   const records: AuditRecord[] = [];
   const servers: SshServer[] = [];
   const startGateway = async (overrides: Partial<SshServerDeps> = {}): Promise<SshServer> => {
-    const server = await startSshServer({
+    const server = new SshServer({
       endpoint: connection,
       directory,
       hostKey: hostKeys.current,
@@ -113,9 +116,10 @@ export async function sshWorld(): Promise<SshWorld> {
       log,
       audit: (record) => records.push(record),
       activity: { began: () => () => undefined },
-      now: () => clock.now(),
+      clock,
       ...overrides,
     });
+    await server.listen();
     servers.push(server);
     return server;
   };

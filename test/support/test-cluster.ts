@@ -11,7 +11,7 @@ export interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
 }
 
-/** The cheapest kind to write: nothing in the cluster reacts to it. */
+/** The cheapest kind to write, because nothing in the cluster reacts to it. */
 export const CONFIG_MAPS: ResourceType<ConfigMap> = {
   group: '',
   version: 'v1',
@@ -26,7 +26,7 @@ export interface TestNamespace extends AsyncDisposable {
   readonly connection: KubeConnection;
 }
 
-/** A namespace of the shared test cluster that goes when the test ends, with a client of its own. */
+/** A namespace of the shared test cluster, with a client of its own. It is deleted when the test ends. */
 export async function testNamespace(): Promise<TestNamespace> {
   const connection = await loadKubeConfig({ kubeconfig: inject('cluster').kubeconfig });
   const client = createKubeClient(connection, { clock: systemClock() });

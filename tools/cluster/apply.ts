@@ -32,13 +32,12 @@ export async function applyDefinitions(client: KubeClient, signal: AbortSignal):
     { timeout: 30_000, interval: 100, signal },
   );
   if (served === true) return;
-  throw new LocalFailure('The API server does not serve the custom resources.', 'See `kubectl get crd -o yaml`.');
+  throw new LocalFailure('The API server does not serve the custom resources.', 'Read `kubectl get crd -o yaml`.');
 }
 
 /**
- * Applies what gives new instances their finalizer, where the API server knows the kind, and resolves when it does: the
- * policy takes a moment to come into force, and then needs the schema of the kind, without which the API server answers
- * 503.
+ * Applies the admission policy that gives new instances their finalizer, where the API server knows such policies, and
+ * resolves when it is in force. Until the policy has the schema of the kind, the API server answers 503.
  */
 export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
   const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
@@ -51,7 +50,7 @@ export async function applyFinalizers(client: KubeClient, signal: AbortSignal): 
     metadata: { generateName: 'probe-' },
     spec: { gpu: { count: 1 } },
   };
-  const isHeld = async (): Promise<boolean> => {
+  const hasFinalizer = async (): Promise<boolean> => {
     try {
       const { metadata } = await client.raw<KubeObject>('POST', path, probe, { signal });
       return metadata.finalizers !== undefined;
@@ -60,7 +59,7 @@ export async function applyFinalizers(client: KubeClient, signal: AbortSignal): 
       throw error;
     }
   };
-  if ((await waitFor(isHeld, { timeout: 60_000, interval: 100, signal })) === true) return;
+  if ((await waitFor(hasFinalizer, { timeout: 60_000, interval: 100, signal })) === true) return;
   throw new LocalFailure('The API server gives a GPUInstance no finalizer.', 'Read .berth/logs/kube-apiserver.log.');
 }
 
@@ -70,7 +69,7 @@ function isEstablished({ status }: CustomResourceDefinition): boolean {
   );
 }
 
-/** Creates the namespace of Berth's own Lease and Secret. */
+/** Creates the namespace of Berth's own Lease and Secrets, unless it is there. */
 export async function createNamespace(client: KubeClient, name: string, signal: AbortSignal): Promise<void> {
   try {
     await client.create(NAMESPACES, { metadata: { name } }, { signal });
@@ -93,7 +92,7 @@ export async function applyAll(client: KubeClient, objects: readonly KubeObject[
   }
 }
 
-/** A node's status counts only when it is created: server-side apply would drop it. */
+/** Creates a node unless it is there. Server-side apply would drop its status. */
 async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSignal): Promise<void> {
   try {
     await client.create(NODES, node, { signal });
@@ -102,7 +101,7 @@ async function createOnce(client: KubeClient, node: KubeObject, signal: AbortSig
   }
 }
 
-/** The objects of every YAML file of a folder, in the order of their names. */
+/** The objects of every YAML file of a folder, in the order of the files' names. */
 async function readManifests(folder: string): Promise<KubeObject[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).toSorted();
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
@@ -116,14 +115,14 @@ export function parseManifests(text: string): KubeObject[] {
     .filter((object) => object !== null);
 }
 
-/** Finds the plural name and scope of an object's kind in the server's discovery. */
+/** Finds the plural name and scope of an object's kind in the discovery of the API server. */
 async function typeOf(
   client: KubeClient,
   { apiVersion = '', kind = '' }: KubeObject,
   signal: AbortSignal,
 ): Promise<ResourceType> {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
-  // A kind that was just defined takes a moment to appear in discovery.
+  // A new kind appears in discovery after a moment.
   const found = await waitFor(
     async () => {
       try {

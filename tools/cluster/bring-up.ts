@@ -1,10 +1,13 @@
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { applyDefinitions, applyFleet, createNamespace } from './apply.ts';
+import { lookForGo } from '../lib/go/find.ts';
 import { ensurePrograms, missingPrograms } from '../lib/go/build.ts';
 import { startBuiltCluster } from './built/built-cluster.ts';
 import { chooseContext, connectGiven } from './given-cluster.ts';
-import { decideNode, type ConsentOptions } from './host.ts';
+import { decideNode } from './decide-node.ts';
+import type { Consent } from '../lib/host/meet-needs.ts';
+import type { Progress } from '../lib/progress.ts';
 import { giveGpus } from './built/real-node.ts';
 import { createKind, deleteKind, installKwok, kindName } from './kind-cluster.ts';
 import type { LocalFailure } from '../lib/failure.ts';
@@ -12,18 +15,19 @@ import { defaultKubeconfig } from './options.ts';
 import { findProgram, run } from '../lib/shell.ts';
 import { importImage } from '../lib/images/image.ts';
 import { TOOLS_IMAGE, toolsImage } from '../lib/images/tools-image.ts';
-import { chooseWay, judgeGo, type Surroundings, type Way } from './ways.ts';
+import { chooseWay, type HostFacts, type Way } from './ways.ts';
 
-export interface BringUpOptions extends ConsentOptions {
+export interface BringUpOptions extends Consent {
+  progress: Progress;
   state: string;
   cache: string;
-  /** A cluster was named: by these two, or by the environment as kubectl reads it. */
+  /** Whether these two name a cluster, or the environment does, as kubectl reads it. */
   given: boolean;
   kubeconfig: string | undefined;
   context: string | undefined;
-  /** Steps of the whole start: three for a cluster, and those that follow. */
+  /** How many steps the whole start has: three for the cluster, and those that follow. */
   total: number;
-  /** Remove what only the build of the programs needed. */
+  /** Whether to remove what only the build of the programs needed. */
   tidy: boolean;
   signal: AbortSignal;
 }
@@ -33,7 +37,7 @@ export interface LocalCluster {
   way: Way;
   /** A value for KUBECONFIG, whose current context is the cluster: one path, or several. */
   kubeconfig: string;
-  /** The context that was named. */
+  /** The context, where one was named. */
   context: string | undefined;
   client: KubeClient;
   /** One sentence on what the nodes are. */
@@ -54,17 +58,17 @@ const STEPS = {
 
 const NEVER = new Promise<LocalFailure>(() => undefined);
 
-/** Brings up a cluster by the first way that works here. Nothing runs any more when it throws. */
+/** Brings up a cluster by the first way that works on this machine. When it throws, nothing is left running. */
 export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
-  const surroundings = await lookAround(options);
-  const way = chooseWay(surroundings);
-  const cluster = await create(way, surroundings, options);
+  const facts = await inspectHost(options);
+  const way = chooseWay(facts);
+  const cluster = await create(way, facts, options);
   const { progress, signal, total } = options;
   try {
     progress.step({ ...STEPS.define, total });
     await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
-    // Someone else's cluster gets nothing that an installation would not bring.
+    // A given cluster gets nothing that an installation would not bring.
     if (way !== 'given') await applyFleet(cluster.client, signal);
     progress.end();
     return cluster;
@@ -74,20 +78,20 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
   }
 }
 
-async function lookAround({ given, cache }: BringUpOptions): Promise<Surroundings> {
-  if (given) return { given, engine: undefined, kind: false, go: judgeGo(undefined), cached: false };
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  const version = go === undefined ? undefined : (await run(go, ['version'])).stdout;
+/** Looks for what the ways to a cluster need. */
+export async function inspectHost({ given, cache }: { given: boolean; cache: string }): Promise<HostFacts> {
+  const go = await lookForGo();
+  if (given) return { given, engine: undefined, kind: false, go, cached: false };
   return {
     given,
     engine: await findEngine(),
     kind: (await findProgram('kind')) !== undefined,
-    go: judgeGo(version),
+    go,
     cached: (await missingPrograms(cache, false)).length === 0,
   };
 }
 
-/** The container engine of this host that answers. */
+/** The container engine that answers on this machine. */
 export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   for (const engine of ['docker', 'podman'] as const) {
     if ((await findProgram(engine)) === undefined) continue;
@@ -96,7 +100,7 @@ export async function findEngine(): Promise<'docker' | 'podman' | undefined> {
   return undefined;
 }
 
-async function create(way: Way, { engine }: Surroundings, options: BringUpOptions): Promise<LocalCluster> {
+async function create(way: Way, { engine }: HostFacts, options: BringUpOptions): Promise<LocalCluster> {
   if (way === 'given') return useGiven(options);
   if (way === 'kind' && engine !== undefined) return useKind(engine, options);
   return useBuilt(options);
@@ -140,7 +144,7 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
   const { state, cache, tidy, progress, total, signal } = options;
   const decision = await decideNode(options);
   const tools = 'tools' in decision ? decision.tools : undefined;
-  if ('simulated' in decision) progress.line(`All nodes will be simulated: ${decision.simulated}.`);
+  if ('simulated' in decision) progress.line(`All nodes are simulated: ${decision.simulated}.`);
   const programs = await ensurePrograms({ cache, realNode: tools !== undefined, tidy, progress, signal });
   const title = tools === undefined ? 'Starting the control plane' : 'Starting the control plane and a real node';
   progress.step({ title, index: 1, total, expect: 8, next: 'the images of the node' });
@@ -157,11 +161,11 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
   const nodes =
     tools === undefined
       ? 'All nodes are simulated: pods get ready, but no container runs.'
-      : 'Node real-0 runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
+      : 'Node real-0 runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
   return { ...cluster, way: 'built', context: undefined, nodes, link: cluster.network?.link };
 }
 
-const KIND_NODES = 'The node of kind runs real containers (its two GPUs are pretended); all sim-* nodes are simulated.';
+const KIND_NODES = 'The node of kind runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
 
 const NO_NODE = {
   programs: undefined,

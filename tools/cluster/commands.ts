@@ -3,33 +3,33 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { endingSignal, INTERRUPTED } from '../lib/ending.ts';
 import { explainFailure, LocalFailure } from '../lib/failure.ts';
-import { decideNode } from './host.ts';
-import { keep } from './keeper/keeper.ts';
+import { decideNode } from './decide-node.ts';
+import { supervise } from './supervisor/supervise.ts';
 import { findEngine } from './bring-up.ts';
 import { deleteKind } from './kind-cluster.ts';
-import { clearLeftovers } from './keeper/leftovers.ts';
-import { remoteProgress, showMessage, type KeeperMessage } from './keeper/messages.ts';
+import { clearLeftovers } from './supervisor/leftovers.ts';
+import { remoteProgress, showMessage, type SupervisorMessage } from './supervisor/messages.ts';
 import { readOptions, type LocalOptions } from './options.ts';
 import { cacheFolder, ROOT, stateFolder } from '../lib/paths.ts';
 import { isAlive, signalProcess } from '../lib/process-identity.ts';
-import { createProgress, type Progress } from '../lib/progress.ts';
-import { readRecord, removeRecord } from './keeper/record.ts';
+import { type Progress, terminalProgress } from '../lib/progress.ts';
+import { readRecord, removeRecord } from './supervisor/record.ts';
 import { run } from '../lib/shell.ts';
 import { waitFor } from '../lib/wait.ts';
 
-export const LOCAL_COMMANDS = ['up', 'start', 'down', 'stop', 'status', 'keep'] as const;
+export const LOCAL_COMMANDS = ['up', 'start', 'stop', 'status', 'supervise'] as const;
 export type LocalCommand = (typeof LOCAL_COMMANDS)[number];
 
-/** Milliseconds that an ordered end may take before it is forced. */
+/** Milliseconds that the supervisor gets to end everything in order, before it is killed. */
 const STOP_TIMEOUT = 45_000;
 
-/** Runs a command of the local cluster and returns the exit code. */
+/** Runs a command of the local cluster, and returns its exit code. */
 export async function runLocal(command: LocalCommand, args: readonly string[]): Promise<number> {
   try {
     if (command === 'status') return status();
-    if (command === 'down' || command === 'stop') return await stop();
+    if (command === 'stop') return await stop();
     const options = readOptions(args, process.env, join(stateFolder(), 'kubeconfig'));
-    if (command === 'keep') return await keepDetached(options);
+    if (command === 'supervise') return await superviseDetached(options);
     return options.detach || command === 'up' ? await detach(command, args, options) : await foreground(options);
   } catch (error) {
     process.stderr.write(`${explainFailure(error)}\n`);
@@ -42,13 +42,13 @@ async function foreground(options: LocalOptions): Promise<number> {
   const ending = endingSignal();
   let ready = false;
   try {
-    await keep({
-      ...keeperOptions(options, progress),
+    await supervise({
+      ...supervisorOptions(options, progress),
       interactive: process.stdin.isTTY && process.stderr.isTTY,
       signal: ending,
       onReady: (tour) => {
         ready = true;
-        process.stdout.write(`${tour}\n\nCtrl-C ends it all.\n`);
+        process.stdout.write(`${tour}\n\nCtrl-C ends the server and the cluster.\n`);
       },
     });
   } catch (error) {
@@ -58,27 +58,27 @@ async function foreground(options: LocalOptions): Promise<number> {
   return ready ? 0 : INTERRUPTED;
 }
 
-/** Tells whoever started this keeper; no one listens once it is ready. */
-function send(message: KeeperMessage): void {
+/** Sends to the command that started this supervisor. It stops listening when the supervisor is ready. */
+function send(message: SupervisorMessage): void {
   if (process.connected) process.send?.(message, undefined, {}, () => undefined);
 }
 
-/** The detached keeper itself: its standard output and error are the log, its progress goes to whoever started it. */
-async function keepDetached(options: LocalOptions): Promise<number> {
+/** The supervisor in the background. Its output goes to its log, its progress to the command that started it. */
+async function superviseDetached(options: LocalOptions): Promise<number> {
   const controller = new AbortController();
   let ready = false;
   const abort = () => controller.abort();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, abort);
-  // Whoever waits for us is gone before there was anything to detach.
+  // The command that waits for this process has ended before the cluster was ready.
   process.on('disconnect', () => ready || abort());
   try {
-    await keep({
-      ...keeperOptions(options, remoteProgress(send)),
+    await supervise({
+      ...supervisorOptions(options, remoteProgress(send)),
       interactive: false,
       signal: controller.signal,
       onReady: (tour) => {
         ready = true;
-        send({ type: 'ready', tour: `${tour}\n\nIt runs in the background; \`npm stop\` ends it.` });
+        send({ type: 'ready', tour: `${tour}\n\nIt runs in the background. \`npm stop\` ends it.` });
       },
     });
     return 0;
@@ -94,12 +94,12 @@ async function keepDetached(options: LocalOptions): Promise<number> {
 async function detach(command: string, args: readonly string[], options: LocalOptions): Promise<number> {
   const progress = terminalProgress();
   const interactive = process.stdin.isTTY && process.stderr.isTTY;
-  // Asked here, while someone is at the terminal; the keeper finds the answer done.
+  // The question needs the terminal, which the supervisor has not: it finds the packages installed, or not.
   if (!options.given && interactive) await decideNode({ yes: options.yes, interactive, progress });
   mkdirSync(stateFolder(), { recursive: true, mode: 0o700 });
-  const log = openSync(join(stateFolder(), 'keeper.log'), 'w', 0o600);
+  const log = openSync(join(stateFolder(), 'supervisor.log'), 'w', 0o600);
   const server = command === 'up' ? ['--no-server'] : [];
-  const child = fork(join(ROOT, 'tools/cluster/main.ts'), ['keep', ...server, ...args], {
+  const child = fork(join(ROOT, 'tools/cluster/main.ts'), ['supervise', ...server, ...args], {
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
   });
@@ -107,16 +107,18 @@ async function detach(command: string, args: readonly string[], options: LocalOp
   const ending = endingSignal();
   ending.addEventListener('abort', () => child.kill('SIGTERM'));
   return new Promise((settle) => {
-    child.on('message', (message: KeeperMessage) => {
+    child.on('message', (message: SupervisorMessage) => {
       const print = (text: string) => (message.type === 'failed' ? process.stderr : process.stdout).write(`${text}\n`);
-      if (!showMessage(message, progress, print) || message.type !== 'ready') return;
+      showMessage(message, progress, print);
+      if (message.type !== 'ready') return;
       child.disconnect();
       child.unref();
       settle(0);
     });
     child.once('exit', (code, signal) => {
       progress.end();
-      if (signal !== null) process.stderr.write(`The keeper was killed (${signal}); its log is .berth/keeper.log.\n`);
+      if (signal !== null)
+        process.stderr.write(`The supervisor was killed (${signal}). Its log is .berth/supervisor.log.\n`);
       if (ending.aborted) progress.line('Stopped: nothing is left running.');
       settle(code ?? 1);
     });
@@ -125,15 +127,15 @@ async function detach(command: string, args: readonly string[], options: LocalOp
 
 function status(): number {
   const record = readRecord(stateFolder());
-  if (record === undefined || !isAlive(record.keeper)) {
+  if (record === undefined || !isAlive(record.supervisor)) {
     process.stdout.write('No cluster of this checkout is running. `npm start` starts one.\n');
     return 3;
   }
-  const { phase, url = 'not running', kubeconfig = 'not ready', way = 'being chosen', keeper, initPid } = record;
+  const { phase, url = 'not running', kubeconfig = 'not ready', way = 'being chosen', supervisor, initPid } = record;
   const node = initPid === undefined ? 'no' : 'yes';
   process.stdout.write(
     [
-      `Phase       ${phase} (process ${keeper.pid})`,
+      `Phase       ${phase} (process ${supervisor.pid})`,
       `Server      ${url}`,
       `Kubeconfig  ${kubeconfig}`,
       `Way         ${way}`,
@@ -152,30 +154,25 @@ async function stop(): Promise<number> {
   }
   const progress = terminalProgress();
   progress.step({ title: 'Stopping', index: 1, total: 1 });
-  signalProcess(record.keeper, 'SIGTERM');
-  const ended = await waitFor(() => !isAlive(record.keeper), { timeout: STOP_TIMEOUT });
-  if (ended === undefined) signalProcess(record.keeper, 'SIGKILL');
+  signalProcess(record.supervisor, 'SIGTERM');
+  const ended = await waitFor(() => !isAlive(record.supervisor), { timeout: STOP_TIMEOUT });
+  if (ended === undefined) signalProcess(record.supervisor, 'SIGKILL');
   const left = await clearLeftovers(record);
-  // Its keeper deletes it; this is for one whose keeper was killed.
+  // A supervisor deletes its kind cluster. This is for one that was killed.
   const engine = record.way === 'kind' ? await findEngine() : undefined;
   if (engine !== undefined) await deleteKind({ state, engine, run });
   removeRecord(state);
   progress.end();
   if (left.length > 0)
-    throw new LocalFailure(`Left behind: ${left.join(', ')}.`, 'Remove them by hand, or restart the machine.');
+    throw new LocalFailure(`These are left: ${left.join(', ')}.`, 'Remove them by hand, or restart the machine.');
   process.stdout.write('Stopped: no process, link or cgroup of the cluster is left.\n');
   return 0;
 }
 
-function keeperOptions(options: LocalOptions, progress: Progress) {
+function supervisorOptions(options: LocalOptions, progress: Progress) {
   const { kubeconfig, context, given, yes, httpPort, sshPort } = options;
   const server = options.server ? { httpPort, sshPort } : undefined;
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
   const total = options.server ? 4 : 3;
   return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true };
-}
-
-function terminalProgress(): Progress {
-  const { stderr } = process;
-  return createProgress({ write: (text) => stderr.write(text), isTty: stderr.isTTY, columns: stderr.columns });
 }

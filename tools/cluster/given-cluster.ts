@@ -13,7 +13,7 @@ export interface GivenOptions {
   signal: AbortSignal;
 }
 
-/** What Berth must be allowed to do in a cluster to be installed from outside it. */
+/** What the user of the kubeconfig must be allowed to do. */
 const PERMISSIONS = [
   { verb: 'create', group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
   { verb: 'list', group: '', resource: 'nodes' },
@@ -22,8 +22,8 @@ const PERMISSIONS = [
 ] as const;
 
 /**
- * Connects to a cluster that someone else runs, and makes sure that it answers and lets us work.
- * Throws LocalFailure with the cause and the remedy in one line each.
+ * Connects to a cluster that already runs, and makes sure that it answers and that its user may do what Berth needs.
+ * Throws LocalFailure.
  */
 export async function connectGiven({ kubeconfig, context, signal }: GivenOptions): Promise<KubeClient> {
   const connection = await loadKubeConfig({ kubeconfig, context }).catch((error: unknown) => {
@@ -47,8 +47,8 @@ export async function connectGiven({ kubeconfig, context, signal }: GivenOptions
 }
 
 /**
- * A value for KUBECONFIG with which kubectl and the server use this context: a file of the state folder that names it,
- * before the given ones. The given files stay as they are.
+ * Writes a file that names the context, and returns a value for KUBECONFIG that has this file before the given ones: with
+ * it kubectl and the server use the context. The given files stay as they are.
  */
 export function chooseContext(state: string, { kubeconfig, context }: { kubeconfig: string; context: string }): string {
   const path = join(state, 'kubeconfig');

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { applyAll, parseManifests } from './apply.ts';
-import { kwokVersion } from '../lib/go/plan.ts';
+import { kwokVersion } from '../lib/go/programs.ts';
 import { LocalFailure } from '../lib/failure.ts';
 import { ROOT } from '../lib/paths.ts';
 import { lastLines, type Outcome, type run as runProgram } from '../lib/shell.ts';
@@ -14,12 +14,12 @@ export interface KindOptions {
   signal: AbortSignal;
 }
 
-/** A cluster name of this checkout's own, so that two checkouts do not meet. */
+/** The name of this checkout's kind cluster. Every checkout has another one. */
 export function kindName(state: string): string {
   return `berth-${createHash('sha256').update(state).digest('hex').slice(0, 8)}`;
 }
 
-/** Creates the kind cluster of this checkout and returns the path of its kubeconfig. A left-over one is replaced. */
+/** Creates the kind cluster of this checkout and returns the path of its kubeconfig. Replaces one that was left over. */
 export async function createKind({ state, engine, run, signal }: KindOptions): Promise<string> {
   const name = kindName(state);
   const kubeconfig = join(state, 'kubeconfig');
@@ -32,7 +32,7 @@ export async function createKind({ state, engine, run, signal }: KindOptions): P
   return kubeconfig;
 }
 
-/** Where kwok publishes what installs it into a cluster: its controller, then the stages that make nodes and pods move. */
+/** The release of kwok: its controller, and the stages that make nodes and pods move. */
 const KWOK_RELEASE = 'https://github.com/kubernetes-sigs/kwok/releases/download';
 const KWOK_FILES = ['kwok.yaml', 'stage-fast.yaml'];
 
@@ -44,7 +44,7 @@ export async function installKwok(client: KubeClient, signal: AbortSignal): Prom
     if (response?.status !== 200) {
       throw new LocalFailure(
         `${url} cannot be downloaded (${response === undefined ? 'no answer' : `status ${response.status}`}).`,
-        'Check the network; the GPU nodes of a kind cluster are simulated by kwok.',
+        'Check the network: kwok simulates the GPU nodes of a kind cluster.',
       );
     }
     await applyAll(client, parseManifests(await response.text()), signal);
@@ -64,7 +64,7 @@ function kindFailure({ stdout, stderr }: Outcome): LocalFailure {
   const details = lastLines(stderr || stdout, 8);
   return new LocalFailure(
     'kind could not create the cluster.',
-    'Read the lines below; check that the container engine has disk and memory left.',
+    'Read the lines below, and check that the container engine has disk and memory left.',
     details,
   );
 }

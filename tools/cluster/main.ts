@@ -2,16 +2,16 @@ import { LOCAL_COMMANDS, runLocal } from './commands.ts';
 
 const USAGE = `Usage: npm run COMMAND, or npm start and npm stop
 
-  up      bring up a cluster with a GPU fleet, in the background
-  start   the same and the server; stays in the foreground unless --detach
-  status  say what runs
-  stop    end it
+  up      starts a cluster with a GPU fleet, in the background
+  start   starts the cluster and the server, in the foreground unless --detach is given
+  status  says what runs
+  stop    ends it
 
-docs/local-cluster.md has the options.
+The options are in docs/local-cluster.md.
 `;
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = LOCAL_COMMANDS.find((known) => known === name);
 if (command === undefined) process.stderr.write(USAGE);
-// A command ends with its code, whatever handles are left.
+// A command ends here, also when handles are left open.
 process.exit(command === undefined ? 2 : await runLocal(command, args));

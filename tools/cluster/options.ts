@@ -7,11 +7,11 @@ import { LocalFailure } from '../lib/failure.ts';
 export interface LocalOptions {
   kubeconfig: string | undefined;
   context: string | undefined;
-  /** A cluster was named, by option or environment. */
+  /** Whether an option or the environment names a cluster. */
   given: boolean;
   yes: boolean;
   detach: boolean;
-  /** Run the server too. */
+  /** Whether to run the server too. */
   server: boolean;
   httpPort: number | undefined;
   sshPort: number | undefined;
@@ -20,8 +20,8 @@ export interface LocalOptions {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the options of a local command. `ownKubeconfig` is the file that this checkout writes: naming that one first in
- * KUBECONFIG, as the tour does, does not mean a given cluster. Throws LocalFailure.
+ * Reads the options of a local command. `ownKubeconfig` is the file that this checkout writes. The tour puts it first in
+ * KUBECONFIG, so there it does not name a given cluster. Throws LocalFailure.
  */
 export function readOptions(args: readonly string[], env: Environment, ownKubeconfig: string): LocalOptions {
   const values = parse(args);
@@ -67,7 +67,7 @@ function portOf(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const port = Number(text);
   if (Number.isInteger(port) && port > 0 && port < 65_536) return port;
-  throw new LocalFailure(`${option} ${text} is no port.`, 'Give a number from 1 to 65535.');
+  throw new LocalFailure(`${option} ${text} is not a port.`, 'Give a number from 1 to 65535.');
 }
 
 /** The kubeconfig that kubectl would use. */

@@ -1,7 +1,7 @@
-import { quoteWord } from './built/launcher.ts';
+import { quoteWord } from '../lib/shell.ts';
 import { BUSYBOX_IMAGE } from './built/real-node.ts';
 
-/** An offer, as far as the tour needs it. */
+/** The fields of an offer that the tour uses. */
 export interface TourOffer {
   id: number;
   gpu_name: string;
@@ -11,7 +11,7 @@ export interface TourOffer {
   available: number;
 }
 
-/** What the lines of the tour are made of. */
+/** The values in the lines of the tour. */
 export interface TourFacts {
   /** One sentence on what the nodes are. */
   nodes: string;
@@ -29,7 +29,7 @@ export interface TourFacts {
   };
 }
 
-/** What is printed when everything runs: where it is, and lines to paste one by one. */
+/** What `npm start` prints when everything runs: addresses, and lines to paste one by one. */
 export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts): string {
   if (server === undefined) {
     const path = programs === undefined ? [] : [`export PATH="$PATH":${quoteWord(programs)}`];
@@ -49,9 +49,9 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     `  Metrics     http://127.0.0.1:${metricsPort}/metrics`,
     `  Values      ${envFile}`,
     '',
-    'A tour, to be pasted line by line:',
+    'Paste this tour into a shell in the checkout, line by line:',
     '',
-    '# the values above as variables, and kubectl',
+    '# set the values above as variables, and put kubectl on the PATH',
     `set -a; . ${quoteWord(envFile)}; set +a`,
     '',
     ...rent(offers),
@@ -65,7 +65,7 @@ function rent(offers: readonly TourOffer[]): string[] {
   const offer = free.find(({ isolation, gpu_count: count }) => isolation === 'whole' && count === 1) ?? free[0];
   if (offer === undefined) return ['# no GPU is free', call('offers'), ''];
   return [
-    `# rent ${offer.gpu_count} x ${offer.gpu_name}, look at it, rename it, give it back`,
+    `# list the offers, rent ${offer.gpu_count} x ${offer.gpu_name}, look at it, rename it, give it back, list the models`,
     call('offers'),
     createLine(`{"ask_id":${offer.id},"name":"tour"}`),
     call('instances/$ID'),
@@ -78,7 +78,7 @@ function rent(offers: readonly TourOffer[]): string[] {
 
 function withKubectl(): string[] {
   return [
-    '# the same by kubectl',
+    '# rent with kubectl',
     'kubectl apply -f deploy/samples/gpuinstance.yaml',
     'kubectl get gpuinstances,gpupools',
     'kubectl delete -f deploy/samples/gpuinstance.yaml',
@@ -86,7 +86,7 @@ function withKubectl(): string[] {
   ];
 }
 
-/** Only a real node has containers to log in to. */
+/** Lines for a container of the real node; the simulated nodes have none. */
 function withSsh(state: string, port: number, offers: readonly TourOffer[]): string[] {
   const offer = offers.find(({ simulated, available }) => !simulated && available > 0);
   if (offer === undefined) return [];
@@ -95,7 +95,7 @@ function withSsh(state: string, port: number, offers: readonly TourOffer[]): str
   const hostKey = `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"known_hosts":"[^"]*"' | cut -d'"' -f4`;
   const body = `{"ask_id":${offer.id},"name":"shell","template_image":"${BUSYBOX_IMAGE}"}`;
   return [
-    '# a real container, and a shell in it',
+    '# rent a real container, and run a command in it over SSH',
     `[ -f '${key}' ] || ssh-keygen -q -t ed25519 -N '' -f '${key}'`,
     call('ssh-keys', `-d "{\\"name\\":\\"tour\\",\\"public_key\\":\\"$(cat '${key}.pub')\\"}"`),
     createLine(body),
@@ -114,7 +114,7 @@ function call(path: string, options = ''): string {
   return `curl -sS -H "Authorization: Bearer $BERTH_API_KEY"${json}${more} "$BERTH_URL/${path}"; echo`;
 }
 
-/** Creates an instance and keeps its id in $ID, without any program but those that every system has. */
+/** Creates an instance and keeps its id in $ID, with programs that every system has. */
 function createLine(body: string): string {
   const create = call('instances', `-d '${body}'`).replace(/; echo$/, '');
   return `ID=$(${create} | grep -o '"id":"i-[^"]*"' | head -1 | cut -d'"' -f4); echo "$ID"`;

@@ -1,42 +1,33 @@
 import { LocalFailure } from '../lib/failure.ts';
+import { type FoundGo, OLDEST_GO } from '../lib/go/find.ts';
 
-/** How a cluster can be had here. */
+/** The ways to a cluster: one that was named, one that kind makes, one that is built from Go modules. */
 export type Way = 'given' | 'kind' | 'built';
 
-/** What was found on the host. */
-export interface Surroundings {
-  /** The kubeconfig that was named by option or environment, or the context alone. */
+/** What this machine offers to the three ways. */
+export interface HostFacts {
+  /** Whether an option or the environment names a cluster. */
   given: boolean;
-  /** The container engine that answers, and whether the `kind` program is there. */
+  /** The container engine that answers. */
   engine: 'docker' | 'podman' | undefined;
+  /** Whether the program `kind` is installed. */
   kind: boolean;
-  /** `go version` of a Go new enough to fetch its own toolchain, else why not. */
-  go: { usable: boolean; detail: string };
-  /** The programs are in the cache already. */
+  go: Omit<FoundGo, 'path'>;
+  /** Whether all programs are in the cache already. */
   cached: boolean;
 }
 
-/** Takes the first way that works here; throws a LocalFailure that says what each of the three lacks. */
-export function chooseWay({ given, engine, kind, go, cached }: Surroundings): Way {
+/** Takes the first way that works on this machine. Throws a LocalFailure that says what each of the three lacks. */
+export function chooseWay({ given, engine, kind, go, cached }: HostFacts): Way {
   if (given) return 'given';
   if (engine !== undefined && kind) return 'kind';
   if (cached || go.usable) return 'built';
   const container =
     engine === undefined ? 'neither Docker nor Podman answers' : `${engine} answers, but kind is not installed`;
   throw new LocalFailure(
-    'No way to a Kubernetes cluster works here.',
+    'This machine has no way to a Kubernetes cluster.',
     'Do one of these: name a kubeconfig (--kubeconfig FILE or KUBECONFIG), install Docker and kind ' +
-      '(https://kind.sigs.k8s.io), or install Go 1.21 or newer (https://go.dev/dl).',
+      `(https://kind.sigs.k8s.io), or install Go ${OLDEST_GO} or newer (https://go.dev/dl).`,
     ['1. a kubeconfig: none was named', `2. kind: ${container}`, `3. build from Go modules: ${go.detail}`],
   );
-}
-
-/** Whether `go version` prints at least 1.21, which fetches the toolchain that a go.mod asks for. */
-export function judgeGo(output: string | undefined): { usable: boolean; detail: string } {
-  if (output === undefined) return { usable: false, detail: 'Go is not installed' };
-  const match = /go(\d+)\.(\d+)/.exec(output);
-  if (match === null) return { usable: false, detail: `\`go version\` says "${output.trim()}"` };
-  const [, major, minor] = match;
-  const usable = Number(major) > 1 || Number(minor) >= 21;
-  return { usable, detail: usable ? match[0] : `${match[0]} is too old, 1.21 or newer is needed` };
 }

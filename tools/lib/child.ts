@@ -6,37 +6,39 @@ export interface ChildOptions {
   command: string;
   args: readonly string[];
   env?: NodeJS.ProcessEnv;
-  /** The file that takes what it prints. */
+  /** The file that takes its output. */
   log: string;
 }
 
-/** A long-running child process in a group of its own, so that Ctrl-C does not reach it before we end it in order. */
-export interface Child {
-  /** Called with the exit code, or the signal's name; also when it ended before the call. */
-  onExit(listener: (status: string) => void): void;
-  /** Ends it: SIGTERM, then SIGKILL after `grace` milliseconds. */
-  stop(grace: number): Promise<void>;
-}
+/** A long-running child process. It leads a group of its own, so that Ctrl-C reaches this process alone. */
+export class Child {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<string>;
 
-export function startChild({ command, args, env, log }: ChildOptions, tether: Tether): Child {
-  const file = openSync(log, 'a', 0o600);
-  const child = spawn(command, args, {
-    detached: true,
-    stdio: ['ignore', file, file],
-    ...(env === undefined ? {} : { env }),
-  });
-  closeSync(file);
-  if (child.pid !== undefined) tether.hold(child.pid);
-  const ended = endOf(child);
-  return {
-    onExit: (listener) => void ended.then(listener),
-    stop: async (grace) => {
-      const timer = setTimeout(() => killGroup(child, 'SIGKILL'), grace);
-      killGroup(child, 'SIGTERM');
-      await ended;
-      clearTimeout(timer);
-    },
-  };
+  constructor({ command, args, env, log }: ChildOptions, tether: Tether) {
+    const file = openSync(log, 'a', 0o600);
+    this.#child = spawn(command, args, {
+      detached: true,
+      stdio: ['ignore', file, file],
+      ...(env === undefined ? {} : { env }),
+    });
+    closeSync(file);
+    if (this.#child.pid !== undefined) tether.hold(this.#child.pid);
+    this.#ended = endOf(this.#child);
+  }
+
+  /** Calls the listener with the exit code or the signal's name, also when the child has ended before. */
+  onExit(listener: (status: string) => void): void {
+    void this.#ended.then(listener);
+  }
+
+  /** Ends the child: SIGTERM, then SIGKILL after `grace` milliseconds. */
+  async stop(grace: number): Promise<void> {
+    const timer = setTimeout(() => killGroup(this.#child, 'SIGKILL'), grace);
+    killGroup(this.#child, 'SIGTERM');
+    await this.#ended;
+    clearTimeout(timer);
+  }
 }
 
 function endOf(child: ChildProcess): Promise<string> {

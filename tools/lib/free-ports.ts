@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { LocalFailure, systemCode } from './failure.ts';
 
-/** Free loopback ports, all different. Another program may take one before we use it; then starting says so. */
+/** Free loopback ports, all different. Another program may take one before it is used; then the start fails and says so. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers: Server[] = [];
   try {
@@ -22,7 +22,7 @@ export async function requirePort(port: number, use: string): Promise<void> {
     throw new LocalFailure(
       `Port ${port} for ${use} ${why}.`,
       code === 'EADDRINUSE'
-        ? 'Stop what listens there, or name another port, or none: then a free one is taken.'
+        ? 'Stop the program that listens there, name another port, or name none: then a free one is taken.'
         : 'Name another port.',
     );
   }

@@ -1,20 +1,17 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { identify, isAlive, type ProcessIdentity } from './process-identity.ts';
+import { identify, isAlive, isIdentity, type ProcessIdentity } from './process-identity.ts';
 import { systemCode } from './failure.ts';
 
 export interface FileLock {
   release(): void;
 }
 
-/**
- * Takes a lock file for this process, or returns who holds it. A lock whose holder is gone is taken over, so a killed
- * holder never blocks the next one.
- */
+/** Takes a lock file for this process, or returns the process that holds it. Takes the lock of a dead process over. */
 export function tryLock(path: string): FileLock | ProcessIdentity {
   const self = identify(process.pid);
   if (self === undefined) throw new Error('This process cannot read its own start time.');
   const mine = `${path}.${self.pid}`;
-  // Written aside and linked into place: no one ever reads a half-written lock.
+  // Written aside and linked into place, so that no process reads a half-written lock.
   writeFileSync(mine, JSON.stringify(self), { mode: 0o600 });
   try {
     for (;;) {
@@ -33,7 +30,7 @@ export function tryLock(path: string): FileLock | ProcessIdentity {
   }
 }
 
-/** Moves a stale lock away, and back when another process put a fresh one in its place meanwhile. */
+/** Moves a stale lock away, and back when another process has put a fresh one in its place. */
 function removeStale(path: string, aside: string): void {
   try {
     renameSync(path, aside);
@@ -41,12 +38,12 @@ function removeStale(path: string, aside: string): void {
     if (moved !== undefined && isAlive(moved)) linkSync(aside, path);
     rmSync(aside, { force: true });
   } catch (error) {
-    // Someone else was faster; the next attempt to take the lock finds out who.
+    // Another process was faster: the next attempt to take the lock finds out which.
     if (!['ENOENT', 'EEXIST'].includes(systemCode(error) ?? '')) throw error;
   }
 }
 
-/** The process named in a JSON file, or undefined when the file is missing or not one of ours. */
+/** The process that a JSON file names; undefined when the file is missing or names none. */
 function readIdentity(path: string): ProcessIdentity | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
@@ -54,9 +51,4 @@ function readIdentity(path: string): ProcessIdentity | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isIdentity(value: unknown): value is ProcessIdentity {
-  if (typeof value !== 'object' || value === null) return false;
-  return 'pid' in value && Number.isInteger(value.pid) && 'startedAt' in value && typeof value.startedAt === 'string';
 }

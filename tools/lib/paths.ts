@@ -6,13 +6,13 @@ export const ROOT = resolve(import.meta.dirname, '../..');
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The one folder for what is built once per machine: $BERTH_CACHE, else the XDG cache folder, else ~/.cache/berth. */
+/** The folder for what is built once per machine: $BERTH_CACHE, else $XDG_CACHE_HOME/berth, else ~/.cache/berth. */
 export function cacheFolder(env: Environment): string {
   if (env['BERTH_CACHE']) return resolve(env['BERTH_CACHE']);
   return join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'berth');
 }
 
-/** The git-ignored folder that holds everything of this checkout's own cluster. */
+/** The folder of this checkout's own cluster, which git ignores. */
 export function stateFolder(): string {
   return join(ROOT, '.berth');
 }

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
+import { isObject } from '../../src/lib/json.ts';
 
-/** A process, told apart from a later one that got the same number by when it started. */
+/** A process: its number, and its start time, because a later process may get the same number. */
 export interface ProcessIdentity {
   pid: number;
   startedAt: string;
 }
 
-/** The start time of a live process as an opaque string, or undefined when there is none (a zombie counts as none). */
+/** The start time of a live process as an opaque string; undefined when there is no such process, or it is a zombie. */
 function startTimeOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
     try {
@@ -20,7 +21,7 @@ function startTimeOf(pid: number): string | undefined {
   return status === 0 && stdout.trim() !== '' ? stdout.trim() : undefined;
 }
 
-/** Field 22 of /proc/PID/stat; the command in field 2 may hold spaces and parentheses, so count from its end. */
+/** Field 22 of /proc/PID/stat, counted from the end of field 2: that one may hold spaces and parentheses. */
 export function parseStat(stat: string): string | undefined {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
@@ -29,6 +30,11 @@ export function parseStat(stat: string): string | undefined {
 export function identify(pid: number): ProcessIdentity | undefined {
   const startedAt = startTimeOf(pid);
   return startedAt === undefined ? undefined : { pid, startedAt };
+}
+
+/** Whether a value, read from a file, is the identity of a process. */
+export function isIdentity(value: unknown): value is ProcessIdentity {
+  return isObject(value) && Number.isInteger(value['pid']) && typeof value['startedAt'] === 'string';
 }
 
 export function isAlive(identity: ProcessIdentity): boolean {
@@ -41,6 +47,6 @@ export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals)
   try {
     process.kill(identity.pid, signal);
   } catch {
-    // It ended between the look and the signal.
+    // It ended in between.
   }
 }

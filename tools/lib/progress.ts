@@ -1,18 +1,18 @@
-/** One step of a longer work, as shown while it runs. */
+/** One step of a longer task, as it is shown while it runs. */
 export interface Step {
   title: string;
   index: number;
   total: number;
-  /** What comes after it. */
+  /** The step after it. */
   next?: string | undefined;
-  /** Seconds it usually takes on two cores, when that is more than a few. */
+  /** Seconds that it usually takes on two cores, where that is more than a few. */
   expect?: number | undefined;
 }
 
 export interface Progress {
   /** Shows the step until the next one or `end`. */
   step(step: Step): void;
-  /** A line of its own, kept on the screen. */
+  /** Prints a line that stays on the screen. */
   line(text: string): void;
   end(): void;
 }
@@ -23,52 +23,75 @@ export interface ProgressOutput {
   columns: number;
 }
 
-/** At most one line in this many milliseconds while a step runs and no one can see a live line. */
+/** Milliseconds between two lines about one step where nobody sees a live line. */
 const HEARTBEAT = 10_000;
+/** Milliseconds between two states of the live line. */
 const REFRESH = 250;
+/** Milliseconds of a step that is worth a line at its end where nobody sees a live line. */
+const LONG = 2000;
 
-/** Progress on a terminal as one live line, elsewhere as a line per step and a heartbeat on the long ones. */
-export function createProgress(output: ProgressOutput, now: () => number = Date.now): Progress {
-  const start = now();
-  let current: { step: Step; since: number } | undefined;
-  let timer: NodeJS.Timeout | undefined;
+/** Progress on a terminal as one live line. Elsewhere a line for each step, and one every ten seconds of a long one. */
+export class OutputProgress implements Progress {
+  readonly #output: ProgressOutput;
+  readonly #wallClock: () => number;
+  readonly #start: number;
+  #current: { step: Step; since: number } | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
-  function show(): void {
-    if (current === undefined) return;
-    const line = describe(current.step, now() - current.since, now() - start);
-    if (output.isTty) output.write(`\r\u001B[K${line.slice(0, Math.max(20, output.columns - 1))}`);
-    else output.write(`${line}\n`);
+  /** `wallClock` counts milliseconds. */
+  constructor(output: ProgressOutput, wallClock: () => number = Date.now) {
+    this.#output = output;
+    this.#wallClock = wallClock;
+    this.#start = wallClock();
   }
 
-  function close(): void {
-    clearInterval(timer);
-    if (current !== undefined) {
-      const took = now() - current.since;
-      if (output.isTty) output.write('\r\u001B[K');
-      if (output.isTty || took >= 2000) {
-        output.write(
-          `[${current.step.index}/${current.step.total}] ${current.step.title}: done in ${duration(took)}\n`,
-        );
-      }
+  step(step: Step): void {
+    this.end();
+    this.#current = { step, since: this.#wallClock() };
+    this.#show();
+    this.#timer = setInterval(() => this.#show(), this.#output.isTty ? REFRESH : HEARTBEAT);
+    this.#timer.unref();
+  }
+
+  line(text: string): void {
+    const { isTty } = this.#output;
+    if (isTty && this.#current !== undefined) this.#output.write('\r\u001B[K');
+    this.#output.write(`${text}\n`);
+    if (isTty) this.#show();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (this.#current === undefined) return;
+    const { step, since } = this.#current;
+    this.#current = undefined;
+    const { isTty } = this.#output;
+    const took = this.#wallClock() - since;
+    if (isTty) this.#output.write('\r\u001B[K');
+    if (isTty || took >= LONG) {
+      this.#output.write(`[${step.index}/${step.total}] ${step.title}: done in ${duration(took)}\n`);
     }
-    current = undefined;
   }
 
-  return {
-    step(step) {
-      close();
-      current = { step, since: now() };
-      show();
-      timer = setInterval(show, output.isTty ? REFRESH : HEARTBEAT);
-      timer.unref();
-    },
-    line(text) {
-      if (output.isTty && current !== undefined) output.write('\r\u001B[K');
-      output.write(`${text}\n`);
-      if (output.isTty) show();
-    },
-    end: close,
-  };
+  #show(): void {
+    if (this.#current === undefined) return;
+    const { step, since } = this.#current;
+    const now = this.#wallClock();
+    const line = describe(step, now - since, now - this.#start);
+    const { isTty, columns } = this.#output;
+    this.#output.write(isTty ? `\r\u001B[K${line.slice(0, Math.max(20, columns - 1))}` : `${line}\n`);
+  }
+}
+
+/** Progress on standard error. */
+export function terminalProgress(): Progress {
+  const { stderr } = process;
+  return new OutputProgress({ write: (text) => stderr.write(text), isTty: stderr.isTTY, columns: stderr.columns });
+}
+
+/** The same in plain lines, beside the output of a test runner. */
+export function plainProgress(): Progress {
+  return new OutputProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
 }
 
 /** `[2/11] Building kubelet, 12 s of about 31 s (1 min 40 s in all); next: kube-proxy` */

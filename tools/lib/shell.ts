@@ -17,7 +17,7 @@ export interface RunOptions {
   timeout?: number;
 }
 
-/** The longest output kept of one command, in characters, per stream: its end is what explains a failure. */
+/** Characters of output that are kept of one command, per stream: the end, which explains a failure. */
 const KEPT = 1_000_000;
 
 /** Runs a command to its end. Never rejects: a command that cannot start has code 127 and says so in stderr. */
@@ -39,7 +39,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr = (stderr + text).slice(-KEPT);
     });
-    // A command that ends before it has read its input closes the pipe: its exit code tells what happened.
+    // A command that ends before it has read its input breaks the pipe: its exit code says what happened.
     child.stdin.on('error', () => undefined).end(options.input ?? '');
     child.once('error', (error) => settle({ code: 127, stdout, stderr: stderr + error.message }));
     child.once('close', (code) => settle({ code: code ?? 137, stdout, stderr }));
@@ -59,6 +59,11 @@ export async function isExecutable(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Quotes a word for sh. */
+export function quoteWord(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 /** The last lines of a text, without blank ones. */

@@ -26,13 +26,14 @@ export function tarPadding(size: number): Buffer {
 const TYPE_FLAGS = { file: '0', link: '2', directory: '5' } as const;
 const DEFAULT_MODES = { file: 0o644, link: 0o777, directory: 0o755 } as const;
 
-/** The header block of a member of `size` bytes. Names are limited to 100 bytes, link targets too. */
+/** The header block of a member of `size` bytes. A name has at most 100 bytes, and so has the target of a link. */
 export function tarHeader(
   entry: Pick<TarEntry, 'name' | 'type'> & { mode?: number; target?: string },
   size: number,
 ): Buffer {
   const { name, type, target = '', mode = DEFAULT_MODES[type] } = entry;
-  if (Buffer.byteLength(name) > 100 || Buffer.byteLength(target) > 100) throw new RangeError(`Name too long: ${name}`);
+  if (Buffer.byteLength(name) > 100 || Buffer.byteLength(target) > 100)
+    throw new RangeError(`The name has more than 100 bytes: ${name}`);
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, offset: number, length: number) =>
     block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, offset, 'ascii');

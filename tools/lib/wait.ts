@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface WaitOptions {
   /** Milliseconds after which to give up. */
   timeout: number;
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two calls of the probe. */
   interval?: number;
   signal?: AbortSignal;
 }
 
-/** Looks until the probe returns something other than undefined or false; undefined when the time is over. */
+/** Calls the probe until it returns something other than undefined or false; undefined when the time is over. */
 export async function waitFor<T>(
   probe: () => Promise<T | undefined | false> | T | undefined | false,
   { timeout, interval = 50, signal }: WaitOptions,

@@ -8,11 +8,11 @@ const ANNOTATIONS = `  annotations:
 `;
 
 /**
- * A CustomResourceDefinition of `crds/` as a chart template. In `templates/`, because Helm installs but never upgrades
- * what is in a chart's `crds/`; kept on uninstall, because deleting a definition deletes every resource of its kind.
+ * A CustomResourceDefinition of `crds/` as a chart template. It stands in `templates/`, because Helm never upgrades what is
+ * in a chart's `crds/`. It stays after an uninstallation, because deleting it deletes every resource of its kind.
  */
 export function crdTemplate(yaml: string): string {
-  if (yaml.includes('{{')) throw new Error('A definition holds {{, which Helm would take for a template.');
+  if (yaml.includes('{{')) throw new Error('A definition has the characters {{, which Helm would take for a template.');
   const body = yaml.replace(/^#.*\n/gm, '');
   const [before, after] = body.split(/^metadata:\n/m);
   if (before === undefined || after === undefined) throw new Error('A definition has no metadata.');

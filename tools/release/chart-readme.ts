@@ -27,7 +27,7 @@ function typeOf(value: unknown): string {
   return typeof value === 'number' ? 'integer' : typeof value;
 }
 
-/** The comment of a map's first key is kept on the map itself. */
+/** The comment of a pair. The parser keeps the comment of a map's first key on the map. */
 function comments(pair: Pair, parent: Node, index: number): string | undefined {
   return textOf(pair.key) ?? (index === 0 ? textOf(parent) : undefined);
 }

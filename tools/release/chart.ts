@@ -7,7 +7,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const CHART = join(ROOT, 'charts/berth');
 const CRD_TEMPLATES = join(CHART, 'templates/crds');
 
-/** What the chart has that is made from something else: file name -> text. */
+/** The generated files of the chart: path -> text. */
 function generated(): Map<string, string> {
   const files = new Map<string, string>();
   for (const name of readdirSync(join(ROOT, 'crds'))) {
@@ -34,7 +34,7 @@ if (process.argv.includes('--check')) {
   const stale = [...[...expected].filter(([path, text]) => textOf(path) !== text).map(([path]) => path), ...extra];
   if (stale.length > 0) {
     console.error(
-      `These differ from what they are made of:\n${stale.join('\n')}\nRun \`npm run generate\` and commit the result.`,
+      `These files differ from what they are generated from:\n${stale.join('\n')}\nRun \`npm run generate\` and commit the result.`,
     );
     process.exitCode = 1;
   }

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { LocalFailure, explainFailure } from '../lib/failure.ts';
+import { LocalFailure, runMain } from '../lib/failure.ts';
 import { cacheFolder, ROOT } from '../lib/paths.ts';
-import { createProgress } from '../lib/progress.ts';
+import { terminalProgress } from '../lib/progress.ts';
 import { lastLines, run } from '../lib/shell.ts';
 import { chartTools, ensureGoTools } from './go-tools.ts';
 import { helmEnvironment, NEWEST, renderChart } from './helm.ts';
@@ -16,14 +16,14 @@ import { builtInSchemas, customSchemas } from './schemas.ts';
 const MANIFESTS = 'Run `npm run manifests` and commit the result.';
 const CHART = join(ROOT, 'charts/berth');
 
-/** Kinds of others; their schemas are not ours to keep. */
+/** Kinds of other projects, whose schemas are not kept here. */
 const FOREIGN_KINDS = 'Kustomization,ServiceMonitor,HTTPRoute,TCPRoute';
 
 /**
- * What kube-score asks and we do not do, with the reason:
- * a CPU limit throttles the event loop long before the node is short of CPU; our pods write nothing to ephemeral
- * storage but logs, which the kubelet rotates; the tag is immutable; pods spread by topologySpreadConstraints; the test
- * pod lives for seconds; a tenant's policy selects pods that the chart does not make.
+ * What kube-score asks for and the chart does not do. A CPU limit throttles the event loop long before the node is short
+ * of CPU. The pods write to ephemeral storage only logs, which the kubelet rotates. The tag of the image is immutable. The
+ * pods spread by topologySpreadConstraints. The test pod lives for seconds. The policy of a tenant selects pods that the
+ * chart does not make.
  */
 const IGNORED_SCORES = [
   'container-ephemeral-storage-request-and-limit',
@@ -40,7 +40,7 @@ interface Check {
   input?: string;
 }
 
-/** Every option on, so that every template is looked at. */
+/** Values that switch every option on, so that every template is checked. */
 function allOptions(): string {
   return join(CHART, 'ci/all-values.yaml');
 }
@@ -76,12 +76,7 @@ async function checks(tools: string, folder: string): Promise<Check[]> {
 
 async function main(): Promise<void> {
   const cache = cacheFolder(process.env);
-  const { stderr } = process;
-  const progress = createProgress({
-    write: (text) => stderr.write(text),
-    isTty: stderr.isTTY,
-    columns: stderr.columns,
-  });
+  const progress = terminalProgress();
   const { signal } = new AbortController();
   const tools = await ensureGoTools({ cache, label: 'chart', programs: chartTools(), progress, signal });
   const helm = join(tools, 'helm');
@@ -98,23 +93,18 @@ async function main(): Promise<void> {
       const { code, stdout, stderr } = await run(command, args, { env: helmEnvironment(), ...(input && { input }) });
       if (code !== 0) {
         const lines = lastLines(stdout + stderr, 60).filter((line) => !/^\[(OK|SKIPPED)\]/.test(line));
-        throw new LocalFailure(`${title} found something.`, 'Read the lines below.', lines);
+        throw new LocalFailure(`${title} reports problems.`, 'Read the lines below.', lines);
       }
       console.log(`${title}: ok`);
     }
     const stale = await checkManifests(helm);
     if (stale.length > 0) throw new LocalFailure('deploy/ differs from the chart.', MANIFESTS, stale);
     console.log('deploy/: ok');
-    if (!(await isKept(helm))) throw new LocalFailure("The chart's package is not of this chart.", MANIFESTS);
+    if (!(await isKept(helm))) throw new LocalFailure('The package for upgrade tests is not of this chart.', MANIFESTS);
     console.log('package for upgrade tests: ok');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(explainFailure(error));
-  process.exitCode = 1;
-}
+await runMain(main);

@@ -4,11 +4,11 @@ import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { goEnvironment } from '../lib/go/build.ts';
 import { diagnoseBuild } from '../lib/go/diagnose.ts';
-import { kubernetesVersion } from '../lib/go/plan.ts';
-import { LocalFailure } from '../lib/failure.ts';
+import { requireGo } from '../lib/go/find.ts';
+import { kubernetesVersion } from '../lib/go/programs.ts';
 import { ROOT } from '../lib/paths.ts';
 import type { Progress } from '../lib/progress.ts';
-import { findProgram, isExecutable, run } from '../lib/shell.ts';
+import { isExecutable, run } from '../lib/shell.ts';
 
 /** A program of a locked Go module in this checkout. */
 export interface GoProgram {
@@ -20,14 +20,14 @@ export interface GoProgram {
 }
 
 const HELM = 'helm.sh/helm/v3';
-/** Helm believes in Kubernetes 1.20 unless told otherwise, and then refuses charts that need a newer one. */
+/** Flags that tell Helm the version of Kubernetes. Without them it assumes 1.20 and refuses charts that need a newer one. */
 function helmFlags(version: string): string {
   const [major = '', minor = ''] = version.split('.');
   const capabilities = `-X ${HELM}/pkg/chartutil.k8sVersionMajor=${major} -X ${HELM}/pkg/chartutil.k8sVersionMinor=${minor}`;
   return `${capabilities} -X ${HELM}/pkg/lint/rules.k8sVersionMajor=${major} -X ${HELM}/pkg/lint/rules.k8sVersionMinor=${minor}`;
 }
 
-/** What checks and installs the chart. */
+/** The programs that check and install the chart. */
 export function chartTools(): GoProgram[] {
   const module = 'deploy/tools-go/helm';
   const flags = helmFlags(kubernetesVersion());
@@ -39,7 +39,7 @@ export function chartTools(): GoProgram[] {
   ];
 }
 
-/** What makes the node of the end-to-end test enforce network policies. */
+/** The program that enforces network policies on the node of the end-to-end test. */
 export const NETWORK_POLICIES: GoProgram = {
   name: 'network-policies',
   module: 'deploy/tools-go/network-policies',
@@ -51,13 +51,13 @@ export interface GoToolOptions {
   /** First part of the folder's name in the cache. */
   label: string;
   programs: readonly GoProgram[];
-  /** Names of those that are needed now; all when left out. */
+  /** Names of the programs that are needed now; all of them when left out. */
   needed?: readonly string[];
   progress: Progress;
   signal: AbortSignal;
 }
 
-/** A change of a lock file or of how we build makes another folder, so checkouts of different age share a cache. */
+/** The folder of these programs. It changes with every locked module, so checkouts of different age can share a cache. */
 function folderOf({ cache, label, programs }: GoToolOptions): string {
   const hash = createHash('sha256').update(`${platform()}/${arch()}`).update(JSON.stringify(programs));
   for (const module of new Set(programs.map((program) => program.module))) {
@@ -76,9 +76,7 @@ export async function ensureGoTools(options: GoToolOptions): Promise<string> {
     if (!(await isExecutable(join(folder, program.name)))) missing.push(program);
   }
   if (missing.length === 0) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   mkdirSync(folder, { recursive: true });
   for (const [index, { name, module, package: path, flags = '' }] of missing.entries()) {
     progress.step({

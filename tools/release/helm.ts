@@ -4,13 +4,13 @@ import { LocalFailure } from '../lib/failure.ts';
 import { ROOT } from '../lib/paths.ts';
 import { lastLines, run } from '../lib/shell.ts';
 
-/** Helm with folders of its own: neither plugins nor repositories of whoever runs it change the outcome. */
+/** Gives Helm folders of its own, so that the user's plugins and repositories change nothing. */
 export function helmEnvironment(): NodeJS.ProcessEnv {
   const folder = join(tmpdir(), 'berth-helm');
   return { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder, HELM_DATA_HOME: folder };
 }
 
-/** For a cluster that has what only the newest Kubernetes has. */
+/** Arguments that render what only the newest Kubernetes can have. */
 export const NEWEST = ['--api-versions', 'admissionregistration.k8s.io/v1/MutatingAdmissionPolicy'];
 
 /** The chart's objects as `berth` in `berth-system`, as one YAML stream. Throws LocalFailure with Helm's words. */

@@ -22,7 +22,7 @@ function numbers(version: string): number[] {
   return version.split('.').map(Number);
 }
 
-/** Of these versions (`1.2.3`) the newest before `current`; `current` itself when it is the first. */
+/** The newest of these versions (`1.2.3`) before `current`; `current` itself when there is none. */
 export function versionBefore(current: string, versions: readonly string[]): string {
   const compare = (a: string, b: string): number =>
     numbers(a).reduce((order, part, index) => order || part - (numbers(b)[index] ?? 0), 0);
@@ -30,7 +30,7 @@ export function versionBefore(current: string, versions: readonly string[]): str
   return older.toSorted(compare).at(-1) ?? current;
 }
 
-/** The packaged chart that the release of this checkout is an upgrade from. */
+/** The packaged chart of the release before that of this checkout. */
 export function previousChart(): string {
   const versions = readdirSync(KEPT).map((name) => name.slice('berth-'.length, -'.tgz'.length));
   return pathOf(versionBefore(chartVersion(), versions));
@@ -38,16 +38,17 @@ export function previousChart(): string {
 
 async function must(command: string, args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await run(command, args, { env: helmEnvironment() });
-  if (code !== 0) throw new LocalFailure('The chart cannot be packaged.', 'See below.', lastLines(stderr, 8));
+  if (code !== 0)
+    throw new LocalFailure('The chart cannot be packaged.', 'Read the lines below.', lastLines(stderr, 8));
   return stdout;
 }
 
-/** All that is in a package, without the times that packing it puts in. */
+/** The contents of a package, without the times in it. */
 async function contentOf(archive: string): Promise<string> {
   return must('tar', ['--extract', '--gzip', '--to-stdout', `--file=${archive}`]);
 }
 
-/** Packages the chart in a folder of its own and hands the archive to `use`. */
+/** Packages the chart into a temporary folder, and passes the archive to `use`. */
 async function packaged<T>(helm: string, use: (archive: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-chart-'));
   try {
@@ -65,7 +66,7 @@ export async function isKept(helm: string): Promise<boolean> {
   return packaged(helm, async (archive) => (await contentOf(archive)) === (await contentOf(kept)));
 }
 
-/** Packages the chart under its version. Those of other versions stay as they were released. */
+/** Keeps a package of the chart under its version. Packages of other versions stay as they were released. */
 export async function keepChart(helm: string): Promise<void> {
   if (await isKept(helm)) return;
   mkdirSync(KEPT, { recursive: true });

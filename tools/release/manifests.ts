@@ -20,7 +20,7 @@ interface Manifest {
   [field: string]: unknown;
 }
 
-/** Labels and annotations that mean something to Helm alone. */
+/** Labels and annotations for Helm alone. */
 const HELM_KEYS = [
   'helm.sh/chart',
   'app.kubernetes.io/managed-by',
@@ -33,7 +33,7 @@ function without(map: Record<string, string> | undefined, keys: readonly string[
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** An object of the chart without Helm's marks. Selectors keep theirs: the pods' labels do too. */
+/** An object of the chart without Helm's labels and annotations. Selectors keep theirs, and so do the labels of pods. */
 export function plainManifest(manifest: Manifest): Manifest {
   const { apiVersion, kind, metadata, ...body } = manifest;
   const { labels, annotations, ...identity } = metadata;
@@ -51,7 +51,7 @@ export function plainManifest(manifest: Manifest): Manifest {
   };
 }
 
-/** The documents of a YAML stream that are objects, hooks (tests, the default pool) left out. */
+/** The objects of a YAML stream, without hooks (tests, the default pool). */
 export function objectsOf(stream: string): Manifest[] {
   return parseAllDocuments(stream)
     .map((document) => document.toJS() as Manifest | null)
@@ -59,7 +59,7 @@ export function objectsOf(stream: string): Manifest[] {
     .filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined);
 }
 
-/** Whether every Kubernetes that Berth supports knows the kind, whatever Helm takes for its defaults. */
+/** Whether every Kubernetes that Berth supports knows the kind. */
 function isForAll({ kind }: Manifest): boolean {
   return !kind.startsWith('MutatingAdmissionPolicy');
 }

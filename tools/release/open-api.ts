@@ -2,17 +2,18 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { goEnvironment } from '../lib/go/build.ts';
 import { diagnoseBuild } from '../lib/go/diagnose.ts';
-import { kubernetesVersion } from '../lib/go/plan.ts';
+import { requireGo } from '../lib/go/find.ts';
+import { kubernetesVersion } from '../lib/go/programs.ts';
 import { ROOT } from '../lib/paths.ts';
 import { run } from '../lib/shell.ts';
 
-/** Kubernetes' OpenAPI 2, as far as we read it. */
+/** The part of Kubernetes' OpenAPI 2 that the schemas come from. */
 export interface OpenApi {
   definitions: Record<string, Record<string, unknown>>;
 }
 
 /**
- * The OpenAPI of the local cluster's API server, from the module that it is built from; kept in the cache folder, so
+ * The OpenAPI of the local cluster's API server, from the module that it is built from. It is kept in the cache folder, so
  * that the network is needed once. Throws LocalFailure.
  */
 export async function readOpenApi(cache: string): Promise<OpenApi> {
@@ -29,7 +30,7 @@ export async function readOpenApi(cache: string): Promise<OpenApi> {
 }
 
 async function moduleFolder(cache: string): Promise<string> {
-  const { code, stdout, stderr } = await run('go', ['mod', 'download', '-json', 'k8s.io/kubernetes'], {
+  const { code, stdout, stderr } = await run(await requireGo(), ['mod', 'download', '-json', 'k8s.io/kubernetes'], {
     cwd: join(ROOT, 'deploy/local/kubernetes'),
     env: goEnvironment(cache),
   });

@@ -1,17 +1,17 @@
+import { isObject } from '../../src/lib/json.ts';
+
 type Schema = Record<string, unknown>;
 
 const REF = '#/definitions/';
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Types that Kubernetes writes as a string but reads as more; its OpenAPI does not say so. */
+/** Types that Kubernetes writes as a string and reads as a number too, which its OpenAPI does not say. */
 function special(name: string): Schema | undefined {
   if (name === 'io.k8s.apimachinery.pkg.util.intstr.IntOrString') return { type: ['string', 'integer'] };
   if (name === 'io.k8s.apimachinery.pkg.api.resource.Quantity') return { type: ['string', 'number'] };
   return undefined;
 }
 
-/** Closes every object with known properties, so that a field that Kubernetes would drop without a word is an error. */
+/** Closes every object with known properties, so that a misspelt field, which Kubernetes drops silently, is an error. */
 function close(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(close);
   if (!isObject(value)) return value;
@@ -29,7 +29,7 @@ interface Kind {
 
 /**
  * The name under which kubeconform looks for a kind, given `{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json`.
- * What it takes for the group is all before the slash of `apiVersion`: the version, in the core group.
+ * Kubeconform takes for the group what stands before the slash of `apiVersion`: in the core group, the version.
  */
 function fileName({ group, version, kind }: Kind): string {
   return `${kind.toLowerCase()}_${group || version}_${version}.json`;

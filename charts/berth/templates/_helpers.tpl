@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Labels that never change: selectors cannot be edited. */ -}}
+{{- /* Labels that never change, because selectors cannot be edited. */ -}}
 {{- define "berth.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "berth.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -37,7 +37,7 @@ app.kubernetes.io/part-of: berth
 {{- end -}}
 {{- end -}}
 
-{{- /* User name of a role's service account, as admission sees it. */ -}}
+{{- /* User name of a role's service account, as an admission policy sees it. */ -}}
 {{- define "berth.user" -}}
 system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" .root }}-{{ .role }}
 {{- end -}}
@@ -63,7 +63,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- /* What the three roles have in common: labels of the pod, environment, probes. */ -}}
+{{- /* What the pods of all three roles share: environment, spec, probes. */ -}}
 {{- define "berth.env" -}}
 {{- $root := .root -}}
 - name: BERTH_NAMESPACE

@@ -21,7 +21,7 @@ ip link set eth0 up
 ip route add default via "$HOST_ADDRESS"
 sysctl -qw net.ipv4.ip_forward=1
 
-# start NAME COMMAND...: its end is reported on standard output, which the keeper reads.
+# start NAME COMMAND...: its end is reported on standard output, which the supervisor reads.
 start() {
   name=$1
   shift

@@ -1,47 +1,42 @@
-import type { EventRecorder } from '../../kube/events.ts';
 import type { Pod } from '../../kube/types.ts';
 import { type Controller, createController } from '../../runtime/controller.ts';
 import { createFence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
-import type { InstanceConfig, InstanceDeps } from './act/run.ts';
+import type { InstanceDeps } from './act/run.ts';
 import type { JupyterState } from './decide/observed.ts';
-import { createPodChecks } from './pod-checks.ts';
+import { PodChecks } from './pod-checks.ts';
 import { instanceSources } from './sources.ts';
-import { createVanished } from './vanished.ts';
+import { UnrecordedInstances } from './unrecorded.ts';
 import { WaitingLine } from './waiting-line.ts';
 
-/** How the controller looks inside a pod. */
+/** How the controller checks a pod from inside. */
 export interface PodProbes {
-  /** Tries a login the way users take. Never rejects, takes at most ten seconds; without it, a Ready pod is enough. */
+  /**
+   * Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. Without it, a Ready pod is enough.
+   */
   checkLogin?: (pod: Pod) => Promise<boolean>;
-  /** Looks for Jupyter; undefined when it cannot be told now. Never rejects, takes at most ten seconds. */
+  /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
-export interface InstanceControllerDeps extends CommonDeps, PodProbes {
-  events: EventRecorder;
-  config: InstanceConfig;
-}
+export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps, 'events' | 'config'>;
 
 const WORKERS = 32;
 
-/** The controller of GPUInstances, with the waiting line, the fence and the checks of one term. */
+/** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
-  const { checkLogin, checkJupyter, clock, inventory, log, stores } = deps;
+  const { checkLogin, checkJupyter, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
   const fence = createFence(clock, log);
-  const vanished = createVanished(log);
-  const logins = checkLogin && createPodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
-  const jupyters = checkJupyter && createPodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
-  const instanceDeps: InstanceDeps = { ...deps, line, fence, vanished, logins, jupyters };
+  const unrecorded = new UnrecordedInstances(log);
+  const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
+  const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
+  const instanceDeps: InstanceDeps = { ...deps, line, fence, unrecorded, logins, jupyters };
   return createController({
     name: 'gpuinstance',
-    sources: [
-      ...instanceSources(stores, { inventory, line, vanished, clock }),
-      ...[logins, jupyters].flatMap((checks) => checks?.source ?? []),
-    ],
+    sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
     concurrency: WORKERS,
     timeoutMs: RECONCILE_TIMEOUT_MS,

@@ -3,79 +3,80 @@ import type { Pod } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 
-/**
- * Looks into pods that the owner of the pod may make last: they go on beside the workers, so that nobody else waits for
- * them.
- */
-export interface PodChecks<T> {
-  /**
-   * What the last look at this pod found; undefined before the first has ended. Begins another one when the last is long
-   * enough ago, and wakes `key` when that finds something else.
-   */
-  last(key: string, pod: Pod): T | undefined;
-  readonly source: Source;
-}
-
-interface Known<T> {
+interface Check<T> {
   uid: string | undefined;
-  found: T | undefined;
+  result: T | undefined;
   isRunning: boolean;
-  /** Of the monotonic clock, milliseconds. */
-  nextAt: number;
+  /** When the next check is due, on the monotonic clock, milliseconds. */
+  dueAt: number;
 }
 
-/** Pods of one tenant that are looked at at a time; the others' turn comes when they are asked for again. */
-const AT_ONCE = 8;
+interface PodChecksOptions<T> {
+  /** Never rejects, and ends within seconds. */
+  check: (pod: Pod) => Promise<T>;
+  /** Milliseconds between two checks of one pod. */
+  pauseMs: number;
+  clock: Pick<Clock, 'monotonic'>;
+}
+
+/** Checks under way per tenant. Another pod of the tenant is checked when a reconcile asks for it again. */
+const MAX_RUNNING = 8;
 const MAX_KNOWN = 4_096;
 
-/** `check` never rejects and ends within seconds; `pauseMs` is the time between two looks at one pod. */
-export function createPodChecks<T>(options: {
-  check: (pod: Pod) => Promise<T>;
-  pauseMs: number;
-  clock: Clock;
-}): PodChecks<T> {
-  const { check, pauseMs, clock } = options;
-  const known = createLru<string, Known<T>>(MAX_KNOWN);
-  const underWay = new Map<string, number>();
-  let wake: AddKey | undefined;
+/**
+ * Checks inside pods. The owner of a pod decides how long its check takes, so checks run beside the workers: no other
+ * instance waits for them.
+ */
+export class PodChecks<T> {
+  readonly #options: PodChecksOptions<T>;
+  readonly #checks = createLru<string, Check<T>>(MAX_KNOWN);
+  /** Number of checks under way by namespace. */
+  readonly #running = new Map<string, number>();
+  #wake: AddKey | undefined;
 
-  function count(namespace: string, change: number): void {
-    const left = (underWay.get(namespace) ?? 0) + change;
-    if (left === 0) underWay.delete(namespace);
-    else underWay.set(namespace, left);
-  }
-
-  async function begin(key: string, pod: Pod, one: Known<T>): Promise<void> {
-    const { namespace = '' } = pod.metadata;
-    one.isRunning = true;
-    count(namespace, 1);
-    const found = await check(pod);
-    count(namespace, -1);
-    one.isRunning = false;
-    one.nextAt = clock.monotonic() + pauseMs;
-    const isNews = found !== one.found;
-    one.found = found;
-    if (isNews) wake?.(key, 'low');
-  }
-
-  return {
-    last(key, pod) {
-      const { uid, namespace = '' } = pod.metadata;
-      let one = known.get(key);
-      if (one === undefined || one.uid !== uid) {
-        one = { uid, found: undefined, isRunning: false, nextAt: 0 };
-        known.set(key, one);
-      }
-      const isDue = !one.isRunning && clock.monotonic() >= one.nextAt;
-      if (isDue && (underWay.get(namespace) ?? 0) < AT_ONCE) void begin(key, pod, one);
-      return one.found;
-    },
-    source: {
-      synced: Promise.resolve(),
-      start(add) {
-        wake = add;
-        return () => (wake = undefined);
-      },
+  /** Adds the keys whose result has changed. */
+  readonly source: Source = {
+    synced: Promise.resolve(),
+    start: (add) => {
+      this.#wake = add;
+      return () => (this.#wake = undefined);
     },
   };
+
+  constructor(options: PodChecksOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Result of the last check of a pod; undefined before the first has ended. Starts the next check when it is due. */
+  last(key: string, pod: Pod): T | undefined {
+    const { uid, namespace = '' } = pod.metadata;
+    let known = this.#checks.get(key);
+    if (known === undefined || known.uid !== uid) {
+      known = { uid, result: undefined, isRunning: false, dueAt: 0 };
+      this.#checks.set(key, known);
+    }
+    const isDue = !known.isRunning && this.#options.clock.monotonic() >= known.dueAt;
+    if (isDue && (this.#running.get(namespace) ?? 0) < MAX_RUNNING) void this.#run(key, pod, known);
+    return known.result;
+  }
+
+  async #run(key: string, pod: Pod, known: Check<T>): Promise<void> {
+    const { namespace = '' } = pod.metadata;
+    const { check, clock, pauseMs } = this.#options;
+    known.isRunning = true;
+    this.#count(namespace, 1);
+    const result = await check(pod);
+    this.#count(namespace, -1);
+    known.isRunning = false;
+    known.dueAt = clock.monotonic() + pauseMs;
+    const isNew = result !== known.result;
+    known.result = result;
+    if (isNew) this.#wake?.(key, 'low');
+  }
+
+  #count(namespace: string, change: number): void {
+    const running = (this.#running.get(namespace) ?? 0) + change;
+    if (running === 0) this.#running.delete(namespace);
+    else this.#running.set(namespace, running);
+  }
 }

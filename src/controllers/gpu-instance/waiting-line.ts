@@ -1,3 +1,4 @@
+import { compareText } from '../../lib/compare.ts';
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
@@ -5,9 +6,9 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 interface Waiter {
   key: string;
   request: PlaceRequest;
-  /** On-demand before interruptible, then first come, first served. */
+  /** Sorts on-demand before interruptible, then older before younger. */
   rank: string;
-  /** The same for requests that the same places serve. */
+  /** Equal for requests that the same places serve. */
   signature: string;
   mayFail: boolean;
 }
@@ -17,9 +18,9 @@ function rankOf({ metadata, spec }: GpuInstance): string {
   return `${spec.type === 'OnDemand' ? 0 : 1}/${creationTimestamp}/${namespace}/${name}`;
 }
 
-/** Who is served first of two. */
+/** Which of two instances is served first. */
 export function compareRanks(a: GpuInstance, b: GpuInstance): number {
-  return rankOf(a) < rankOf(b) ? -1 : 1;
+  return compareText(rankOf(a), rankOf(b));
 }
 
 function signatureOf(request: PlaceRequest): string {
@@ -27,8 +28,8 @@ function signatureOf(request: PlaceRequest): string {
 }
 
 /**
- * The instances that wait for a place. Whoever waits longer is served before whoever asks now; one that needs more than
- * is free does not hold up those that need less.
+ * The instances that wait for a place. Those that wait longer are served first. An instance that needs more than is
+ * free does not hold up those that need less.
  */
 export class WaitingLine {
   readonly #inventory: Pick<Inventory, 'grant' | 'preempt'>;
@@ -51,7 +52,7 @@ export class WaitingLine {
     return this.#waiters.size;
   }
 
-  /** The first in line before `instance` whom something free would serve; undefined when it is this one's turn. */
+  /** The first instance in line before this one that a free place would serve; undefined when it is this one's turn. */
   before(key: string, instance: GpuInstance): string | undefined {
     if (this.#waiters.size === 0) return undefined;
     const rank = rankOf(instance);
@@ -61,12 +62,12 @@ export class WaitingLine {
     )[0];
   }
 
-  /** Those in line whom something free would serve, in their order. */
+  /** The instances that a free place would serve, in order. */
   ready(): string[] {
     return this.#inOrder((request) => this.#isFree(request));
   }
 
-  /** Those in line, on demand, for whom interruptible instances could make room that have not been asked yet. */
+  /** The on-demand instances that more preemptions would make room for, in order. */
   preempting(): string[] {
     return this.#inOrder((request) => {
       if (request.type !== 'OnDemand') return false;
@@ -74,8 +75,8 @@ export class WaitingLine {
     });
   }
 
-  /** Those who would rather fail than wait: they are told as soon as nothing is about to come free. */
-  impatient(): string[] {
+  /** The instances with onNoCapacity Fail: they fail as soon as nothing is about to become free. */
+  failFast(): string[] {
     return [...this.#waiters.values()].filter(({ mayFail }) => mayFail).map(({ key }) => key);
   }
 
@@ -83,7 +84,7 @@ export class WaitingLine {
     return 'place' in this.#inventory.grant(request);
   }
 
-  /** Requests that are alike are tried once. */
+  /** Equal requests are tried once. */
   #inOrder(fits: (request: PlaceRequest) => boolean, matches: (waiter: Waiter) => boolean = () => true): string[] {
     const tried = new Map<string, boolean>();
     const found: Waiter[] = [];
@@ -93,6 +94,6 @@ export class WaitingLine {
       tried.set(waiter.signature, known);
       if (known) found.push(waiter);
     }
-    return found.toSorted((a, b) => (a.rank < b.rank ? -1 : 1)).map(({ key }) => key);
+    return found.toSorted((a, b) => compareText(a.rank, b.rank)).map(({ key }) => key);
   }
 }

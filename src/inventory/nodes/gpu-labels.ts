@@ -1,3 +1,4 @@
+import { compareText } from '../../lib/compare.ts';
 import type { Node } from '../../kube/types.ts';
 import type { Isolation } from '../../resources/gpu-instance.ts';
 import { toAmounts } from '../amounts.ts';
@@ -8,13 +9,13 @@ export interface GpuResource {
   resourceName: string;
   /** Product as GPU feature discovery names it, with its -MIG- and -SHARED endings. */
   product: string;
-  /** Memory of one piece in MiB; 0 when the node does not say. */
+  /** Memory of one piece in MiB; 0 when the labels do not say. */
   memoryMb: number;
   isolation: Isolation;
   migProfile: string | undefined;
-  /** Pieces the node can hand out when empty. */
+  /** Number of pieces that the node has. */
   total: number;
-  /** Share of a whole GPU that one piece is, for its share of the node's CPU and memory. */
+  /** What part of a whole GPU one piece is. It gets the same part of the node's CPU and memory. */
   weight: number;
 }
 
@@ -23,7 +24,7 @@ type Labels = Readonly<Record<string, string>>;
 const MIG_RESOURCE = /^nvidia\.com\/(mig-(\d+g\.\d+gb(?:\.me)?))(?:\.shared)?$/;
 const WHOLE_RESOURCE = /^nvidia\.com\/gpu(?:\.shared)?$/;
 const MIG_PRODUCT = /-MIG-(\d+g\.\d+gb(?:\.me)?)/;
-// Compute slices of a GPU that MIG cuts up.
+// Compute slices of a GPU in MIG mode.
 const MIG_SLICES = 7;
 
 function numberLabel(labels: Labels, name: string): number {
@@ -60,10 +61,10 @@ function describe(labels: Labels, resourceName: string, total: number): GpuResou
 }
 
 /**
- * What a node has to rent, from its allocatable resources and the labels of NVIDIA's GPU feature discovery: whole GPUs,
- * MIG slices under the strategies single (resource stays nvidia.com/gpu) and mixed (a resource per profile), and
- * replicas of time-slicing and MPS, renamed or not. Sorted by resource name. Follows
- * NVIDIA/k8s-device-plugin docs/gpu-feature-discovery/README.md.
+ * What a node has for rent, from its allocatable resources and the labels of NVIDIA's GPU feature discovery: whole
+ * GPUs, MIG slices under the strategies single (resource stays nvidia.com/gpu) and mixed (a resource per profile), and
+ * replicas of time-slicing and MPS, renamed or not. Sorted by resource name. Follows NVIDIA/k8s-device-plugin
+ * docs/gpu-feature-discovery/README.md.
  */
 export function gpuResourcesOf(node: Node): GpuResource[] {
   const labels = node.metadata.labels ?? {};
@@ -72,7 +73,7 @@ export function gpuResourcesOf(node: Node): GpuResource[] {
     const resource = total > 0 ? describe(labels, name, total) : undefined;
     if (resource) found.push(resource);
   }
-  return found.toSorted((a, b) => (a.resourceName < b.resourceName ? -1 : 1));
+  return found.toSorted((a, b) => compareText(a.resourceName, b.resourceName));
 }
 
 // The labels of feature discovery before version 0.15.

@@ -1,21 +1,20 @@
+import { findCondition } from '../../kube/conditions.ts';
 import type { Node } from '../../kube/types.ts';
 
-/** The taint of GPU nodes; instances tolerate it and no other. */
+/** The taint of GPU nodes. Instances tolerate it and no other. */
 export const GPU_TAINT = 'nvidia.com/gpu';
-/** Label of nodes where no container really runs. */
-export const SIMULATED_LABEL = 'berth.dev/simulated';
+/** Label of nodes that run no containers: a program plays their kubelet. */
+const SIMULATED_LABEL = 'berth.dev/simulated';
 
-/** Why nothing can be started on a node, or undefined when it can. */
-export function closedBecause(node: Node): string | undefined {
-  if (node.metadata.deletionTimestamp !== undefined) return 'the node is being deleted';
-  if (!isNodeReady(node)) return 'the node is not ready';
-  if (node.spec?.unschedulable === true) return 'the node is cordoned';
-  const taint = node.spec?.taints?.find(({ key, effect }) => key !== GPU_TAINT && effect !== 'PreferNoSchedule');
-  return taint === undefined ? undefined : `the node has the taint ${taint.key}:${taint.effect}`;
+/** Whether nothing new can be started on a node: it is going, not ready, cordoned, or has a taint of another kind. */
+export function isClosed(node: Node): boolean {
+  const isTaken = node.spec?.taints?.some(({ key, effect }) => key !== GPU_TAINT && effect !== 'PreferNoSchedule');
+  const isGoing = node.metadata.deletionTimestamp !== undefined;
+  return isGoing || !isNodeReady(node) || node.spec?.unschedulable === true || isTaken === true;
 }
 
 export function isNodeReady(node: Node): boolean {
-  return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  return findCondition(node.status?.conditions, 'Ready')?.status === 'True';
 }
 
 export function isSimulated(node: Node): boolean {

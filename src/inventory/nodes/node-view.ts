@@ -1,17 +1,18 @@
 import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/gpu-instance.ts';
-import { addAmounts, type Amounts, toAmounts } from '../amounts.ts';
+import { sameJson } from '../../lib/json.ts';
+import { addAmounts, type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
-import { closedBecause, isSimulated } from './node-state.ts';
+import { isClosed, isSimulated } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
 
-/** What a node is, apart from what runs on it. */
+/** What a node has, apart from what is taken. */
 export interface NodeFacts {
   readonly name: string;
-  /** Absent when the node is not for rent. */
+  /** Undefined when the node is not for rent. */
   readonly pool: Pool | undefined;
-  /** Why nothing can be started here now. */
-  readonly closed: string | undefined;
+  /** Nothing new can be started here now. */
+  readonly isClosed: boolean;
   readonly simulated: boolean;
   readonly resources: readonly GpuResource[];
   readonly allocatable: Amounts;
@@ -25,9 +26,9 @@ export interface NodeFacts {
 export interface NodeView {
   readonly facts: NodeFacts;
   readonly used: Amounts;
-  /** Taken by claims that are about to be given up: preempted instances that still run. */
+  /** The part of `used` that claims are about to give up, for example those of preempted instances that still run. */
   readonly leaving: Amounts;
-  /** Set while nothing new is placed here because starts keep failing. */
+  /** Nothing new is placed here for a while, because starts keep failing. */
   readonly quarantined: boolean;
 }
 
@@ -35,13 +36,18 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
   return {
     name: node.metadata.name,
     pool: poolOf(node, pools),
-    closed: closedBecause(node),
+    isClosed: isClosed(node),
     simulated: isSimulated(node),
     resources: gpuResourcesOf(node),
     allocatable: toAmounts(node.status?.allocatable),
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
     ...driverOf(node),
   };
+}
+
+/** Whether a node has the same for rent as before. */
+export function sameForRent(a: NodeFacts | undefined, b: NodeFacts | undefined): boolean {
+  return a?.pool === b?.pool && a?.simulated === b?.simulated && sameJson(a?.resources, b?.resources);
 }
 
 /** One part of a node: `count` pieces of one of its resources. */
@@ -51,7 +57,7 @@ export interface Share {
 }
 
 const GIB = 2 ** 30;
-// A quarter of CPU and memory stays for the pods of the system, so that the last instance of a node fits too.
+// A quarter of CPU and memory is left to system pods, or the last instance of a node would not fit.
 const REQUESTED_PART = 0.75;
 
 function portion(facts: NodeFacts, { resource, count }: Share): number {
@@ -68,11 +74,11 @@ interface Part {
   disk: number;
 }
 
-// A grant looks at every node. Facts and views never change once made, so what follows from them is worked out once.
+// A grant looks at every node. Facts and views do not change, so what follows from them is computed once.
 const parts: Known<NodeFacts, Part> = new WeakMap();
 const places: Known<NodeView, number> = new WeakMap();
 
-/** Values of an owner by resource and count. */
+/** Values of facts or a view, by resource and count. */
 type Known<K extends object, T> = WeakMap<K, Map<GpuResource, T[]>>;
 
 function once<K extends object, T>(known: Known<K, T>, owner: K, { resource, count }: Share, work: () => T): T {
@@ -83,7 +89,7 @@ function once<K extends object, T>(known: Known<K, T>, owner: K, { resource, cou
   return (byCount[count] ??= work());
 }
 
-/** CPU, memory and local disk in proportion to the GPUs; what the offer shows. */
+/** CPU, memory and local disk in proportion to the GPUs, as offers show them. */
 export function shareOf(facts: NodeFacts, share: Share): Part {
   return once(parts, facts, share, () => partOf(facts, share));
 }
@@ -109,7 +115,7 @@ export function requestsOf(facts: NodeFacts, share: Share, ephemeralGb: number):
   return requests;
 }
 
-/** What a granted claim takes from its node, as long as no pod of it does. */
+/** What a claim takes from its node before its pod exists. */
 export function amountsOfClaim(facts: NodeFacts | undefined, claim: Claim, ephemeralGb: number): Amounts {
   const resource = facts?.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (facts === undefined || resource === undefined) return { [claim.resourceName]: claim.gpuCount, pods: 1 };
@@ -121,33 +127,33 @@ export function freeOf(view: NodeView, resourceName: string): number {
   return Math.max(0, (view.facts.allocatable[resourceName] ?? 0) - (view.used[resourceName] ?? 0));
 }
 
-/** How many instances with these requests fit beside what is there, nodes closed to them aside. */
+/** How many instances with these requests fit beside what is taken. */
 function timesThatFit(view: NodeView, requests: Amounts): number {
   let times = Number.POSITIVE_INFINITY;
   for (const [name, amount] of Object.entries(requests)) {
     const have = view.facts.allocatable[name];
-    // A node that does not count a resource does not limit it, GPUs aside.
-    if (have === undefined && name !== 'pods' && !name.startsWith('nvidia.com/')) continue;
+    // A resource that the node does not count has no limit, GPUs aside.
+    if (have === undefined && name !== 'pods' && !isGpuResource(name)) continue;
     if (amount <= 0 || (have === undefined && name === 'pods')) continue;
     times = Math.min(times, Math.floor(((have ?? 0) - (view.used[name] ?? 0)) / amount));
   }
   return Math.max(0, times);
 }
 
-/** Places for one share: 0 on a node that is closed, quarantined or not for rent. */
+/** How many instances with this share fit: 0 on a node that is closed, quarantined or not for rent. */
 export function placesOn(view: NodeView, share: Share): number {
   const { facts } = view;
-  if (facts.pool === undefined || facts.closed !== undefined || view.quarantined) return 0;
+  if (facts.pool === undefined || facts.isClosed || view.quarantined) return 0;
   return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
 }
 
-/** Whether a disk of this many GB has room on the node itself. */
+/** Whether the node itself has room for a disk of this many GB. */
 export function hasLocalRoom({ facts, used }: NodeView, gb: number): boolean {
   const have = facts.allocatable['ephemeral-storage'];
   return have === undefined || have - (used['ephemeral-storage'] ?? 0) >= gb * GIB;
 }
 
-/** The node as it will be when what is leaving has left. */
+/** The node as it will be when the leaving claims are given up. */
 export function withoutLeaving(view: NodeView): NodeView {
   const negative = Object.fromEntries(Object.entries(view.leaving).map(([name, amount]) => [name, -amount]));
   return { ...view, used: addAmounts(view.used, negative), leaving: {} };

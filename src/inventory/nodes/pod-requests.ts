@@ -2,7 +2,7 @@ import type { Container, Pod } from '../../kube/types.ts';
 import { addAmounts, type Amounts, maxAmounts, toAmounts } from '../amounts.ts';
 
 function requestsOfContainer(container: Container): Amounts {
-  // An extended resource may be written as a limit alone; the API server then defaults the request to it.
+  // An extended resource may have a limit alone. The API server then uses the limit as the request.
   return { ...toAmounts(container.resources?.limits), ...toAmounts(container.resources?.requests) };
 }
 
@@ -29,10 +29,9 @@ export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
 }
 
 /**
- * Whether a pod still holds what it requested: it is bound and has not ended. A pod that is being deleted holds its
- * GPUs until its object is gone (k8s-device-plugin#335, gpu-operator#303).
+ * Whether a pod has given back what it requested. A pod that is being deleted holds its GPUs until its object is gone
+ * (k8s-device-plugin#335, gpu-operator#303).
  */
-export function holdsResources(pod: Pod): boolean {
-  const ended = pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
-  return pod.spec?.nodeName !== undefined && !ended;
+export function hasEnded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

@@ -2,8 +2,8 @@ import type { GpuInstance } from '../../resources/gpu-instance.ts';
 
 /** How long a failed start counts against its node. */
 export const FAILURE_WINDOW_MS = 600_000;
-/** Instances whose starts failed on a node within the window before nothing new is placed there. */
-export const QUARANTINE_AFTER = 3;
+/** After this many instances failed to start on a node within the window, nothing new is placed there. */
+const QUARANTINE_AFTER = 3;
 
 /** A failed start on a node. */
 export interface NodeFailure {
@@ -14,7 +14,7 @@ export interface NodeFailure {
   at: number;
 }
 
-/** The failures that an instance's status tells of. They live in the status so that every process knows them. */
+/** The failed starts in the status of an instance. Every replica reads them there. */
 export function nodeFailuresOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): NodeFailure[] {
   const failures = status?.failures;
   if (failures === undefined) return [];
@@ -25,8 +25,8 @@ export function nodeFailuresOf({ metadata, status }: Pick<GpuInstance, 'metadata
 
 /**
  * Until when a node is in quarantine, given the failed starts of different instances on it; undefined when it is not.
- * `isAlone` tells whether a namespace is the only one that wants GPUs. One of several cannot put a node out of service for
- * the others, whatever its images do.
+ * `isAlone` tells whether a namespace is the only one that wants GPUs. Where there are several tenants, the images of
+ * one cannot take a node out of service for the others.
  */
 export function quarantinedUntil(
   failures: Iterable<NodeFailure>,

@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import type { Clock } from '../../lib/clock.ts';
 
 export interface AddressLimits {
   /** New connections that one address may open at once, refilled at `perSecond`. */
@@ -25,14 +26,8 @@ interface Tally {
   connects: number;
   failures: number;
   pending: number;
+  /** When it was last brought up to date, monotonic milliseconds. */
   at: number;
-}
-
-export interface AddressGate {
-  /** Whether the address may connect now; counts the attempt and, when admitted, one pending login. */
-  admit(address: string): boolean;
-  /** The pending login ended; a failure counts against the address. */
-  settle(address: string, failed: boolean): void;
 }
 
 function isMapped(address: string): boolean {
@@ -49,13 +44,13 @@ function groupsOf(address: string, count: number): string {
   return groups.slice(0, count).join(':');
 }
 
-/** One IPv6 customer has a /64: its addresses count as one. */
+/** What counts as one address. An IPv6 customer has a whole /64. */
 export function limitKey(address: string): string {
   if (isMapped(address)) return address.slice(7);
   return isIPv6(address) ? `${groupsOf(address, 4)}::/64` : address;
 }
 
-/** What one owner often has many addresses of: the IPv6 /48, the IPv4 /24. */
+/** The network of an address that often has one owner: the IPv6 /48, the IPv4 /24. */
 export function networkOf(address: string): string {
   const key = limitKey(address);
   return isIPv6(address) && !isMapped(address)
@@ -63,37 +58,47 @@ export function networkOf(address: string): string {
     : `${key.slice(0, Math.max(0, key.lastIndexOf('.')))}.0/24`;
 }
 
-/** Leaky counters per address, at most {@link MAX_ADDRESSES}; the one idle longest is forgotten first. */
-export function addressGate(limits: AddressLimits, now: () => number): AddressGate {
-  const tallies = new Map<string, Tally>();
-  const tallyOf = (address: string): Tally => {
+/** Leaky counters for each address. Beyond {@link MAX_ADDRESSES} the one that is idle longest is forgotten. */
+export class AddressLimiter {
+  readonly #limits: AddressLimits;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #tallies = new Map<string, Tally>();
+
+  constructor(limits: AddressLimits, clock: Pick<Clock, 'monotonic'>) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Whether the address may connect now. Counts the attempt and, when it is admitted, one pending login. */
+  admit(address: string): boolean {
+    const tally = this.#tallyOf(address);
+    const { burst, failures, pending } = this.#limits;
+    if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= pending) return false;
+    tally.connects += 1;
+    tally.pending += 1;
+    return true;
+  }
+
+  /** A pending login of the address ended; a failure counts against the address. */
+  ended(address: string, failed: boolean): void {
+    const tally = this.#tallyOf(address);
+    tally.pending = Math.max(0, tally.pending - 1);
+    if (failed) tally.failures += 1;
+  }
+
+  #tallyOf(address: string): Tally {
     const key = limitKey(address);
-    const tally = tallies.get(key) ?? { connects: 0, failures: 0, pending: 0, at: now() };
-    const seconds = Math.max(0, now() - tally.at) / 1000;
-    tally.connects = Math.max(0, tally.connects - seconds * limits.perSecond);
-    tally.failures = Math.max(0, tally.failures - (seconds * limits.failures) / limits.failureWindowSeconds);
-    tally.at = now();
-    tallies.delete(key);
-    tallies.set(key, tally);
-    if (tallies.size > MAX_ADDRESSES) {
-      const oldest = tallies.keys().next().value;
-      if (oldest !== undefined) tallies.delete(oldest);
-    }
+    const now = this.#clock.monotonic();
+    const tally = this.#tallies.get(key) ?? { connects: 0, failures: 0, pending: 0, at: now };
+    const { perSecond, failures, failureWindowSeconds } = this.#limits;
+    const seconds = Math.max(0, now - tally.at) / 1000;
+    tally.connects = Math.max(0, tally.connects - seconds * perSecond);
+    tally.failures = Math.max(0, tally.failures - (seconds * failures) / failureWindowSeconds);
+    tally.at = now;
+    this.#tallies.delete(key);
+    this.#tallies.set(key, tally);
+    const oldest = this.#tallies.keys().next();
+    if (this.#tallies.size > MAX_ADDRESSES && oldest.done !== true) this.#tallies.delete(oldest.value);
     return tally;
-  };
-  return {
-    admit: (address) => {
-      const tally = tallyOf(address);
-      if (tally.connects + 1 > limits.burst || tally.failures >= limits.failures) return false;
-      if (tally.pending >= limits.pending) return false;
-      tally.connects += 1;
-      tally.pending += 1;
-      return true;
-    },
-    settle: (address, failed) => {
-      const tally = tallyOf(address);
-      tally.pending = Math.max(0, tally.pending - 1);
-      if (failed) tally.failures += 1;
-    },
-  };
+  }
 }

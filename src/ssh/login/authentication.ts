@@ -1,7 +1,7 @@
-import type { AuthContext, Connection } from 'ssh2';
-import { matchKey, type AuthorizedKey } from './authorized-key.ts';
 import type { InstanceDirectory, InstanceView } from '../directory.ts';
-import { sendBanner } from '../ssh2/wire.ts';
+import { sendBanner } from '../ssh2/private.ts';
+import type { AuthContext, Connection } from '../ssh2/protocol.ts';
+import { matchKey, type AuthorizedKey } from './authorized-key.ts';
 import { parseUserName } from './user-name.ts';
 
 /** Who logged in. */
@@ -11,8 +11,8 @@ export interface Authenticated {
 }
 
 export interface AuthenticationEvents {
-  /** A key was offered, of which the answer tells something: also one that would open, and is not signed with. */
-  tried(): void;
+  /** The client offered a key. The answer tells it something, also when it does not sign with the key. */
+  keyOffered(): void;
   done(authenticated: Authenticated): void;
 }
 
@@ -20,51 +20,51 @@ export interface AuthenticationEvents {
 const MAX_ATTEMPTS = 20;
 const METHODS: ['publickey'] = ['publickey'];
 
+type PublicKeyContext = Extract<AuthContext, { method: 'publickey' }>;
+
+/** Who logs in by an offered key: undefined when it is refused, 'unsigned' when the client may go on to sign with it. */
+function identify(
+  context: PublicKeyContext,
+  client: Connection,
+  directory: InstanceDirectory,
+): Authenticated | 'unsigned' | undefined {
+  const user = parseUserName(context.username);
+  const instance = user && directory.find(user);
+  if (instance === undefined) return undefined;
+  const opens = (key: AuthorizedKey): boolean => directory.opens(key, instance);
+  const key = matchKey(directory.tenantKeys(instance), context.key.data, opens);
+  if (key === undefined) return undefined;
+  if (context.signature === undefined || context.blob === undefined) return 'unsigned';
+  if (!key.verify(context.blob, context.signature, context.hashAlgo)) return undefined;
+  if (opens(key)) return { instance, key };
+  // Refused, and not let in to be told: the client goes on to its next key, which may be the right one.
+  sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
+  return undefined;
+}
+
 /**
  * Public-key authentication against the directory as it is at each step. Until a key of the tenant has signed, every
- * answer is the same refusal: an instance that exists and one that does not cannot be told apart.
+ * answer is the same refusal: a client cannot tell whether an instance exists.
  */
 export function authenticate(client: Connection, directory: InstanceDirectory, events: AuthenticationEvents): void {
   let attempts = 0;
-  const decide = (context: AuthContext): void => {
+  client.on('authentication', (context) => {
     if (context.method !== 'publickey') {
       context.reject(METHODS);
       return;
     }
-    events.tried();
+    events.keyOffered();
     attempts += 1;
     if (attempts > MAX_ATTEMPTS) {
       client.end();
       return;
     }
-    const user = parseUserName(context.username);
-    const instance = user === undefined ? undefined : directory.find(user);
-    if (instance === undefined) {
+    const who = identify(context, client, directory);
+    if (who === undefined) {
       context.reject(METHODS);
       return;
     }
-    const opens = (key: AuthorizedKey): boolean => directory.opens(key, instance);
-    const key = matchKey(directory.tenantKeys(instance), context.key.data, opens);
-    if (key === undefined) {
-      context.reject(METHODS);
-      return;
-    }
-    if (context.signature === undefined || context.blob === undefined) {
-      context.accept();
-      return;
-    }
-    if (!key.verify(context.blob, context.signature, context.hashAlgo)) {
-      context.reject(METHODS);
-      return;
-    }
-    if (!opens(key)) {
-      // Refused rather than let in and told: the client goes on to its next key, which may be the right one.
-      sendBanner(client, `berth: the key ${key.fingerprint} is not registered on instance ${instance.name}.`);
-      context.reject(METHODS);
-      return;
-    }
-    events.done({ instance, key });
+    if (who !== 'unsigned') events.done(who);
     context.accept();
-  };
-  client.on('authentication', decide);
+  });
 }

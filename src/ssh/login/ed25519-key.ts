@@ -11,8 +11,8 @@ function field(value: string | Buffer): Buffer {
 }
 
 /**
- * A new ed25519 key pair in OpenSSH's formats (PROTOCOL.key), not encrypted. Not by ssh2: its generator drops a leading
- * zero byte of the public half, so that one key in about two hundred opens nothing.
+ * A new ed25519 key pair in OpenSSH's formats (PROTOCOL.key), not encrypted. The generator of ssh2 is not used: it drops a
+ * leading zero byte of the public half, and about one key in two hundred opens nothing.
  */
 export function newEd25519Key(comment: string): { private: string; public: string } {
   const { x = '', d = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });

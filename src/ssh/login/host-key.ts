@@ -1,12 +1,11 @@
-import { createPrivateKey } from 'node:crypto';
-import ssh2 from 'ssh2';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../../kube/errors.ts';
 import { SECRETS, type ObjectRef, type Secret } from '../../kube/types.ts';
+import { publicHalf } from '../ssh2/protocol.ts';
 import { newEd25519Key } from './ed25519-key.ts';
 
 const CURRENT = 'ssh_host_ed25519_key';
-/** The key that comes next (before a rotation) or was there before (after it): clients are told of both. */
+/** The next key before a rotation, and the previous key after it. Clients are told of both keys. */
 const OTHER = 'ssh_host_ed25519_key_other';
 const SECRET_NAME = 'berth-ssh-host-key';
 
@@ -16,19 +15,18 @@ export class HostKeyError extends Error {
 }
 
 export interface HostKeys {
-  /** Private key in OpenSSH's format, which the server proves. */
+  /** Private key in OpenSSH's format, with which the gateway proves who it is. */
   current: string;
   /** Public keys as in known_hosts, the current one first. */
   publicKeys: readonly string[];
 }
 
 function publicOf(privateKey: string): string {
-  const parsed = ssh2.utils.parseKey(privateKey);
-  if (parsed instanceof Error || parsed.type !== 'ssh-ed25519') {
-    throw new HostKeyError('The Secret of the SSH host key does not hold an ed25519 key in OpenSSH format.');
-  }
-  createPrivateKey(parsed.getPrivatePEM());
-  return `ssh-ed25519 ${parsed.getPublicSSH().toString('base64')}`;
+  const key = publicHalf(privateKey);
+  if (key !== undefined) return key;
+  throw new HostKeyError(
+    `The Secret ${SECRET_NAME} does not hold an ed25519 key in OpenSSH format. Restore it; or delete it and restart the ssh and controller roles, and clients will see a new host key.`,
+  );
 }
 
 function newKey(): string {
@@ -42,7 +40,11 @@ function decode(secret: Secret, key: string): string | undefined {
 
 function hostKeysOf(secret: Secret): HostKeys {
   const current = decode(secret, CURRENT);
-  if (current === undefined) throw new HostKeyError(`The Secret ${secret.metadata.name} has no ${CURRENT}.`);
+  if (current === undefined) {
+    throw new HostKeyError(
+      `The Secret ${SECRET_NAME} has no ${CURRENT}. Restore it, or delete the Secret: a new key is made.`,
+    );
+  }
   const other = decode(secret, OTHER);
   return { current, publicKeys: [current, ...(other === undefined ? [] : [other])].map(publicOf) };
 }
@@ -52,8 +54,8 @@ function secretRef(namespace: string): ObjectRef {
 }
 
 /**
- * The host key of all replicas, from the Secret `berth-ssh-host-key`. It is created when absent; when several replicas
- * try, the API server lets one win and the others read its key. Throws {@link HostKeyError}.
+ * The host key of all replicas, from the Secret `berth-ssh-host-key`, which is created when it is absent. When several
+ * replicas create it, the API server accepts one, and the others read its key. Throws {@link HostKeyError}.
  */
 export async function loadHostKeys(client: KubeClient, namespace: string): Promise<HostKeys> {
   try {
@@ -77,9 +79,9 @@ export async function loadHostKeys(client: KubeClient, namespace: string): Promi
 }
 
 /**
- * One step of a rotation. `announce` adds the next key, which clients learn from the API record while the current one
- * still serves; `switch` makes it the current one and keeps the old one announced; `retire` forgets the old one. Each
- * step takes effect when the gateway's replicas restart.
+ * One step of a rotation. `announce` adds the next key: clients learn it from the API record while the gateway still uses
+ * the current one. `switch` makes it the current one and still announces the old one. `retire` forgets the old one. A
+ * step takes effect when the gateway's replicas restart. Throws {@link HostKeyError}.
  */
 export async function rotateHostKey(
   client: KubeClient,
@@ -89,8 +91,10 @@ export async function rotateHostKey(
   const secret = await client.get(SECRETS, secretRef(namespace));
   const current = decode(secret, CURRENT);
   const other = decode(secret, OTHER);
-  if (step === 'announce' && other !== undefined) throw new HostKeyError('A second key is announced already.');
-  if (step === 'switch' && other === undefined) throw new HostKeyError('Announce the next key before switching to it.');
+  if (step === 'announce' && other !== undefined)
+    throw new HostKeyError('A second key is announced already. Run "switch", or "retire" to forget it.');
+  if (step === 'switch' && other === undefined)
+    throw new HostKeyError('No second key is announced to switch to. Run "announce" first.');
   const data = {
     [CURRENT]: Buffer.from((step === 'switch' ? other : current) ?? newKey()).toString('base64'),
     ...(step === 'retire'
@@ -101,7 +105,7 @@ export async function rotateHostKey(
   return hostKeysOf(await client.replace(SECRETS, { ...secret, data }));
 }
 
-/** Lines for known_hosts, one per key, with which StrictHostKeyChecking=yes accepts the gateway. */
+/** Lines for known_hosts, one for each key: with them StrictHostKeyChecking=yes accepts the gateway. */
 export function knownHostsLine(keys: HostKeys, host: string, port: number): string {
   const name = port === 22 ? host : `[${host}]:${port}`;
   return keys.publicKeys.map((key) => `${name} ${key}`).join('\n');

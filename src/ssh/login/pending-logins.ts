@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { limitKey, networkOf, type AddressGate } from './address-limits.ts';
+import { limitKey, networkOf, type AddressLimiter } from './address-limits.ts';
 
 /** A connection that has not logged in. */
 interface Pending {
@@ -8,34 +8,24 @@ interface Pending {
   address: string;
   network: string;
   grace: NodeJS.Timeout;
-  /** Offered a key: leaving without a login is a failure then. */
-  tried: boolean;
+  /** Without a login, its end is a failure then. */
+  hasOfferedKey: boolean;
 }
 
-export interface PendingLogins {
-  /**
-   * Whether the newcomer may try to log in; it has the time of grace for that. When all places are taken it gets that of
-   * the oldest connection from the network, and of it the address, that holds the most.
-   */
-  admit(socket: Socket): boolean;
-  tried(socket: Socket): void;
-  /** The connection logged in or is gone; without effect when it was not pending. */
-  settle(socket: Socket, outcome: 'in' | 'left'): void;
-  /** Hangs up on everyone who is pending. */
-  drop(): void;
-}
-
-// sshd's MaxStartups refuses newcomers, at random before all places are taken: whoever connects most gets most of them.
+/**
+ * The oldest connection from the network that holds most places, and in it from the address that holds most. sshd's
+ * MaxStartups refuses newcomers instead, at random: there the client that connects most gets most of the places.
+ */
 function crowdedOut(pending: ReadonlyMap<Socket, Pending>): Socket | undefined {
-  const held = new Map<string, number>();
+  const places = new Map<string, number>();
   for (const { address, network } of pending.values()) {
-    held.set(address, (held.get(address) ?? 0) + 1);
-    held.set(network, (held.get(network) ?? 0) + 1);
+    places.set(address, (places.get(address) ?? 0) + 1);
+    places.set(network, (places.get(network) ?? 0) + 1);
   }
   let found: Socket | undefined;
   let most = { network: 0, address: 0 };
   for (const [socket, each] of pending) {
-    const holds = { network: held.get(each.network) ?? 0, address: held.get(each.address) ?? 0 };
+    const holds = { network: places.get(each.network) ?? 0, address: places.get(each.address) ?? 0 };
     if (holds.network < most.network || (holds.network === most.network && holds.address <= most.address)) continue;
     found = socket;
     most = holds;
@@ -44,35 +34,50 @@ function crowdedOut(pending: ReadonlyMap<Socket, Pending>): Socket | undefined {
 }
 
 /** Connections that have not logged in, at most `places` of them, each for at most `graceMs`. */
-export function pendingLogins(gate: AddressGate, limits: { places: number; graceMs: number }): PendingLogins {
-  const pending = new Map<Socket, Pending>();
-  const settle = (socket: Socket, outcome: 'in' | 'left'): void => {
-    const login = pending.get(socket);
+export class PendingLogins {
+  readonly #limiter: AddressLimiter;
+  readonly #limits: { places: number; graceMs: number };
+  readonly #pending = new Map<Socket, Pending>();
+
+  constructor(limiter: AddressLimiter, limits: { places: number; graceMs: number }) {
+    this.#limiter = limiter;
+    this.#limits = limits;
+  }
+
+  /**
+   * Whether the newcomer may try to log in, for the time of grace. When all places are taken, the connection that
+   * {@link crowdedOut} names is ended, which may be the newcomer.
+   */
+  admit(socket: Socket): boolean {
+    const remote = socket.remoteAddress ?? '';
+    if (!this.#limiter.admit(remote)) return false;
+    const grace = setTimeout(() => socket.destroy(), this.#limits.graceMs);
+    const [address, network] = [limitKey(remote), networkOf(remote)];
+    this.#pending.set(socket, { remote, address, network, grace, hasOfferedKey: false });
+    const loser = this.#pending.size > this.#limits.places ? crowdedOut(this.#pending) : undefined;
+    if (loser !== undefined) {
+      this.ended(loser, 'closed');
+      loser.destroy();
+    }
+    return true;
+  }
+
+  keyOffered(socket: Socket): void {
+    const login = this.#pending.get(socket);
+    if (login !== undefined) login.hasOfferedKey = true;
+  }
+
+  /** The connection logged in or is closed. Without effect when it was not pending. */
+  ended(socket: Socket, outcome: 'logged in' | 'closed'): void {
+    const login = this.#pending.get(socket);
     if (login === undefined) return;
-    pending.delete(socket);
+    this.#pending.delete(socket);
     clearTimeout(login.grace);
-    gate.settle(login.remote, outcome === 'left' && login.tried);
-  };
-  return {
-    admit: (socket) => {
-      const remote = socket.remoteAddress ?? '';
-      if (!gate.admit(remote)) return false;
-      const grace = setTimeout(() => socket.destroy(), limits.graceMs);
-      pending.set(socket, { remote, address: limitKey(remote), network: networkOf(remote), grace, tried: false });
-      const loser = pending.size > limits.places ? crowdedOut(pending) : undefined;
-      if (loser !== undefined) {
-        settle(loser, 'left');
-        loser.destroy();
-      }
-      return true;
-    },
-    tried: (socket) => {
-      const login = pending.get(socket);
-      if (login !== undefined) login.tried = true;
-    },
-    settle,
-    drop: () => {
-      for (const socket of pending.keys()) socket.destroy();
-    },
-  };
+    this.#limiter.ended(login.remote, outcome === 'closed' && login.hasOfferedKey);
+  }
+
+  /** Hangs up on all of them. */
+  closeAll(): void {
+    for (const socket of this.#pending.keys()) socket.destroy();
+  }
 }

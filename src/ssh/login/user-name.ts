@@ -1,11 +1,11 @@
-/** Whom a login is for: an instance, with its namespace when the user named one. */
+/** The instance that a user name names, with its namespace when the user gave one. */
 export interface InstanceUser {
   instance: string;
   namespace: string | undefined;
 }
 
-// metadata.name of a GPUInstance: an RFC 1123 label or subdomain. A dot separates the namespace, so a name with dots is
-// reachable in full form only; names that we hand out have none.
+// metadata.name of a GPUInstance is an RFC 1123 subdomain. The first dot begins the namespace, so an instance with a dot
+// in its name cannot be logged in to. Berth makes names without dots.
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const MAX_LENGTH = 128;
 

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import type { PodTarget } from '../../access/pod-target.ts';
 import { execInPod, type ExecExit, type ExecStream } from '../../kube/streams/exec.ts';
 import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
-import type { PodTarget } from '../directory.ts';
-import { farewellFilter } from './farewell.ts';
-import { encodeLine, hangUpScript, launcher, READY_BYTE, sessionScript, signalScript, type Launch } from './launch.ts';
+import { EndMarkerFilter } from './end-marker.ts';
 import { readUntil } from './read-until.ts';
+import { encodeLine, launcher, READY_BYTE, sessionScript, type Launch } from './session-script.ts';
+import { hangUpScript, signalScript } from './signal-script.ts';
 
 const LAUNCH_TIMEOUT_MS = 15_000;
 const MAX_PRELUDE = 4096;
@@ -15,19 +16,19 @@ const HANG_UP_TIMEOUT_MS = 15_000;
 /** A process of a session inside a pod. */
 export interface PodProcess extends ExecStream {
   /**
-   * Resolves when the program has ended while its stdin was open. Its exit status comes after stdin is ended; never
+   * Resolves when the program has ended while its stdin was open; its exit status comes once stdin is ended. Never
    * resolves for a terminal, whose status comes by itself.
    */
   readonly programEnded: Promise<void>;
-  /** Bytes that wait here for the program or for whoever reads its output. */
-  held(): number;
+  /** Bytes that wait here for the program, or for the reader of its output. */
+  buffered(): number;
   /** Sends a signal, named without SIG, to the process group. Never rejects. */
   signal(name: string): Promise<void>;
   /**
-   * Ends the process and its session (HUP, TERM, KILL) and drops the stream. Tries for a while when the API server does
-   * not answer. Never rejects; resolves to whether the pod confirmed it.
+   * Ends the process and its session (HUP, TERM, KILL) and drops the stream. Tries for half a minute when the API server
+   * does not answer. Never rejects.
    */
-  hangUp(): Promise<boolean>;
+  hangUp(): Promise<void>;
 }
 
 /** Runs a script through the launcher to its end; stdout is dropped. */
@@ -55,35 +56,34 @@ async function sendScript(stream: ExecStream, launch: Launch, target: PodTarget)
   stream.stdin.write(line);
 }
 
-async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: string): Promise<boolean> {
+async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: string): Promise<void> {
   for (let attempt = 0; attempt < HANG_UP_TRIES; attempt += 1) {
     try {
       const limit = AbortSignal.timeout(HANG_UP_TIMEOUT_MS);
       const exit = await runScript(endpoint, target, hangUpScript(session, target.tools), limit);
-      if (exit.kind === 'exited') return true;
-      // `failed` = the container is gone or has no shell: nothing to end.
-      if (exit.kind === 'failed') return false;
+      // `failed`: the container is gone or has no shell, so there is nothing to end.
+      if (exit.kind !== 'lost') return;
     } catch (error) {
-      if (error instanceof StreamRefusedError && error.status === 404) return false;
+      if (error instanceof StreamRefusedError && error.status === 404) return;
       // The API server or the kubelet does not answer: the process may still run.
     }
     await new Promise((resolve) => setTimeout(resolve, HANG_UP_BACKOFF_MS * 2 ** attempt).unref());
   }
-  return false;
 }
 
 function randomWord(): string {
   return randomBytes(12).toString('hex');
 }
 
-/** Starts what a session asks for. Rejects with `StreamRefusedError` when no stream to the pod can be had. */
+/** Starts what a session asks for. Rejects with `StreamRefusedError` when the pod cannot be reached. */
 export async function startInPod(
   endpoint: StreamEndpoint,
   target: PodTarget,
-  what: Pick<Launch, 'action' | 'terminal' | 'env'>,
+  what: Pick<Launch, 'action'> & Partial<Pick<Launch, 'terminal' | 'env'>>,
   signal?: AbortSignal,
 ): Promise<PodProcess> {
-  const launch: Launch = { ...what, session: randomWord(), farewell: `berth:${randomWord()}` };
+  const ids = { session: randomWord(), endMarker: `berth:${randomWord()}` };
+  const launch: Launch = { terminal: undefined, env: new Map(), ...what, ...ids };
   const tty = launch.terminal !== undefined;
   const command = launcher({ tools: target.tools, tty });
   const stream = await execInPod(endpoint, target, { command, tty, signal });
@@ -94,19 +94,19 @@ export async function startInPod(
     throw error;
   }
   const programEnded = Promise.withResolvers<void>();
-  const stderr = farewellFilter(launch.farewell, () => programEnded.resolve());
+  const stderr = new EndMarkerFilter(launch.endMarker, () => programEnded.resolve());
   stream.stderr.pipe(stderr);
   return {
     ...stream,
     stderr,
     programEnded: programEnded.promise,
-    held: () => stream.stdin.writableLength + stream.stdout.readableLength + stream.stderr.readableLength,
+    buffered: () => stream.stdin.writableLength + stream.stdout.readableLength + stream.stderr.readableLength,
     signal: async (name) => {
       await runScript(endpoint, target, signalScript(launch.session, name, target.tools)).catch(() => undefined);
     },
-    hangUp: async () => {
+    hangUp: () => {
       stream.close();
-      return await hangUp(endpoint, target, launch.session);
+      return hangUp(endpoint, target, launch.session);
     },
   };
 }

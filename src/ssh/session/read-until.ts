@@ -15,14 +15,7 @@ export async function readUntil(
   while (!stream.readableEnded && !stream.destroyed && length <= options.limit) {
     const chunk = stream.read() as Buffer | null;
     if (chunk === null) {
-      // Scoped, so that the loser of the race leaves no listener behind.
-      const scope = new AbortController();
-      const signal = AbortSignal.any([options.signal, scope.signal]);
-      const events = ['readable', 'end', 'close'].map((event) => once(stream, event, { signal }));
-      await Promise.race(events).finally(() => {
-        scope.abort();
-        void Promise.allSettled(events);
-      });
+      await nextEvent(stream, options.signal);
       continue;
     }
     const at = chunk.indexOf(byte);
@@ -35,4 +28,15 @@ export async function readUntil(
     return Buffer.concat([...parts, chunk.subarray(0, at)]);
   }
   return undefined;
+}
+
+/** Resolves when there is something to read or never will be. Leaves no listener behind. */
+async function nextEvent(stream: Readable, signal: AbortSignal): Promise<void> {
+  const scope = new AbortController();
+  const either = AbortSignal.any([signal, scope.signal]);
+  const events = ['readable', 'end', 'close'].map((event) => once(stream, event, { signal: either }));
+  await Promise.race(events).finally(() => {
+    scope.abort();
+    void Promise.allSettled(events);
+  });
 }

@@ -1,12 +1,14 @@
 import { pipeline } from 'node:stream/promises';
 import type { ExecExit } from '../../kube/streams/exec.ts';
-import type { ServerChannel, Session } from 'ssh2';
 import type { SessionKind } from '../audit.ts';
-import { instanceOf, type LiveConnection } from '../connection.ts';
-import { NO_STATUS, sessionEnd, signalName, type SessionEnd } from './exit.ts';
-import { laneOf, type Lane } from '../ssh2/lane.ts';
-import { SESSION_VARIABLE, type Action, type Terminal } from './launch.ts';
+import { instanceOf, type LiveConnection, type OpenChannel } from '../connection.ts';
+import { ChannelOutput } from '../ssh2/channel-output.ts';
+import type { ServerChannel, Session } from '../ssh2/protocol.ts';
+import type { Window } from '../ssh2/windows.ts';
+import { exitStatusOf, NO_STATUS, type ExitStatus } from './exit-status.ts';
 import { startInPod, type PodProcess } from './pod-process.ts';
+import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.ts';
+import { signalName } from './signal-script.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;
@@ -15,16 +17,9 @@ const MAX_NAME_LENGTH = 256;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const NO_INPUT = Buffer.alloc(0);
 
-/** What the client asked for before the session began. */
-interface Preparation {
-  env: Map<string, string>;
-  terminal: Terminal | undefined;
-  process: PodProcess | undefined;
-}
-
-function flushed(lane: Lane, text?: string): Promise<void> {
+function flushed(output: ChannelOutput, text?: string): Promise<void> {
   return new Promise((resolve) => {
-    lane.stderr.write(text ?? NO_INPUT, () => lane.stdout.write(NO_INPUT, () => resolve()));
+    output.stderr.write(text ?? NO_INPUT, () => output.stdout.write(NO_INPUT, () => resolve()));
   });
 }
 
@@ -35,171 +30,178 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** In raw mode a terminal does not return the carriage by itself. */
-function lineFor(preparation: Preparation, message: string): string {
-  return preparation.terminal === undefined ? `berth: ${message}\n` : `\r\nberth: ${message}\r\n`;
-}
+/** One session channel: the requests before the program, the program, and the requests while it runs. */
+export class ProgramSession {
+  readonly #connection: LiveConnection;
+  readonly #ended = new AbortController();
+  readonly #env = new Map<string, string>();
+  #terminal: Terminal | undefined;
+  #process: PodProcess | undefined;
+  /** Resolves when the user was told why the session is cut. */
+  #told: Promise<unknown> = Promise.resolve();
 
-async function start(
-  connection: LiveConnection,
-  preparation: Preparation,
-  action: Action,
-  signal: AbortSignal,
-): Promise<PodProcess | SessionEnd> {
-  const { gateway, login } = connection;
-  const instance = instanceOf(connection);
-  if (instance === undefined) return { code: NO_STATUS, message: `instance ${login.instance} is gone.` };
-  if (instance.target === undefined) {
-    return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
+  constructor(connection: LiveConnection) {
+    this.#connection = connection;
   }
-  const launch = { action, terminal: preparation.terminal, env: preparation.env };
-  try {
-    return await startInPod(gateway.endpoint, instance.target, launch, signal);
-  } catch (error) {
-    gateway.log.warn({ connection: connection.id, err: error }, 'session not started');
-    const reason = error instanceof Error ? error.message : 'unknown';
-    return { code: NO_STATUS, message: `instance ${instance.name} cannot be reached: ${reason}` };
-  }
-}
 
-async function relay(
-  channel: ServerChannel,
-  lane: Lane,
-  process: PodProcess,
-  options: { gone: AbortSignal; tty: boolean },
-): Promise<ExecExit> {
-  const { gone, tty } = options;
-  // The end of input closes a pipe, but would hang a terminal up; sshd leaves a terminal open too.
-  channel.pipe(process.stdin, { end: !tty });
-  void process.programEnded.then(() => {
-    channel.unpipe(process.stdin);
-    channel.resume();
-    return process.stdin.end();
-  });
-  const outputs = [
-    pipeline(process.stdout, lane.stdout, { end: false, signal: gone }),
-    pipeline(process.stderr, lane.stderr, { end: false, signal: gone }),
-  ];
-  await Promise.allSettled(outputs);
-  if (gone.aborted) return { kind: 'lost', message: 'The client is gone.' };
-  return await process.exit;
-}
-
-async function run(
-  connection: LiveConnection,
-  channel: ServerChannel,
-  work: { kind: SessionKind; action: Action; preparation: Preparation; ended: AbortController },
-): Promise<void> {
-  const { kind, action, preparation, ended } = work;
-  const lane = laneOf(channel, connection.outlet);
-  const began = connection.gateway.now();
-  const inlet = connection.windows.follow(channel);
-  let told: Promise<unknown> = Promise.resolve();
-  const activity = {
-    cut: async (message: string): Promise<void> => {
-      told = lane.say(lineFor(preparation, message)).then(() => channel.exit(NO_STATUS));
-      ended.abort();
-      await told;
-    },
-    held: () => channel.readableLength + lane.waiting + (preparation.process?.held() ?? 0),
-  };
-  connection.activities.add(activity);
-  for (const notice of connection.notices) lane.stderr.write(lineFor(preparation, notice));
-  connection.notices.clear();
-  const started = await start(connection, preparation, action, ended.signal);
-  let end: SessionEnd;
-  if ('code' in started) {
-    end = started;
-  } else {
-    preparation.process = started;
-    channel.on('data', (chunk: Buffer) => inlet.took(chunk.length));
-    const exit = await relay(channel, lane, started, { gone: ended.signal, tty: preparation.terminal !== undefined });
-    end = sessionEnd(exit);
-    // The client is gone or the stream is: either way the program may still run.
-    if (exit.kind === 'lost') void started.hangUp();
-  }
-  if (!ended.signal.aborted) {
-    const text = end.message === undefined ? undefined : lineFor(preparation, end.message);
-    await Promise.race([flushed(lane, text), aborted(ended.signal)]);
-    channel.exit(end.code);
-  }
-  await Promise.race([told, aborted(connection.gone)]);
-  channel.unpipe();
-  channel.resume();
-  channel.end();
-  connection.activities.delete(activity);
-  inlet.end();
-  connection.gateway.audit({
-    event: 'session',
-    login: connection.login,
-    connection: connection.id,
-    kind,
-    bytesIn: inlet.bytes,
-    bytesOut: lane.bytes,
-    durationMs: connection.gateway.now() - began,
-    status: end.code,
-  });
-}
-
-/** Serves one session channel: what comes before the program, the program, and what comes while it runs. */
-export function serveSession(connection: LiveConnection, session: Session): void {
-  const preparation: Preparation = { env: new Map(), terminal: undefined, process: undefined };
-  const ended = new AbortController();
-  connection.gone.addEventListener('abort', () => ended.abort(), { signal: ended.signal });
-  // ssh2 holds the channel's own `close` back until its input was read, which a stalled program never does.
-  session.on('close', () => ended.abort());
-  session.on('env', (accept, reject, { key, val }) => {
-    const fits = preparation.env.size < MAX_ENV && val.length <= MAX_ENV_LENGTH && !val.includes('\0');
-    const allowed = key.length <= MAX_NAME_LENGTH && ENV_NAME.test(key) && key !== SESSION_VARIABLE;
-    if (fits && allowed) preparation.env.set(key, val);
+  listen(session: Session): void {
+    const end = (): void => this.#ended.abort();
+    this.#connection.gone.addEventListener('abort', end, { signal: this.#ended.signal });
+    // The channel's own `close` would come late: ssh2 holds it back until the input was read, which a program may never do.
+    session.on('close', end);
     // want-reply is false for most clients, and ssh2 passes no functions then.
-    (fits && allowed ? accept : reject)?.();
-  });
-  session.on('pty', (accept, reject, info) => {
-    const { term = '' } = info as { term?: string };
-    if (term.length > MAX_NAME_LENGTH) {
-      reject?.();
-      return;
-    }
-    preparation.terminal = {
-      term: term === '' ? 'xterm' : term,
-      columns: info.cols,
-      rows: info.rows,
-    };
-    accept?.();
-  });
-  session.on('window-change', (accept, _reject, info) => {
-    if (preparation.terminal !== undefined)
-      Object.assign(preparation.terminal, { columns: info.cols, rows: info.rows });
-    preparation.process?.resize(info.cols, info.rows);
-    accept?.();
-  });
-  session.on('signal', (accept, reject, { name }) => {
-    const signal = signalName(name);
-    if (signal === undefined || preparation.process === undefined) {
-      reject?.();
-      return;
-    }
-    void preparation.process.signal(signal);
-    accept?.();
-  });
-  const begin = (kind: SessionKind, action: Action, accept: () => ServerChannel): void => {
-    // At once: ssh2 refuses to accept after the client's EOF, which may be right behind.
+    session.on('env', (accept, reject, { key, val }) => (this.#setEnv(key, val) ? accept : reject)?.());
+    session.on('pty', (accept, reject, info) => (this.#setTerminal(info) ? accept : reject)?.());
+    session.on('window-change', (accept, _reject, { cols: columns, rows }) => {
+      // In place: the program may be starting with this terminal.
+      if (this.#terminal !== undefined) Object.assign(this.#terminal, { columns, rows });
+      this.#process?.resize(columns, rows);
+      accept?.();
+    });
+    session.on('signal', (accept, reject, { name }) => (this.#signal(name) ? accept : reject)?.());
+    session.on('shell', (accept) => this.#begin('shell', { kind: 'shell' }, accept));
+    session.on('exec', (accept, reject, { command }) => {
+      if (command.includes('\0')) reject();
+      else this.#begin('command', { kind: 'command', command }, accept);
+    });
+    session.on('subsystem', (accept, reject, { name }) => {
+      if (name === 'sftp') this.#begin('sftp', { kind: 'sftp' }, accept);
+      else reject();
+    });
+  }
+
+  #setEnv(name: string, value: string): boolean {
+    const fits = this.#env.size < MAX_ENV && value.length <= MAX_ENV_LENGTH && !value.includes('\0');
+    const isAllowed = name.length <= MAX_NAME_LENGTH && ENV_NAME.test(name) && name !== SESSION_VARIABLE;
+    if (fits && isAllowed) this.#env.set(name, value);
+    return fits && isAllowed;
+  }
+
+  #setTerminal(info: { term?: string; cols: number; rows: number }): boolean {
+    const { term = '', cols: columns, rows } = info;
+    if (term.length > MAX_NAME_LENGTH) return false;
+    this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows };
+    return true;
+  }
+
+  #signal(text: string): boolean {
+    const name = signalName(text);
+    if (name === undefined || this.#process === undefined) return false;
+    void this.#process.signal(name);
+    return true;
+  }
+
+  #begin(kind: SessionKind, action: Action, accept: () => ServerChannel): void {
+    // At once: ssh2 does not accept after the client's EOF, which may follow immediately.
     const channel = accept();
     if (channel === undefined) return;
-    channel.on('error', () => ended.abort());
-    run(connection, channel, { kind, action, preparation, ended }).catch((error: unknown) => {
-      connection.gateway.log.error({ connection: connection.id, err: error }, 'session failed');
+    channel.on('error', () => this.#ended.abort());
+    this.#serve(channel, kind, action).catch((error: unknown) => {
+      const { gateway, id } = this.#connection;
+      gateway.log.error({ connection: id, err: error }, 'Session failed');
       channel.close();
     });
-  };
-  session.on('shell', (accept) => begin('shell', { kind: 'shell' }, accept));
-  session.on('exec', (accept, reject, { command }) => {
-    if (command.includes('\0')) reject();
-    else begin('command', { kind: 'command', command }, accept);
-  });
-  session.on('subsystem', (accept, reject, { name }) => {
-    if (name === 'sftp') begin('sftp', { kind: 'sftp' }, accept);
-    else reject();
-  });
+  }
+
+  async #serve(channel: ServerChannel, kind: SessionKind, action: Action): Promise<void> {
+    const { gateway, login, id, windows, channels, notices } = this.#connection;
+    const began = gateway.clock.monotonic();
+    const output = new ChannelOutput(channel, this.#connection.queue);
+    const window = windows.follow(channel);
+    const open: OpenChannel = {
+      cut: async (message) => {
+        this.#told = output.say(this.#line(message)).then(() => channel.exit(NO_STATUS));
+        this.#ended.abort();
+        await this.#told;
+      },
+      buffered: () => channel.readableLength + output.buffered + (this.#process?.buffered() ?? 0),
+    };
+    channels.add(open);
+    for (const notice of notices) output.stderr.write(this.#line(notice));
+    notices.clear();
+    const status = await this.#runProgram(channel, output, window, action);
+    await this.#report(channel, output, status);
+    channel.unpipe();
+    channel.resume();
+    channel.end();
+    channels.delete(open);
+    window.end();
+    gateway.audit({
+      event: 'session',
+      login,
+      connection: id,
+      kind,
+      bytesIn: window.bytes,
+      bytesOut: output.bytes,
+      durationMs: Math.round(gateway.clock.monotonic() - began),
+      status: status.code,
+    });
+  }
+
+  async #runProgram(
+    channel: ServerChannel,
+    output: ChannelOutput,
+    window: Window,
+    action: Action,
+  ): Promise<ExitStatus> {
+    const process = await this.#start(action);
+    if ('code' in process) return process;
+    this.#process = process;
+    channel.on('data', (chunk: Buffer) => window.took(chunk.length));
+    const exit = await this.#passBytes(channel, output, process);
+    // The client is gone or the stream to the pod is: the program may still run.
+    if (exit.kind === 'lost') void process.hangUp();
+    return exitStatusOf(exit);
+  }
+
+  async #start(action: Action): Promise<PodProcess | ExitStatus> {
+    const { gateway, login, id } = this.#connection;
+    const instance = instanceOf(this.#connection);
+    if (instance === undefined) return { code: NO_STATUS, message: `instance ${login.instance} is gone.` };
+    if (instance.target === undefined) {
+      return { code: NO_STATUS, message: `instance ${instance.name} is ${instance.condition}` };
+    }
+    const launch = { action, terminal: this.#terminal, env: this.#env };
+    try {
+      return await startInPod(gateway.endpoint, instance.target, launch, this.#ended.signal);
+    } catch (error) {
+      gateway.log.warn({ connection: id, err: error }, 'Session was not started');
+      const reason = error instanceof Error ? error.message : 'unknown';
+      return { code: NO_STATUS, message: `instance ${instance.name} cannot be reached: ${reason}` };
+    }
+  }
+
+  /** Passes bytes both ways until the program has ended or the session is. */
+  async #passBytes(channel: ServerChannel, output: ChannelOutput, process: PodProcess): Promise<ExecExit> {
+    const { signal } = this.#ended;
+    // The end of input closes a pipe, but would hang a terminal up; sshd leaves a terminal open too.
+    channel.pipe(process.stdin, { end: this.#terminal === undefined });
+    void process.programEnded.then(() => {
+      channel.unpipe(process.stdin);
+      channel.resume();
+      return process.stdin.end();
+    });
+    await Promise.allSettled([
+      pipeline(process.stdout, output.stdout, { end: false, signal }),
+      pipeline(process.stderr, output.stderr, { end: false, signal }),
+    ]);
+    if (signal.aborted) return { kind: 'lost', message: 'The client is gone.' };
+    return await process.exit;
+  }
+
+  /** Sends the exit status after the last output, or waits until the user was told why the session was cut. */
+  async #report(channel: ServerChannel, output: ChannelOutput, { code, message }: ExitStatus): Promise<void> {
+    const { signal } = this.#ended;
+    if (!signal.aborted) {
+      const text = message === undefined ? undefined : this.#line(message);
+      await Promise.race([flushed(output, text), aborted(signal)]);
+      channel.exit(code);
+    }
+    await Promise.race([this.#told, aborted(this.#connection.gone)]);
+  }
+
+  /** In raw mode a terminal does not return the carriage by itself. */
+  #line(message: string): string {
+    return this.#terminal === undefined ? `berth: ${message}\n` : `\r\nberth: ${message}\r\n`;
+  }
 }

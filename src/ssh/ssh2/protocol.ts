@@ -1,10 +1,7 @@
+import { createPrivateKey } from 'node:crypto';
 import ssh2 from 'ssh2';
 
-export interface ProtocolOptions {
-  /** Private key in OpenSSH's format. */
-  hostKey: string;
-  banner: string | undefined;
-}
+export type { AuthContext, Connection, ServerChannel, Session } from 'ssh2';
 
 const KEEPALIVE_INTERVAL_MS = 15_000;
 const KEEPALIVE_MISSES = 3;
@@ -13,17 +10,16 @@ const CTR = ['aes128-ctr', 'aes192-ctr', 'aes256-ctr'] as const;
 
 /**
  * The SSH protocol without a listening socket. The client's order of ciphers decides (RFC 4253 section 7.1), and OpenSSH
- * puts AES-GCM last although it is the fastest here. So OpenSSH, which has had GCM since 6.2, is offered nothing else
- * (`gcmOnly`); other clients get CTR as well. Compression is not offered: it is a decompression bomb before and after
- * login.
+ * puts AES-GCM last, although it is the fastest here. OpenSSH has had GCM since 6.2, so it is offered nothing else
+ * (`gcmOnly`); other clients get CTR as well. `hostKey` is a private key in OpenSSH's format. Compression is not offered: it allows decompression bombs, before the login
+ * too.
  */
-export function protocolServer(options: ProtocolOptions, gcmOnly: boolean): ssh2.Server {
+export function protocolServer(hostKey: string, { gcmOnly }: { gcmOnly: boolean }): ssh2.Server {
   return new ssh2.Server({
-    hostKeys: [options.hostKey],
+    hostKeys: [hostKey],
     ident: 'Berth',
     keepaliveInterval: KEEPALIVE_INTERVAL_MS,
     keepaliveCountMax: KEEPALIVE_MISSES,
-    ...(options.banner === undefined ? {} : { banner: options.banner }),
     algorithms: {
       cipher: gcmOnly ? [...GCM] : [...GCM, ...CTR],
       kex: [
@@ -40,4 +36,23 @@ export function protocolServer(options: ProtocolOptions, gcmOnly: boolean): ssh2
       compress: ['none'],
     },
   });
+}
+
+/** Verifies signatures of one public key: with the name of the hash for RSA, which is undefined for SHA-1. */
+export type Verify = (data: Buffer, signature: Buffer, hash: string | undefined) => boolean;
+
+/** Reads a public key in the form of authorized_keys. Undefined for types whose signatures ssh2 cannot verify. */
+export function verifierOf(publicKey: string): Verify | undefined {
+  const parsed = ssh2.utils.parseKey(publicKey);
+  if (parsed instanceof Error) return undefined;
+  // ssh2 answers a malformed signature with an Error, which its types do not say.
+  return (data, signature, hash) => Object.is(parsed.verify(data, signature, hash), true);
+}
+
+/** The public half of an ed25519 key in OpenSSH's format, as in known_hosts; undefined for anything else. */
+export function publicHalf(privateKey: string): string | undefined {
+  const parsed = ssh2.utils.parseKey(privateKey);
+  if (parsed instanceof Error || parsed.type !== 'ssh-ed25519') return undefined;
+  createPrivateKey(parsed.getPrivatePEM());
+  return `ssh-ed25519 ${parsed.getPublicSSH().toString('base64')}`;
 }

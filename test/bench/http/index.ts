@@ -4,6 +4,7 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { load, type LoadOptions, type LoadResult } from '../load.ts';
+import { runMain } from '../../../tools/lib/failure.ts';
 import { withCluster } from '../cluster.ts';
 import { measureCreates } from './creates.ts';
 import { TOKEN } from './world.ts';
@@ -82,4 +83,4 @@ try {
   child.kill();
 }
 
-await withCluster(async (kubeconfig) => console.log(await measureCreates(kubeconfig)));
+await runMain(() => withCluster(async (kubeconfig) => console.log(await measureCreates(kubeconfig))));

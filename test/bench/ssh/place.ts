@@ -7,7 +7,7 @@ import { bringUp } from '../../../tools/cluster/bring-up.ts';
 import { importImage } from '../../../tools/lib/images/image.ts';
 import { readOptions } from '../../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../../tools/lib/paths.ts';
-import { createProgress } from '../../../tools/lib/progress.ts';
+import { plainProgress } from '../../../tools/lib/progress.ts';
 import { toolsImage } from '../../../tools/lib/images/tools-image.ts';
 import { TOOLS_BIN, toolsVolume } from '../../../src/resources/pod/tools-volume.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
@@ -28,7 +28,7 @@ export interface Place {
 
 /** Brings up a cluster of its own; needs root. */
 export async function makePlace(): Promise<Place> {
-  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cluster = await bringUp({
     ...readOptions([], process.env, join(stateFolder(), 'kubeconfig')),
     state: join(stateFolder(), 'bench'),

@@ -9,7 +9,7 @@ interface Attempt {
   input?: object;
 }
 
-/** Something that somebody tries with rights that are not his, or that he has for another purpose. */
+/** An attempt to use rights that the user does not have, or has for another purpose. */
 export interface Attack extends Attempt {
   title: string;
   /** Words of the refusal. */
@@ -21,18 +21,18 @@ export interface Targets {
   instance: { name: string; uid: string };
   /** The pod of that instance. */
   pod: string;
-  /** A pod of the tenant that is no instance's. */
+  /** A pod of the tenant that belongs to no instance. */
   otherPod: string;
   /** A pod of Berth's own. */
   ownPod: string;
-  /** Somebody with the cluster's role `admin` in the tenant's namespace. */
+  /** A user with the cluster role `admin` in the tenant's namespace. */
   admin: string;
 }
 
-/** A tenant's namespace for which somebody forgot the Pod Security level. */
+/** A namespace of a tenant that has no Pod Security level. */
 export const LENIENT = 'lenient';
 
-/** Annotations of the attacked instance, and the field manager that set them: whoever applies as it without them takes them off. */
+/** Annotations of the attacked instance, and their field manager. An apply by that manager without them removes them. */
 export const KEPT = { 'example.com/kept': 'yes' };
 export const MANAGER = 'attack';
 
@@ -40,7 +40,7 @@ const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
 const ROLES = ['controller', 'api', 'ssh'];
 const account = (role: string): string => `system:serviceaccount:${NAMESPACE}:berth-${role}`;
 const CREATE = ['create', '-f', '-'];
-/** A POST, as it comes from a client that does not ask first whether there is such a pod. */
+/** A POST from a client that does not ask first whether the pod exists. */
 const post = (namespace: string, path: string): string[] => [
   'create',
   '--raw',
@@ -49,7 +49,7 @@ const post = (namespace: string, path: string): string[] => [
   '-',
 ];
 
-/** A pod that Pod Security does not look at, so that what refuses it is Berth's own policy: all else of it is allowed. */
+/** A pod that Pod Security does not check and that is otherwise allowed, so that only Berth's own policy can refuse it. */
 function pod(metadata: object, spec: object = {}, container: object = {}): object {
   const securityContext = { allowPrivilegeEscalation: false };
   return {
@@ -69,7 +69,7 @@ function ownedBy(instance: Targets['instance']): object {
   return { ownerReferences: [{ ...INSTANCE, ...instance }] };
 }
 
-/** What the attacks on pods differ from in one thing each. The controller may make it. */
+/** The pod from which each attack on pods differs in one thing. The controller may create it. */
 export function harmless({ instance }: Targets): Attempt {
   return { as: account('controller'), command: [...CREATE, '--dry-run=server'], input: pod(ownedBy(instance)) };
 }
@@ -78,7 +78,7 @@ function custom(kind: string, namespace: string, spec: object): object {
   return { apiVersion: 'berth.dev/v1alpha1', kind, metadata: { namespace, name: 'attack' }, spec };
 }
 
-/** Lets the pod of an instance run on for a month, in all the ways to delete it. */
+/** Tries to let the pod of an instance run on for a month, by every way to delete it. */
 function byGrace({ instance, pod: name, admin }: Targets): Attack[] {
   const seconds = 30 * 86_400;
   const path = `/api/v1/namespaces/${TENANT}/pods`;
@@ -96,7 +96,7 @@ function byGrace({ instance, pod: name, admin }: Targets): Attack[] {
     { command: post(TENANT, `${name}/eviction`), input: eviction },
   ];
   return ways.map((way) => ({
-    title: `a tenant keeps a pod that nobody pays for: ${way.command.join(' ')}`,
+    title: `a tenant keeps a pod that is not billed: ${way.command.join(' ')}`,
     as: admin,
     ...way,
     refusal: 'the pod of an instance has 30 seconds to end at most',
@@ -126,14 +126,18 @@ function byHand({ instance, admin }: Targets): Attack[] {
       refusal: 'cannot create resource "usagerecords"',
     },
     {
-      title: 'a tenant takes off what keeps an instance until its bill is written',
+      title: 'a tenant removes the finalizer that keeps an instance until it is billed',
       as: admin,
       command: ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--type=merge', '-p', withoutFinalizers],
       refusal: 'keep metadata.finalizers as they are',
     },
-    { title: 'somebody rents where no tenant is', ...rent, refusal: 'namespace default is no tenant of Berth' },
     {
-      title: 'a tenant makes a pod that sees the disk of the node',
+      title: 'somebody rents in a namespace that is no tenant',
+      ...rent,
+      refusal: 'namespace default is no tenant of Berth',
+    },
+    {
+      title: 'a tenant makes a pod that mounts the disk of the node',
       as: admin,
       command: CREATE,
       input: pod({ namespace: TENANT }, { volumes: [{ name: 'root', hostPath: { path: '/' } }] }),
@@ -179,7 +183,7 @@ function asController({ instance, otherPod }: Targets): Attack[] {
       pod(owned, { priorityClassName: 'berth-system' }),
       'an instance has the PriorityClass',
     ],
-    // Two policies refuse it, either of which may be the first.
+    // Two policies refuse it, and either may answer first.
     ['the rights of the cluster', pod({ ...owned, namespace: 'kube-system' }), 'namespace kube-system'],
   ];
   return [
@@ -188,7 +192,7 @@ function asController({ instance, otherPod }: Targets): Attack[] {
       as,
       command: CREATE,
       input: pod({}),
-      // Two policies refuse it, either of which may be the first.
+      // Two policies refuse it, and either may answer first.
       refusal: "Berth's controller ",
     },
     {
@@ -227,7 +231,7 @@ function asGateway({ instance, otherPod, ownPod }: Targets): Attack[] {
     ...changes.map(([what, metadata]) => ({
       title: `the ssh role ${what}`,
       as,
-      // Unlike `kubectl patch` this asks for nothing first.
+      // Unlike `kubectl patch`, this reads nothing first.
       command: ['apply', '--server-side', `--field-manager=${MANAGER}`, '-f', '-'],
       input: { ...INSTANCE, metadata: { namespace: TENANT, name: instance.name, ...metadata } },
       refusal: "Berth's SSH gateway writes the annotation berth.dev/last-activity of instances, and nothing else",
@@ -277,18 +281,18 @@ function forSecrets(): Attack[] {
   ]);
 }
 
-/** What a role would try after it was taken over, and what people would. */
+/** What a role could try after a break-in, and what people could try. */
 export function attacks(targets: Targets): Attack[] {
   return [...byHand(targets), ...byGrace(targets), ...asController(targets), ...asGateway(targets), ...forSecrets()];
 }
 
-/** Tries one thing. */
+/** Makes one attempt. */
 export function attempt(world: World, { as, command, input }: Attempt): Promise<Outcome> {
   const who = as === undefined ? [] : ['--as', as];
   return world.kubectl([...command, ...who], JSON.stringify(input ?? {}));
 }
 
-/** Tries all of it. Returns what was not refused, or not for the expected reason. */
+/** Makes all attempts. Returns those that were not refused, or not for the expected reason. */
 export async function tryAll(world: World, all: readonly Attack[]): Promise<string[]> {
   const unexpected: string[] = [];
   for (const { title, refusal, ...how } of all) {

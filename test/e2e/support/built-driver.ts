@@ -5,16 +5,14 @@ import { STORAGE_CLASSES } from '../../../src/kube/types.ts';
 import { parseManifests } from '../../../tools/cluster/apply.ts';
 import { ensurePrograms } from '../../../tools/lib/go/build.ts';
 import { type BuiltCluster, startBuiltCluster } from '../../../tools/cluster/built/built-cluster.ts';
-import { decideNode } from '../../../tools/cluster/host.ts';
+import { decideNode } from '../../../tools/cluster/decide-node.ts';
 import { importArchive } from '../../../tools/lib/images/image.ts';
 import { cacheFolder, ROOT } from '../../../tools/lib/paths.ts';
-import { createProgress } from '../../../tools/lib/progress.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
-import { installPackages } from '../../../tools/lib/system-packages.ts';
+import { plainProgress } from '../../../tools/lib/progress.ts';
 import { ensureGoTools, type GoToolOptions, NETWORK_POLICIES } from '../../../tools/release/go-tools.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 
-/** The cluster with what a test needs to break it. */
+/** The cluster, with what a test needs to kill its programs. */
 export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAgain'> {
   /** Folder of the programs that the cluster runs. */
   programs: string;
@@ -22,22 +20,16 @@ export interface BuiltE2eCluster extends E2eCluster, Pick<BuiltCluster, 'startAg
   initPid: number;
 }
 
-/** The program that enforces network policies, with the package of the system that it needs. */
+/** The path of the program that enforces network policies. Needs ipset. */
 async function networkPolicies(options: Pick<GoToolOptions, 'cache' | 'progress' | 'signal'>): Promise<string> {
-  if ((await findProgram('ipset', ['/usr/sbin', '/sbin'])) === undefined) {
-    const install = ['apt-get', 'install', '-y', '--no-install-recommends', 'ipset'];
-    const failed = await installPackages(install, options.progress);
-    if (failed !== undefined) throw new Error(`The end-to-end test needs ipset: ${failed}`);
-  }
   const folder = await ensureGoTools({ ...options, label: 'network', programs: [NETWORK_POLICIES] });
   return join(folder, NETWORK_POLICIES.name);
 }
 
-/** The cluster that we build ourselves, with its real node. Needs root, and what `npm start` needs. */
+/** The built cluster with its real node. Needs root, and what tools/scripts/needs.ts lists. */
 export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, signal }) => {
-  const { stderr } = process;
-  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
-  const decision = await decideNode({ yes: true, interactive: false, progress });
+  const progress = plainProgress();
+  const decision = await decideNode({ yes: false, interactive: false, progress });
   if ('simulated' in decision) throw new Error(`The end-to-end test needs real containers: ${decision.simulated}`);
   const cache = cacheFolder(process.env);
   const programs = await ensurePrograms({ cache, realNode: true, tidy: false, progress, signal });

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 
-/** A cluster for end-to-end tests, however it was made: empty but for one node with two GPUs and a StorageClass. */
+/** A cluster for end-to-end tests: one node with two GPUs and a StorageClass, and nothing else. */
 export interface E2eCluster {
   kubeconfig: string;
   client: KubeClient;
@@ -14,7 +14,7 @@ export interface E2eCluster {
 }
 
 export interface DriverOptions {
-  /** A folder of the cluster's own. */
+  /** A folder for this cluster alone. */
   state: string;
   signal: AbortSignal;
 }

@@ -4,12 +4,12 @@ import { API_KEYS } from '../../../src/resources/api-key.ts';
 
 /** Calls of one tenant on the HTTP interface. */
 export interface Tenant {
-  /** The key, which must turn up nowhere else. */
+  /** The key, which must appear nowhere else. */
   token: string;
   call(method: string, path: string, body?: unknown): Promise<{ status: number; body: Record<string, unknown> }>;
 }
 
-/** Makes a key in the namespace and uses it at the address. */
+/** Creates a key in the namespace, and returns calls with it to the base URL. */
 export async function tenant(client: KubeClient, namespace: string, base: string): Promise<Tenant> {
   const token = `berth_${randomBytes(24).toString('hex')}`;
   const hash = createHash('sha256').update(token).digest('hex');

@@ -5,7 +5,7 @@ import { busyboxLayer, imageArchive, type ImageSpec } from '../../../tools/lib/i
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { llamaImage } from '../../support/llama/image.ts';
 
-/** What instances run: busybox as root, the way most images come. */
+/** The image of instances: busybox as root, as most images are. */
 export const INSTANCE_IMAGE = 'localhost/berth-e2e-instance:1';
 /** The same with a user that is not root, which a namespace with Pod Security restricted demands. */
 export const NON_ROOT_IMAGE = 'localhost/berth-e2e-nonroot:1';
@@ -17,7 +17,7 @@ async function save(spec: ImageSpec, path: string): Promise<string> {
   return path;
 }
 
-/** Writes the archives of the images that the tests need besides the released one, and returns their paths. */
+/** Writes the archives of the test images, and returns their paths. */
 export async function makeTestImages(folder: string): Promise<string[]> {
   const busybox = await findProgram('busybox', ['/usr/bin', '/bin']);
   if (busybox === undefined) throw new Error('The end-to-end test needs busybox-static.');

@@ -12,7 +12,7 @@ import type { Driver } from './driver.ts';
 const NAME = 'berth-e2e';
 const INSIDE = '/var/log/berth-audit';
 
-/** kind's own configuration: a node whose API server writes its audit log into a folder of the host. */
+/** The configuration of kind: a node whose API server writes its audit log into a folder of the host. */
 export function kindConfig(folder: string): object {
   const mount = { name: 'audit', hostPath: INSIDE, mountPath: INSIDE };
   const clusterConfiguration = {
@@ -38,7 +38,7 @@ export function kindConfig(folder: string): object {
   };
 }
 
-/** A kind cluster; `run` starts kind, so that a test can see what is asked of it. */
+/** A kind cluster. `run` runs the program kind. */
 export function kindDriver(run: typeof runProgram): Driver {
   return async ({ state, signal }) => {
     async function kind(...args: string[]): Promise<void> {

@@ -4,7 +4,7 @@ import { MODEL_IMAGE } from './images.ts';
 
 const LABELS = { app: 'model' };
 
-/** Runs llama.cpp's server in the namespace, as Pod Security restricted wants it, behind a Service that Berth finds. */
+/** Runs llama.cpp's server in the namespace behind a Service that Berth finds. Pod Security restricted allows it. */
 export async function deployModel(client: KubeClient, namespace: string): Promise<void> {
   const container = {
     name: 'server',

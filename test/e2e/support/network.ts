@@ -8,18 +8,18 @@ interface Place {
   port: number;
 }
 
-/** Whether a pod with a shell gets an answer from a server that speaks HTTP, whatever it says. */
+/** Whether a pod with a shell gets any answer from an HTTP server. */
 async function reaches(world: World, { metadata }: Pod, { host, port }: Place): Promise<boolean> {
   const ask = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 ${host} ${port}`;
   const { namespace = '', name } = metadata;
   const { stdout, stderr } = await world.kubectl(['exec', '-n', namespace, name, '-c', 'main', '--', 'sh', '-c', ask]);
   if (stdout.startsWith('HTTP/')) return true;
-  // Policies are enforced by a refusal or by silence.
+  // A policy is enforced by a refusal, or by no answer.
   if (/refused|timed out/.test(stderr)) return false;
   throw new Error(`from ${namespace}/${name} to ${host}:${port}: ${stdout}${stderr}`);
 }
 
-/** What a pod may want to reach. */
+/** Which of these a pod reaches. */
 export interface Reach {
   /** A model server in the namespace of the tenant. */
   model: boolean;
@@ -29,7 +29,7 @@ export interface Reach {
   cluster: boolean;
 }
 
-/** What a pod reaches of the tenant and of the cluster. */
+/** Tries what a pod reaches of the tenant and of the cluster. */
 export async function reachOf(world: World, pod: Pod): Promise<Reach> {
   const model = await world.pod(TENANT, 'app=model');
   const api = await world.pod(NAMESPACE, 'app.kubernetes.io/component=api');

@@ -5,7 +5,7 @@ import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import type { SshIdentity } from './ssh.ts';
 
-/** The lines of a text that are commands, as in NOTES.txt: those indented by three spaces that are no sentence. */
+/** The commands in a text such as NOTES.txt: the lines that are indented by three spaces and are not sentences. */
 export function commandsOf(notes: string): string {
   const lines = notes.split('\n').filter((line) => line.startsWith('   '));
   return lines
@@ -14,7 +14,7 @@ export function commandsOf(notes: string): string {
     .join('\n');
 }
 
-/** The last block of commands in the chapter of a manual whose title ends with these words. */
+/** The last block of commands in the chapter whose title ends with these words. */
 export function lastBlock(manual: string, title: string): string {
   const chapter = manual.split(/^## /m).find((text) => text.split('\n')[0]?.endsWith(title)) ?? '';
   const block = [...chapter.matchAll(/^```sh\n(.*?)^```/gms)].at(-1)?.[1];
@@ -27,11 +27,11 @@ export interface Desk {
   /** Paths of the programs. */
   kubectl: string;
   helm: string;
-  /** In ~/.ssh/id_ed25519 of whoever sits there. */
+  /** The key in ~/.ssh/id_ed25519. */
   identity: SshIdentity;
 }
 
-/** The same commands with other ports of this machine than 2222 and 8080, which others may use. */
+/** The same commands with free ports of this machine in place of 2222 and 8080, which may be in use. */
 async function withFreePorts(commands: string): Promise<string> {
   const [ssh = 0, http = 0] = await freePorts(2);
   return commands
@@ -41,7 +41,7 @@ async function withFreePorts(commands: string): Promise<string> {
     .replaceAll(':8080/', `:${http}/`);
 }
 
-/** Types commands into a shell as somebody would who has just read them. Returns what they print; throws when one fails. */
+/** Runs commands in a shell, as a reader would paste them. Returns their output. Throws when one fails. */
 export async function paste(commands: string, { kubeconfig, kubectl, helm, identity }: Desk): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'berth-e2e-home-'));
   try {
@@ -49,7 +49,7 @@ export async function paste(commands: string, { kubeconfig, kubectl, helm, ident
     await mkdir(ssh);
     await writeFile(join(ssh, 'id_ed25519'), identity.privateKey, { mode: 0o600 });
     await writeFile(join(ssh, 'id_ed25519.pub'), identity.publicKey);
-    // ssh finds its files by the user's entry in /etc/passwd, whatever HOME says.
+    // ssh takes its folder from /etc/passwd and not from HOME.
     const config = ['IdentityFile', 'UserKnownHostsFile'].map(
       (option, index) => `${option} ${join(ssh, index === 0 ? 'id_ed25519' : 'known_hosts')}\n`,
     );

@@ -12,7 +12,7 @@ export const TENANT = 'alice';
 /** Another one. */
 export const OTHER = 'bob';
 
-/** The node of a test machine is small: requests that leave room for instances while one release replaces another. */
+/** Small requests: the node of a test machine has to hold two releases and the instances during an upgrade. */
 const SMALL = { requests: { cpu: '5m', memory: '64Mi' }, limits: { memory: '1Gi' } };
 
 const VALUES = {
@@ -24,7 +24,7 @@ const VALUES = {
   tenants: { namespaces: [TENANT, OTHER], requireLabel: true },
 };
 
-/** Helm with one cluster. Commands throw with Helm's own words. */
+/** Helm with one cluster. A command that fails throws with Helm's output. */
 export class Release {
   readonly #helm: string;
   readonly #kubeconfig: string;
@@ -42,14 +42,14 @@ export class Release {
     return stdout;
   }
 
-  /** Installs or upgrades to a chart with these values on top of the test's own, and waits until all replicas are ready. */
+  /** Installs or upgrades to a chart, with these values over those of the test, and waits until all replicas are ready. */
   async upgrade(values: object = {}, chart = join(ROOT, 'charts/berth')): Promise<void> {
     const wait = ['--wait', '--timeout', '10m'];
     const args = ['upgrade', 'berth', chart, '--install', '--create-namespace', ...wait, '--values', '-'];
     await this.helm(args, JSON.stringify({ ...VALUES, ...values }));
   }
 
-  /** The roles as the release has them. */
+  /** The objects of a kind in the release. */
   async objects<T>(kind: string): Promise<T[]> {
     const manifest = await this.helm(['get', 'manifest', 'berth']);
     return parseAllDocuments(manifest)

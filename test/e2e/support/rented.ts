@@ -35,13 +35,13 @@ export class Rented {
     );
   }
 
-  /** Where it can be entered. */
+  /** The address for SSH. */
   async place(): Promise<SshPlace> {
     const { known_hosts: hostKey, user } = (await this.#record())['ssh'] as { known_hosts: string; user: string };
     return { ...(await this.#world.service('berth-ssh')), user, hostKey };
   }
 
-  /** What must not change while the release does. */
+  /** What must not change during an upgrade of the release. */
   async identity(): Promise<{ uid: string | undefined; restarts: number | undefined; startedAt: unknown }> {
     const { metadata, status } = await this.#world.pod(TENANT, `berth.dev/instance=${this.id}`);
     const main = status?.containerStatuses?.find(({ name }) => name === 'main');

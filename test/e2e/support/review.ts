@@ -7,8 +7,8 @@ interface Role {
 }
 
 /**
- * Rights that are needed though this test does not see them used. A right that is missing here and in the audit log is
- * one too many.
+ * Rights that a role needs although this test does not see their use, and why. A right that is neither here nor in the
+ * audit log is one too many.
  */
 const UNSEEN: Readonly<Record<string, string>> = {
   'update gpuinstances/finalizers': 'asked for by an admission plug-in that is off by default, without a request',
@@ -22,7 +22,7 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'api: get sshkeys': 'reads a key that another replica made a moment ago',
 };
 
-/** The watch caches list where the API server cannot stream lists (before Kubernetes 1.34, or switched off). */
+/** The watch caches list only where the API server cannot stream lists (before Kubernetes 1.34, or switched off). */
 const isFallback = ({ verb }: Grant): boolean => verb === 'list';
 
 const nameOf = ({ verb, resource }: Access | Grant): string => `${verb} ${resource}`;
@@ -30,13 +30,13 @@ const nameOf = ({ verb, resource }: Access | Grant): string => `${verb} ${resour
 const isUnseen = (grant: Grant): boolean => nameOf(grant) in UNSEEN || `${grant.role}: ${nameOf(grant)}` in UNSEEN;
 
 export interface UseReport {
-  /** What a role asked for and did not get. */
+  /** Requests of a role that were refused. */
   refused: string[];
-  /** What a role got and did not ask for. */
+  /** Rights of a role that it did not use. */
   unused: string[];
 }
 
-/** Compares what the chart's roles grant with what the audit log says was asked. */
+/** Compares the rights that the chart grants with the requests in the audit log. */
 export async function reportUse(release: Release, log: string): Promise<UseReport> {
   const roles = [...(await release.objects<Role>('ClusterRole')), ...(await release.objects<Role>('Role'))];
   const refused: string[] = [];

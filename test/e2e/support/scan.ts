@@ -4,7 +4,7 @@ import { PODS, type Pod, SECRETS } from '../../../src/kube/types.ts';
 import { ANY_PRIVATE_KEY, decoded, leaksIn, privateKey, type Secret } from './leaks.ts';
 import { NAMESPACE } from './release.ts';
 
-/** A place where a secret could stand, and its text. */
+/** A text in which a secret could be. */
 interface Place {
   name: string;
   text: string;
@@ -23,7 +23,7 @@ async function textOf(client: KubeClient, url: string): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-/** The paths of all kinds of objects that the API server can list, Secrets left out. */
+/** The paths of all kinds of objects that the API server can list, without Secrets. */
 async function listPaths(client: KubeClient): Promise<string[]> {
   const { groups } = await client.raw<{ groups: { preferredVersion: { groupVersion: string } }[] }>('GET', '/apis');
   const roots = ['/api/v1', ...groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`)];
@@ -37,10 +37,10 @@ async function listPaths(client: KubeClient): Promise<string[]> {
   );
 }
 
-/** The Secrets that hold what Berth keeps to itself. */
+/** The Secrets of Berth itself. */
 const HOLDERS = ['berth-ssh-host-key', 'berth-dashboard-session'];
 
-/** What Berth itself keeps secret: the host key and the key of the dashboard's sessions. */
+/** The secrets of Berth itself: the host key and the key of the dashboard's sessions. */
 export async function ownSecrets(client: KubeClient): Promise<Secret[]> {
   const [host = '', session = ''] = await Promise.all(
     HOLDERS.map(async (name) => {
@@ -52,7 +52,7 @@ export async function ownSecrets(client: KubeClient): Promise<Secret[]> {
   return [privateKey('the host key', decoded(host)), sessionKey, ANY_PRIVATE_KEY];
 }
 
-/** Secrets by what is in them, those left out where a key belongs. */
+/** The contents of all Secrets but those of Berth itself. */
 async function secretPlaces(client: KubeClient): Promise<Place[]> {
   const { items } = await client.list(SECRETS);
   return items
@@ -63,7 +63,7 @@ async function secretPlaces(client: KubeClient): Promise<Place[]> {
     }));
 }
 
-/** Logs of all containers that have begun, also of the one before the last restart. */
+/** The logs of all containers that have started, and those from before the last restart. */
 function logPaths(pods: readonly Pod[]): string[] {
   return pods.flatMap(({ metadata, status }) =>
     [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
@@ -83,14 +83,14 @@ function metricPaths(pods: readonly Pod[]): string[] {
 
 export interface ScanOptions {
   secrets: readonly Secret[];
-  /** Path of the API server's audit log, where tokens in URLs would stand. */
+  /** Path of the API server's audit log, where tokens in URLs would be. */
   auditLog: string;
 }
 
 export interface Scan {
-  /** Where a secret stands that must not: `PLACE: SECRET`. */
+  /** Secrets that were found, as `PLACE: SECRET`. */
   leaks: string[];
-  /** How many places of each sort were read. */
+  /** How many texts of each sort were read. */
   read: Record<'objects' | 'secrets' | 'logs' | 'metrics', number>;
 }
 

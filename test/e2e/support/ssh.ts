@@ -19,7 +19,7 @@ export interface SshPlace {
   hostKey: string;
 }
 
-/** Logs in, with the host key checked. The caller ends the connection; `signal` does too. */
+/** Logs in and checks the host key. The caller ends the connection, or `signal` does. */
 export async function login(
   { host, port, user, hostKey }: SshPlace,
   identity: SshIdentity,
@@ -27,7 +27,7 @@ export async function login(
 ): Promise<ssh2.Client> {
   const client = new ssh2.Client();
   const ready = once(client, 'ready', { ...(signal && { signal }) });
-  // What breaks later is told by the channels.
+  // The channels report what breaks later.
   client.on('error', () => undefined);
   signal?.addEventListener('abort', () => client.destroy());
   client.connect({
@@ -42,7 +42,7 @@ export async function login(
   return client;
 }
 
-/** Runs a command and returns what it printed; throws when its exit status is not 0. */
+/** Runs a command and returns its output. Throws when its exit status is not 0. */
 export async function runOver(client: ssh2.Client, command: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   client.exec(command, (error, channel) => {

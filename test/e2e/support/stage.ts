@@ -1,14 +1,14 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheFolder, ROOT, stateFolder } from '../../../tools/lib/paths.ts';
-import { createProgress } from '../../../tools/lib/progress.ts';
+import { plainProgress } from '../../../tools/lib/progress.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { chartTools, ensureGoTools } from '../../../tools/release/go-tools.ts';
 import { phase } from '../../support/phases.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 import { makeTestImages } from './images.ts';
 
-/** A cluster that a release can be installed in: the images are on its node. */
+/** A cluster whose node has the images, ready for the release. */
 export interface Stage<C extends E2eCluster> {
   cluster: C;
   /** Path of Helm. */
@@ -22,13 +22,12 @@ async function buildImage(): Promise<string> {
 }
 
 async function buildTools(signal: AbortSignal): Promise<string> {
-  const { stderr } = process;
-  const progress = createProgress({ write: (text) => stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cache = cacheFolder(process.env);
   return ensureGoTools({ cache, label: 'chart', programs: chartTools(), needed: ['helm'], progress, signal });
 }
 
-/** Builds what is released, makes a cluster for it under the state folder's `name`, and loads the images. */
+/** Builds the release, makes a cluster in the folder `name` of the state folder, and loads the images into it. */
 export async function setStage<C extends E2eCluster>(name: string, driver: Driver<C>): Promise<Stage<C>> {
   const state = join(stateFolder(), name);
   await rm(join(state, 'images'), { recursive: true, force: true });

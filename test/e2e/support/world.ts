@@ -13,7 +13,7 @@ export interface WorldOptions {
   kubectl: string;
 }
 
-/** The cluster with the release in it, by all the ways to it. */
+/** The cluster with the release in it, and clients for both. */
 export class World {
   readonly client: KubeClient;
   readonly release: Release;

@@ -10,7 +10,7 @@ import type { World } from './world.ts';
 /** Watch caches of the controllers. */
 export const CACHES = 11;
 
-/** A way to the API server that breaks what it is told to break. */
+/** A way to the API server through a proxy that injects faults. */
 export interface BrokenWay extends AsyncDisposable {
   readonly proxy: FaultProxy;
   /** What the replicas on this way wrote. */

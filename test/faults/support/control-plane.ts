@@ -11,8 +11,8 @@ import { ensurePrograms } from '../../../tools/lib/go/build.ts';
 import * as components from '../../../tools/cluster/built/components.ts';
 import { launch } from '../../../tools/cluster/built/launch.ts';
 import { cacheFolder, stateFolder } from '../../../tools/lib/paths.ts';
-import { createProgress } from '../../../tools/lib/progress.ts';
-import { createTether, type Tether } from '../../../tools/lib/tether.ts';
+import { plainProgress } from '../../../tools/lib/progress.ts';
+import { Tether } from '../../../tools/lib/tether.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { bumpRevision } from './etcd.ts';
 
@@ -64,13 +64,13 @@ export async function startControlPlane(): Promise<ControlPlane> {
   rmSync(state, { recursive: true, force: true });
   mkdirSync(logs, { recursive: true });
   const { signal } = new AbortController();
-  const progress = createProgress({ write: (text) => process.stderr.write(text), isTty: false, columns: 80 });
+  const progress = plainProgress();
   const cache = cacheFolder(process.env);
   const programs = await ensurePrograms({ cache, realNode: false, tidy: false, progress, signal });
   const { launcher, layout } = await launch({ state, programs, signal }, logs);
   const kubeconfig = join(state, 'kubeconfig');
   copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
-  const tether = createTether();
+  const tether = new Tether();
   const etcd = createServer(components.etcd(layout), logs, tether);
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });

@@ -5,5 +5,5 @@ import { startReplica } from './replica.ts';
 const replica = await startReplica({ kubeconfig: process.argv[2] ?? '' });
 process.stdout.write('started\n');
 process.on('SIGTERM', () => void replica.stop().then(() => process.exit(0)));
-// A replica that lost the lease leaves, as `berth controller` does; whoever started it starts it again.
+// A replica that lost the lease ends, as `berth controller` does. The replica set starts it again.
 process.exit((await replica.ended) === 'lost' ? LOST : 0);

@@ -14,8 +14,8 @@ function isEvent(type: ResourceType): boolean {
   return type.kind === EVENTS.kind && type.group === EVENTS.group;
 }
 
-/** A client that hands every write (Events aside: they change nothing) to `around`. */
-export function withWrites(client: KubeClient, around: Around): KubeClient {
+/** A client that passes every write to `around`. Events are left out: they change nothing. */
+function withWrites(client: KubeClient, around: Around): KubeClient {
   function through<T>(verb: string, type: ResourceType, name: string, send: () => Promise<T>): Promise<T> {
     if (isEvent(type)) return send();
     return around({ verb, kind: type.kind, name }, send) as Promise<T>;
@@ -49,7 +49,7 @@ class CrashedError extends Error {
   override name = 'CrashedError';
 }
 
-export interface CrashPoint {
+interface CrashPoint {
   at: number;
   /** `late`: the write is on its way when the process dies, and arrives when `deliver` is called. */
   when: 'after' | 'late';

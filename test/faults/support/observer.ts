@@ -14,14 +14,16 @@ import {
 } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
 
-// What the observer knows of the product it reads from the API server alone: label, owner and status as documented.
+// The observer knows the product from the API server alone, by label, owner and status as documented.
 const UID_LABEL = 'berth.dev/instance-uid';
 const GPU = 'nvidia.com/gpu';
 
-/** Watches the API server beside the controllers and notes every moment at which an invariant does not hold. */
+/** Watches the API server beside the controllers, and notes when an invariant does not hold. */
 export interface Observer extends AsyncDisposable {
   readonly violations: readonly string[];
-  /** Reads everything anew and gives all violations, those of a state at rest too: call it when nothing moves. */
+  /**
+   * Reads everything again and returns all violations, those of a state at rest too. For when nothing changes any more.
+   */
   atRest(offered: number): Promise<string[]>;
 }
 
@@ -104,7 +106,7 @@ export async function startObserver(client: KubeClient, options: ObserverOptions
   const pods = await follow<Pod>(PODS, namespace);
   const instances = await follow<GpuInstance>(GPU_INSTANCES, namespace);
 
-  // Each of these looks at one kind alone: changes of one kind come in the order in which they were made.
+  // Each check looks at one kind alone: only changes of one kind come in the order in which they were made.
   const note = (found: string[]): void => {
     for (const violation of found) seen.add(violation);
   };

@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** One seed for the whole run, told at its start. Even ones are runs on a Kubernetes that adds the finalizers. */
+/** Prints the seed of the run. With an even seed the Kubernetes of the run adds the finalizers. */
 export async function setup(project: TestProject): Promise<void> {
   project.provide('seed', SEED);
   const isAdmitted = SEED % 2 === 0;

@@ -10,7 +10,7 @@ import { LEASE_NAMESPACE } from './replica.ts';
 const SCRIPT = fileURLToPath(new URL('controller-process.ts', import.meta.url));
 
 /** Replicas in processes of their own; one that ends is started again, as a Deployment would. */
-export interface ReplicaSet extends AsyncDisposable {
+interface ReplicaSet extends AsyncDisposable {
   /** The process that holds the lease. */
   leader(): Promise<ChildProcess>;
   /** How processes ended by themselves or were ended: exit codes and signals. */

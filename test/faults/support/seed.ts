@@ -1,4 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** Seed of this run: BERTH_FAULT_SEED to repeat one, else a new one. Printed once, so that a failure can be repeated. */
+/**
+ * Seed of this run: BERTH_FAULT_SEED to repeat one, else a new one. Printed once, so that a failure can be repeated.
+ */
 export const SEED = Number(process.env['BERTH_FAULT_SEED'] ?? randomInt(2 ** 31));

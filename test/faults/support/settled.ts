@@ -4,7 +4,7 @@ import { readyReason } from './world.ts';
 
 const WAITS = new Set(['WaitingForCapacity', 'Preempted', 'OfferNotFound', 'TemplateNotFound', 'PodRejected']);
 
-/** Whether the controllers have seen an instance as it is and nothing moves until somebody or some time moves it. */
+/** Whether the controllers have seen an instance as it is and nothing more will happen by itself soon. */
 export function isSettled(instance: GpuInstance): boolean {
   const reason = readyReason(instance);
   if (instance.metadata.deletionTimestamp !== undefined || reason === undefined) return false;

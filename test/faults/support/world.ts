@@ -14,7 +14,7 @@ import { addFleet, type Fleet } from './fleet.ts';
 import { type Observer, startObserver } from './observer.ts';
 import { type ReplicaOptions, startReplica } from './replica.ts';
 
-/** Longer than the caches of a busy machine are behind. */
+/** Longer than a cache on a busy machine may be behind. */
 const REST_MS = 10_000;
 
 /** A namespace and a fleet of a test's own, with an observer that watches both. */
@@ -86,7 +86,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
 
   async function clear(): Promise<void> {
     for (const { metadata } of await listed()) await client.delete(GPU_INSTANCES, metadata);
-    // Without a controller nobody takes the finalizers away.
+    // Without a controller the test must remove the finalizers.
     for (const replica of replicas) await replica.stop();
     for (const { metadata } of await listed()) {
       await client

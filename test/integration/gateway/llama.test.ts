@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { runLlamaPod } from '../../support/llama/pod.ts';
@@ -8,6 +8,7 @@ import { LLAMA_MODEL, startLlama } from '../../support/llama/server.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { startReplicas } from '../../support/http/replicas.ts';
 import { startGateway } from '../../support/model-gateway.ts';
+import { describeWith, testWith } from '../../support/needs.ts';
 import { pythonWith } from '../../support/python.ts';
 import { sdkCallers } from '../../support/sdk-callers.ts';
 import { startValkey } from '../../support/valkey/server.ts';
@@ -91,94 +92,97 @@ async function onLoopback(): Promise<Place> {
 
 const { realNode } = inject('cluster');
 
-describe(`llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in a pod'} behind the gateway`, () => {
-  let place: Place;
-  let python: string;
+describeWith('Python venv')(
+  `llama.cpp's server ${realNode === undefined ? 'on the loopback' : 'in a pod'} behind the gateway`,
+  () => {
+    let place: Place;
+    let python: string;
 
-  async function modelOf(alias: string, base = place.base): Promise<Record<string, unknown>> {
-    const headers = { authorization: `Bearer ${place.key}` };
-    const response = await fetch(`${base}/v1/models/${alias}`, { headers });
-    return (await response.json()) as Record<string, unknown>;
-  }
+    async function modelOf(alias: string, base = place.base): Promise<Record<string, unknown>> {
+      const headers = { authorization: `Bearer ${place.key}` };
+      const response = await fetch(`${base}/v1/models/${alias}`, { headers });
+      return (await response.json()) as Record<string, unknown>;
+    }
 
-  beforeAll(async () => {
-    const clients = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
-    python = join(clients, 'bin/python');
-    place = await (realNode === undefined ? onLoopback() : onRealNode(realNode));
-    for (const base of place.replicas) {
-      for (const alias of Object.values(ALIASES)) {
-        const ready = async () => (await modelOf(alias, base))['ready_endpoints'] === 1;
-        await waitFor(`${alias} to be ready`, ready);
+    beforeAll(async () => {
+      const clients = await pythonWith('python-clients', join(ROOT, 'test/support/python-clients.txt'));
+      python = join(clients, 'bin/python');
+      place = await (realNode === undefined ? onLoopback() : onRealNode(realNode));
+      for (const base of place.replicas) {
+        for (const alias of Object.values(ALIASES)) {
+          const ready = async () => (await modelOf(alias, base))['ready_endpoints'] === 1;
+          await waitFor(`${alias} to be ready`, ready);
+        }
       }
+    }, 600_000);
+    afterAll(() => place.close());
+
+    function environment(): NodeJS.ProcessEnv {
+      return { ...process.env, BERTH_URL: place.base.replace(/\/api$/, ''), BERTH_API_KEY: place.key };
     }
-  }, 600_000);
-  afterAll(() => place.close());
 
-  function environment(): NodeJS.ProcessEnv {
-    return { ...process.env, BERTH_URL: place.base.replace(/\/api$/, ''), BERTH_API_KEY: place.key };
-  }
-
-  it('is recognised by its probe', async () => {
-    expect(await modelOf('over-chat')).toMatchObject({
-      engine: 'llama.cpp',
-      dialects: { chat: 'native', responses: 'translated', messages: 'translated' },
-      context_length: 4096,
+    it('is recognised by its probe', async () => {
+      expect(await modelOf('over-chat')).toMatchObject({
+        engine: 'llama.cpp',
+        dialects: { chat: 'native', responses: 'translated', messages: 'translated' },
+        context_length: 4096,
+      });
+      expect(await modelOf(LLAMA_MODEL)).toMatchObject({ id: LLAMA_MODEL, ready_endpoints: 1 });
     });
-    expect(await modelOf(LLAMA_MODEL)).toMatchObject({ id: LLAMA_MODEL, ready_endpoints: 1 });
-  });
 
-  const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =>
-    NAMES.flatMap((name) => {
-      const native = (SERVICES[name].native as readonly string[]).includes(dialect);
-      const route = native ? 'native' : 'translated';
-      return [false, true].map((stream) => ({ index, client, dialect, model: ALIASES[name], stream, route }));
-    }),
-  );
+    const CELLS = sdkCallers('http://unused').flatMap(({ client, dialect }, index) =>
+      NAMES.flatMap((name) => {
+        const native = (SERVICES[name].native as readonly string[]).includes(dialect);
+        const route = native ? 'native' : 'translated';
+        return [false, true].map((stream) => ({ index, client, dialect, model: ALIASES[name], stream, route }));
+      }),
+    );
 
-  it.each(CELLS)('answers $client in $dialect, stream $stream, $model: $route', async (cell) => {
-    const { index, model, stream, route } = cell;
-    const caller = sdkCallers(place.base, place.key)[index];
-    const answer = await caller?.call({ model, prompt: 'Say hello', stream, maxTokens: 24 });
-    expect(answer?.text).toContain('fn');
-    expect(answer?.inputTokens).toBeGreaterThan(5);
-    expect(answer?.outputTokens).toBeGreaterThan(10);
-    expect(answer?.outputTokens).toBeLessThanOrEqual(24);
-    expect(answer?.route.split(';')[0]).toBe(route);
-  });
-
-  it.each(CELLS)('calls the tool that $client forces in $dialect, stream $stream, $model: $route', async (cell) => {
-    const { index, model, stream, route } = cell;
-    const caller = sdkCallers(place.base, place.key)[index];
-    const answer = await caller?.call({ model, prompt: 'Weather?', stream, tool: 'forced', maxTokens: 900 });
-    expect(answer?.calls.length).toBeGreaterThan(0);
-    for (const call of answer?.calls ?? []) {
-      expect(call).toEqual({ name: 'weather', input: { city: expect.any(String) as string } });
-    }
-    expect(answer?.route.split(';')[0]).toBe(route);
-  });
-
-  it.each(documented('python'))('runs the snippet of docs/models.md that begins with %s', async (_first, code) => {
-    const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
-    expect(status, stderr).toBe(0);
-    expect(stdout).toContain('fn');
-  });
-
-  it.each(documented('sh').filter(([, code]) => code.includes('curl')))(
-    'runs the commands %s',
-    async (_first, code) => {
-      const { stdout } = await run('sh', ['-c', code.replace(/^export .*$/m, '')], { env: environment() });
-      expect(JSON.parse(stdout)).toMatchObject({ id: DOCUMENTED, ready_endpoints: 1 });
-    },
-  );
-
-  it('counts tokens', async () => {
-    const body = { model: 'over-chat', messages: [{ role: 'user', content: 'How many tokens is this?' }] };
-    const response = await fetch(`${place.base}/v1/messages/count_tokens`, {
-      method: 'POST',
-      headers: { 'x-api-key': place.key, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+    it.each(CELLS)('answers $client in $dialect, stream $stream, $model: $route', async (cell) => {
+      const { index, model, stream, route } = cell;
+      const caller = sdkCallers(place.base, place.key)[index];
+      const answer = await caller?.call({ model, prompt: 'Say hello', stream, maxTokens: 24 });
+      expect(answer?.text).toContain('fn');
+      expect(answer?.inputTokens).toBeGreaterThan(5);
+      expect(answer?.outputTokens).toBeGreaterThan(10);
+      expect(answer?.outputTokens).toBeLessThanOrEqual(24);
+      expect(answer?.route.split(';')[0]).toBe(route);
     });
-    const { input_tokens: tokens } = (await response.json()) as { input_tokens: number };
-    expect(tokens).toBeGreaterThan(20);
-  });
-});
+
+    it.each(CELLS)('calls the tool that $client forces in $dialect, stream $stream, $model: $route', async (cell) => {
+      const { index, model, stream, route } = cell;
+      const caller = sdkCallers(place.base, place.key)[index];
+      const answer = await caller?.call({ model, prompt: 'Weather?', stream, tool: 'forced', maxTokens: 900 });
+      expect(answer?.calls.length).toBeGreaterThan(0);
+      for (const call of answer?.calls ?? []) {
+        expect(call).toEqual({ name: 'weather', input: { city: expect.any(String) as string } });
+      }
+      expect(answer?.route.split(';')[0]).toBe(route);
+    });
+
+    it.each(documented('python'))('runs the snippet of docs/models.md that begins with %s', async (_first, code) => {
+      const { code: status, stdout, stderr } = await run(python, ['-c', code], { env: environment() });
+      expect(status, stderr).toBe(0);
+      expect(stdout).toContain('fn');
+    });
+
+    testWith('curl').each(documented('sh').filter(([, code]) => code.includes('curl')))(
+      'runs the commands %s',
+      async (_first, code) => {
+        const { stdout } = await run('sh', ['-c', code.replace(/^export .*$/m, '')], { env: environment() });
+        expect(JSON.parse(stdout)).toMatchObject({ id: DOCUMENTED, ready_endpoints: 1 });
+      },
+    );
+
+    it('counts tokens', async () => {
+      const body = { model: 'over-chat', messages: [{ role: 'user', content: 'How many tokens is this?' }] };
+      const response = await fetch(`${place.base}/v1/messages/count_tokens`, {
+        method: 'POST',
+        headers: { 'x-api-key': place.key, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      const { input_tokens: tokens } = (await response.json()) as { input_tokens: number };
+      expect(tokens).toBeGreaterThan(20);
+    });
+  },
+);

@@ -1,7 +1,8 @@
 import { Redis } from 'iovalkey';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { ResponseStore, StoredResponse } from '../../../src/gateway/state/response-store.ts';
 import { createValkeyStore, type SharedStore } from '../../../src/gateway/state/valkey-store.ts';
+import { describeWith } from '../../support/needs.ts';
 import { CALLER, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
 import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
@@ -37,7 +38,7 @@ function stored(text: string, itemId = `item-${text}`): StoredResponse {
   return { items: [{ kind: 'text', text, id: itemId }], response: { text } };
 }
 
-describe('the store in Valkey', () => {
+describeWith('Python venv')('the store in Valkey', () => {
   const bounds = { ttlMs: 3_600_000, maxSizePerKey: 1000, maxSize: 0 };
   let store: SharedStore;
 
@@ -118,7 +119,7 @@ interface Answer {
   output: unknown;
 }
 
-describe('two replicas of the gateway', () => {
+describeWith('Python venv')('two replicas of the gateway', () => {
   let engine: ScriptedEngine;
   let stores: SharedStore[];
   let first: TestGateway;

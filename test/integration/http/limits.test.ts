@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Cluster } from '../../support/http/api.ts';
 import { clientOf } from '../../support/http/client.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { callsOf, startReplicas } from '../../support/http/replicas.ts';
+import { describeWith } from '../../support/needs.ts';
 import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -32,7 +33,7 @@ it('counts down in the headers and then answers 429 with the time to wait', asyn
   expect((await other('GET', '/offers')).status).toBe(200);
 });
 
-describe('with Valkey', () => {
+describeWith('Python venv')('with Valkey', () => {
   let valkey: ValkeyServer;
 
   beforeAll(async () => {

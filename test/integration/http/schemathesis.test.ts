@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { Cluster } from '../../support/http/api.ts';
 import { startGranter } from '../../support/http/granter.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { testWith } from '../../support/needs.ts';
 import { pythonWith } from '../../support/python.ts';
 
 const SUPPORT = join(import.meta.dirname, '../../support/schemathesis');
@@ -50,7 +51,7 @@ function schemathesis(...options: string[]): Promise<{ code: unknown; report: st
   });
 }
 
-it.each([
+testWith('Python venv').each([
   ['with a key', () => ['--header', `Authorization: Bearer ${token}`]],
   ['without a key', () => []],
 ])(

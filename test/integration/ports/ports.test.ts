@@ -16,7 +16,7 @@ import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { describeWith } from '../../support/needs.ts';
-import { programOf } from '../../support/packages.ts';
+import { findProgram } from '../../../tools/lib/shell.ts';
 import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -254,7 +254,7 @@ onNode('a browser', () => {
 
   it('shows the page with its WebSocket, and keeps it from the dashboard', async () => {
     const chrome = await chromium.launch({
-      executablePath: (await programOf('chromium')) ?? '',
+      executablePath: (await findProgram('chromium')) ?? '',
       args: ['--no-sandbox'],
     });
     const page = await chrome.newPage();

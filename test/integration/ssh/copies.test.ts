@@ -9,7 +9,7 @@ import { sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { describeWith } from '../../support/needs.ts';
 
-const onNode = describeWith('real node', 'mmdebstrap', 'rsync');
+const onNode = describeWith('real node', 'ssh', 'mmdebstrap', 'rsync');
 
 // Enough to fill every buffer on the way many times; the fault suite copies a whole GiB.
 const BULK_MIB = 256;

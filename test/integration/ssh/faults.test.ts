@@ -16,7 +16,7 @@ import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { describeWith } from '../../support/needs.ts';
 
-const onNode = describeWith('real node', 'mmdebstrap');
+const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
 const MIB = 1024 * 1024;
 let world: SshWorld;

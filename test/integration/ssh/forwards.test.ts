@@ -8,7 +8,7 @@ import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { describeWith } from '../../support/needs.ts';
 
-const onNode = describeWith('real node', 'mmdebstrap');
+const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
 let world: SshWorld;
 let client: SshClient;

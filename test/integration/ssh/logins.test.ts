@@ -10,7 +10,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { describeWith } from '../../support/needs.ts';
 
-const onNode = describeWith('real node', 'mmdebstrap');
+const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
 let world: SshWorld;
 let keys: Record<'laptop' | 'desk', string>;

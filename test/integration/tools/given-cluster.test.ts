@@ -8,7 +8,7 @@ import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NAMESPACES } from '../../../src/kube/types.ts';
 import { connectGiven } from '../../../tools/cluster/given-cluster.ts';
-import { keep } from '../../../tools/cluster/keeper/keeper.ts';
+import { supervise } from '../../../tools/cluster/supervisor/supervise.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { run } from '../../../tools/lib/shell.ts';
@@ -102,7 +102,7 @@ describe('a given cluster', () => {
       seen = { env, keys, mode: statSync(own).mode & 0o777, kubectl: stdout + stderr };
     };
     const before = await localKeys();
-    await keep({
+    await supervise({
       state,
       cache: cacheFolder(process.env),
       given: true,

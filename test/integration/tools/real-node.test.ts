@@ -10,7 +10,7 @@ import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PODS, type Pod } from '../../../src/kube/types.ts';
 import { busyboxLayer, importImage } from '../../../tools/lib/images/image.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
-import { checkNodeSupport } from '../../../tools/cluster/requirements.ts';
+import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../../tools/lib/wait.ts';
 
@@ -18,9 +18,9 @@ const { kubeconfig, realNode, initPid, programs } = inject('cluster');
 const namespace = `local-${randomBytes(4).toString('hex')}`;
 
 async function busyboxPath(): Promise<string> {
-  const support = await checkNodeSupport();
-  if (support.kind !== 'ready') throw new Error('a real node runs, so its tools are here');
-  return support.tools.busybox;
+  const path = await findStaticBusybox();
+  if (path === undefined) throw new Error('a real node runs, so its tools are here');
+  return path;
 }
 
 /** A pod that answers `hello` on port 80 from a file on its volume, holding one of the node's GPUs. */

@@ -8,7 +8,7 @@ import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { describeWith } from '../../support/needs.ts';
-import { programOf } from '../../support/packages.ts';
+import { findProgram } from '../../../tools/lib/shell.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
@@ -128,7 +128,7 @@ describe('the endpoints of the dashboard', () => {
   });
 });
 
-describeWith('chromium')('in a browser', () => {
+describeWith('chromium', 'curl')('in a browser', () => {
   let browser: Browser;
   let page: Page;
   const requested: string[] = [];
@@ -136,7 +136,7 @@ describeWith('chromium')('in a browser', () => {
   const complaints: string[] = [];
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: (await programOf('chromium')) ?? '', args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
     page = await browser.newPage({ viewport: { width: 1180, height: 720 } });
     page.on('request', (request) => requested.push(request.url()));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));

@@ -22,20 +22,20 @@ function claimOf(inventory: Inventory, instance: GpuInstance): Claim | string {
     only: undefined,
   });
   if ('refusal' in granted) return granted.refusal;
-  const { klass, node, diskGbMax } = granted.place;
+  const { offerClass, node, diskGbMax } = granted.place;
   return {
-    offerId: klass.id,
-    pool: klass.pool.name,
+    offerId: offerClass.id,
+    pool: offerClass.pool.name,
     node,
-    resourceName: klass.resourceName,
-    product: klass.product,
-    gpuCount: klass.gpuCount,
-    memoryMb: klass.memoryMb,
-    isolation: klass.isolation,
-    ...(klass.migProfile !== undefined && { migProfile: klass.migProfile }),
-    pricePerHour: spec.type === 'Interruptible' ? klass.prices.interruptible : klass.prices.onDemand,
-    currency: klass.prices.currency,
-    simulated: klass.simulated,
+    resourceName: offerClass.resourceName,
+    product: offerClass.product,
+    gpuCount: offerClass.gpuCount,
+    memoryMb: offerClass.memoryMb,
+    isolation: offerClass.isolation,
+    ...(offerClass.migProfile !== undefined && { migProfile: offerClass.migProfile }),
+    pricePerHour: spec.type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand,
+    currency: offerClass.prices.currency,
+    simulated: offerClass.simulated,
     diskGbMax,
     grantedAt: new Date().toISOString(),
   };

@@ -12,16 +12,16 @@ function volume(...terms: { key: string; operator: string; values?: string[] }[]
   return { metadata: { name: 'v' }, spec: { nodeAffinity: { required: { nodeSelectorTerms } } } };
 }
 
-test('a volume without affinity goes everywhere', () => {
+test('a volume without affinity can be used on every node', () => {
   expect(nodesOfVolume({ metadata: { name: 'v' }, spec: {} }, NODES)).toBeUndefined();
 });
 
-test('a local volume stays on its node', () => {
+test('a local volume can be used on its node alone', () => {
   const local = volume([{ key: 'kubernetes.io/hostname', operator: 'In', values: ['b'] }]);
   expect(nodesOfVolume(local, NODES)).toEqual(new Set(['b']));
 });
 
-test('terms are alternatives, expressions of a term hold together', () => {
+test('one term must match, with all its expressions', () => {
   const tied = volume(
     [
       { key: 'zone', operator: 'In', values: ['z-a', 'z-b'] },

@@ -2,26 +2,36 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   isImageFault,
-  nextStartAt,
+  nextStartOf,
   nodesToAvoid,
-  pauseAfter,
   withFailure,
 } from '../../../src/controllers/gpu-instance/decide/failures.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
 
 const HOUR = 3_600_000;
 
+/** When an instance with these failures may start again. */
+function nextStart(failures: GpuInstanceStatus['failures']): number {
+  return nextStartOf(gpuInstance('one', {}, failures && { failures }));
+}
+
 test('pauses grow from a second to ten minutes', () => {
-  expect([1, 2, 3, 4, 5, 6, 50].map(pauseAfter)).toEqual([1e3, 4e3, 16e3, 64e3, 256e3, 600e3, 600e3]);
+  const now = Date.UTC(2026, 0, 1);
+  const lastTime = new Date(now).toISOString();
+  expect([1, 2, 3, 4, 5, 6, 50].map((count) => nextStart({ count, lastTime }) - now)).toEqual([
+    1e3, 4e3, 16e3, 64e3, 256e3, 600e3, 600e3,
+  ]);
 });
 
 test('at most eleven pods an hour, however fast each of them fails', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 60_000 }), { minLength: 30, maxLength: 30 }), (lifetimes) => {
       let now = Date.UTC(2026, 0, 1);
-      let failures: Parameters<typeof nextStartAt>[0];
+      let failures: GpuInstanceStatus['failures'];
       const starts: number[] = [];
       for (const upMs of lifetimes) {
-        now = Math.max(now, nextStartAt(failures));
+        now = Math.max(now, nextStart(failures));
         starts.push(now);
         now += upMs;
         failures = withFailure(failures, { now, upMs, node: undefined });
@@ -33,14 +43,14 @@ test('at most eleven pods an hour, however fast each of them fails', () => {
   );
 });
 
-test('a start that was up for long was a good one', () => {
+test('after a start that ran for long, earlier failures are forgotten', () => {
   const now = Date.UTC(2026, 0, 1);
   const before = { count: 5, lastTime: new Date(now - HOUR).toISOString() };
   expect(withFailure(before, { now, upMs: HOUR, node: 'n' })).toMatchObject({ count: 1, nodes: ['n'] });
   expect(withFailure(before, { now, upMs: 1000, node: 'n' })).toMatchObject({ count: 6 });
 });
 
-test('a node is avoided for a while', () => {
+test('a node where a start failed is avoided for a while', () => {
   const now = Date.UTC(2026, 0, 1);
   const failures = withFailure(undefined, { now, upMs: 0, node: 'n' });
   expect(nodesToAvoid(failures, now + 599_000)).toEqual(['n']);

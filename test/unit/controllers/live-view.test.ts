@@ -22,12 +22,12 @@ function view(live: GpuInstance | Error, pod: Pod | Error, cachedPods: readonly 
   return readLiveView({ deps: { client }, key: 'default/one', context } as unknown as Run, CACHED, cachedPods);
 }
 
-test('the pod of the start is as the API server has it, the others as the cache shows them', async () => {
+test('the pod of the start comes from the API server, the others from the cache', async () => {
   const ending = startedPod({}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
   expect(await view(CACHED, ending)).toEqual({ instance: CACHED, pods: [EARLIER, ending] });
 });
 
-test('a pod that is there and not in the cache is found', async () => {
+test('a pod that the cache does not show is found', async () => {
   expect((await view(CACHED, OWN, []))?.pods).toEqual([OWN]);
 });
 
@@ -35,7 +35,7 @@ test('a pod that only the cache has is gone', async () => {
   expect((await view(CACHED, GONE))?.pods).toEqual([EARLIER]);
 });
 
-test('a pod of that name that belongs to somebody else does not count', async () => {
+test('a pod of that name that does not belong to the instance does not count', async () => {
   const foreign = startedPod({}, { uid: 'pod-9', labels: {} });
   expect((await view(CACHED, foreign))?.pods).toEqual([EARLIER]);
 });
@@ -45,7 +45,7 @@ test('an instance that is gone, or another one of its name, leaves nothing to do
   expect([await view(GONE, GONE), await view(successor, OWN)]).toEqual([undefined, undefined]);
 });
 
-test('what only looks or waits needs no certainty, what ends or deletes does', () => {
+test('steps that look or wait need no certainty; steps that create, end or delete do', () => {
   const harmless: Step[] = [{ do: 'observe' }, { do: 'claim' }, { do: 'wait', until: 0 }];
   const final: Step[] = [{ do: 'createPod' }, { do: 'deletePods', pods: [] }, { do: 'deleteInstance' }];
   expect([...harmless, ...final].map(mustBeCertain)).toEqual([false, false, false, true, true, true]);

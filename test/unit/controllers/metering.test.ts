@@ -6,8 +6,8 @@ import { checkLogin } from '../../../src/controllers/gpu-instance/act/check-pod.
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
-import { billVanished } from '../../../src/controllers/gpu-instance/act/bill-vanished.ts';
-import { createVanished } from '../../../src/controllers/gpu-instance/vanished.ts';
+import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/clean-up.ts';
+import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
@@ -19,30 +19,30 @@ const CLAIMED: GpuInstanceStatus = { claim: { ...claimOn('n'), grantedAt: EARLIE
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
 
 /** A pod whose program ran between two minutes of the half hour. */
-function ended(startedAt: string, finishedAt: string) {
+function endedPod(startedAt: string, finishedAt: string) {
   const terminated = { exitCode: 0, startedAt, finishedAt };
   const main = { name: 'main', image: 'i', imageID: '', ready: false, restartCount: 0, state: { terminated } };
   return startedPod({ phase: 'Succeeded', conditions: [SCHEDULED], containerStatuses: [main] });
 }
 
 /** Usage after the end of a start whose pod is seen like this for the first time. */
-function billOf(pod: ReturnType<typeof ended>) {
+function billOf(pod: ReturnType<typeof endedPod>) {
   const seen = observed({ instance: gpuInstance('one', { runtype: 'args' }, CLAIMED), pod });
   const step = planNext(seen);
   if (step.do !== 'end') throw new Error(`the step is ${step.do}`);
   const instance = { ...seen.instance, status: endedStatus(seen.instance, step.ending, NOW) };
-  const told = { ...instance, status: statusOf({ ...seen, instance }, SSH) };
-  const ending = endingOf(told.status);
+  const ended = { ...instance, status: statusOf({ ...seen, instance }, SSH) };
+  const ending = endingOf(ended.status);
   if (ending === undefined) throw new Error('no ending');
-  return releasedStatus(told, ending, NOW).usage?.gpuSeconds;
+  return releasedStatus(ended, ending, NOW).usage?.gpuSeconds;
 }
 
 test('a program that ran and ended while nobody watched is billed for as long as it ran', () => {
-  expect(billOf(ended(at(10), at(15)))).toBe(300);
+  expect(billOf(endedPod(at(10), at(15)))).toBe(300);
 });
 
 test('a container that could not be started is not billed from the epoch', () => {
-  expect(billOf(ended('1970-01-01T00:00:00Z', at(15)))).toBeUndefined();
+  expect(billOf(endedPod('1970-01-01T00:00:00Z', at(15)))).toBeUndefined();
 });
 
 test('a node whose clock is ahead puts no stage into the future', () => {
@@ -81,23 +81,23 @@ test('logins are tried for a minute; an image that lets none work counts as up s
   expect(events).toEqual(['LoginFailed']);
 });
 
-test('an instance whose finalizer somebody took away leaves its bill, once', async () => {
+test('an instance whose finalizer was removed leaves its usage record, once', async () => {
   const log = pino({ level: 'silent' });
-  const vanished = createVanished(log);
+  const unrecorded = new UnrecordedInstances(log);
   const { client, calls } = recordingClient();
   const clock = fakeClock();
   clock.jumpWall(NOW - clock.now());
   const stores = { pods: { by: () => [] } };
-  const run = { deps: { client, clock, vanished, stores }, key: 'default/one', context: { log } } as unknown as Run;
+  const run = { deps: { client, clock, unrecorded, stores }, key: 'default/one', context: { log } } as unknown as Run;
   const usage = { gpuSeconds: 10, cost: '1.00', currency: 'USD' };
   const before = gpuInstance('one', {}, { ...CLAIMED, usage, stages: { ready: at(20) } });
-  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
-  await billVanished(run);
-  await billVanished(run);
+  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
+  await writeLateUsageRecords(run);
+  await writeLateUsageRecords(run);
   expect(calls).toHaveLength(1);
   expect(calls[0]?.arguments[1]).toMatchObject({ spec: { instanceUid: before.metadata.uid, gpuSeconds: 610 } });
-  // What was cleaned up has its record already, and what was never granted costs nothing.
-  vanished.isBilled(before);
-  expect(vanished.note({ key: 'default/one', before, after: undefined })).toEqual([]);
-  expect(vanished.note({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
+  // An instance that was cleaned up has its record already. One that never had a place costs nothing.
+  unrecorded.markRecorded(before);
+  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual([]);
+  expect(unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
 });

@@ -45,7 +45,7 @@ describe('without a claim', () => {
     expect(planNext(observed({ instance }))).toEqual(step);
   });
 
-  test('after a failure it waits', () => {
+  test('after a failure it waits for its pause to end', () => {
     const failures = { count: 6, lastTime: '2026-01-01T00:25:00Z' };
     const step = planNext(observed({ instance: gpuInstance('one', {}, { failures }) }));
     expect(step).toEqual({ do: 'wait', until: Date.UTC(2026, 0, 1, 0, 35) });
@@ -61,7 +61,7 @@ describe('without a claim', () => {
     expect(planNext({ ...observed({ instance: gpuInstance('one') }), settings: undefined })).toEqual({ do: 'observe' });
   });
 
-  test('a pod without a claim goes', () => {
+  test('a pod without a claim is deleted', () => {
     const pod = startedPod();
     expect(planNext(observed({ instance: gpuInstance('one'), pod }))).toEqual({ do: 'deletePods', pods: [pod] });
   });
@@ -73,17 +73,17 @@ describe('without a claim', () => {
 });
 
 describe('with a claim', () => {
-  test('the pod is made, and then watched', () => {
+  test('the pod is created, and then observed', () => {
     expect(planNext(observed())).toEqual({ do: 'createPod' });
     expect(planNext(observed({ pod: startedPod() }))).toEqual({ do: 'observe' });
   });
 
-  test('a pod of an earlier start that still ends holds the next one up', () => {
+  test('while a pod of an earlier start is still ending, no other is created', () => {
     const old = startedPod({}, { name: 'one-0', ...DELETING });
     expect(planNext({ ...observed(), pods: [old] })).toEqual({ do: 'observe' });
   });
 
-  test('a second live pod goes', () => {
+  test('a second live pod is deleted', () => {
     const [pod, other] = [startedPod(), startedPod({}, { name: 'one-0', uid: 'pod-0' })];
     expect(planNext({ ...observed({ pod }), pods: [pod, other] })).toEqual({ do: 'deletePods', pods: [other] });
   });
@@ -108,7 +108,7 @@ describe('with a claim', () => {
       { pod: startedPod({ phase: 'Failed', reason: 'OutOfnvidia.com/gpu' }) },
       'AdmissionRejected',
     ],
-    ['deleted by somebody', { pod: startedPod({}, DELETING) }, 'PodDeleted'],
+    ['deleted by another client', { pod: startedPod({}, DELETING) }, 'PodDeleted'],
     [
       'preempted by the scheduler',
       {
@@ -125,7 +125,7 @@ describe('with a claim', () => {
     ['a container that cannot be made', { pod: waiting('CreateContainerError') }, 'ContainerNotCreated'],
     ['settings that no node can use', { pod: waiting('CreateContainerConfigError') }, 'ContainerInvalid'],
     [
-      'a place that somebody took',
+      'a place that another pod took',
       { pod: startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable' }] }) },
       'PlaceLost',
     ],
@@ -138,7 +138,7 @@ describe('with a claim', () => {
       'Expired',
     ],
     [
-      'nobody uses it',
+      'it is idle',
       {
         instance: gpuInstance('one', { idleTimeout: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } }),
         pod: startedPod({ conditions: [SCHEDULED, READY] }),
@@ -149,7 +149,7 @@ describe('with a claim', () => {
     expect(planNext(observed(over))).toMatchObject({ do: 'end', ending: { reason } });
   });
 
-  test('a pod of which the scheduler says nothing for two minutes is given up, and not before', () => {
+  test('a pod that the scheduler does not report on is given up after two minutes, and not before', () => {
     const claim = { ...claimOn('n'), grantedAt: EARLIER };
     const instance = gpuInstance('one', {}, { ...CLAIMED, claim });
     const pod = { ...startedPod({ phase: 'Pending' }), spec: { containers: [] } };
@@ -158,21 +158,21 @@ describe('with a claim', () => {
     expect(after(120_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
   });
 
-  test('a session keeps an idle instance', () => {
+  test('a recent session keeps an instance from being idle', () => {
     const instance = gpuInstance('one', { idleTimeout: '10m' }, { ...CLAIMED, stages: { ready: EARLIER } });
     instance.metadata.annotations = { 'berth.dev/last-activity': '2026-01-01T00:25:00Z' };
     const pod = startedPod({ conditions: [SCHEDULED, READY] });
     expect(planNext(observed({ instance, pod }))).toEqual({ do: 'observe' });
   });
 
-  test('who is gone with its node is not to blame, and does not pay for the silence', () => {
+  test('an instance that loses its node does not pay for the time in which the node was silent', () => {
     const lost = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
     const pod = startedPod({ conditions: [lost] }, DELETING);
     const step = planNext(observed({ pod, node: readyNode('n', 'Unknown') }));
     expect(step).toMatchObject({ do: 'end', ending: { reason: 'NodeLost', at: Date.parse(EARLIER) } });
   });
 
-  test('an ending goes its way: switch off, delete the pod, wait, settle the bill', () => {
+  test('the steps of an ending: switch off, delete the pod, wait, release', () => {
     const expired = gpuInstance('one', {}, { ...CLAIMED, ending: ending('Expired') });
     const off = gpuInstance('one', { powerState: 'Stopped' }, { ...CLAIMED, ending: ending('Expired') });
     const pod = startedPod();
@@ -183,7 +183,7 @@ describe('with a claim', () => {
     expect(planNext(observed({ instance: off }))).toMatchObject({ do: 'release', ending: { reason: 'Expired' } });
   });
 
-  test('onExpiry Delete deletes', () => {
+  test('onExpiry Delete deletes the instance', () => {
     const instance = gpuInstance('one', { onExpiry: 'Delete' }, { ...CLAIMED, ending: ending('Idle') });
     expect(planNext(observed({ instance, pod: startedPod() }))).toEqual({ do: 'deleteInstance' });
   });

@@ -1,33 +1,33 @@
 import { expect, test } from 'vitest';
-import { createPodChecks } from '../../../src/controllers/gpu-instance/pod-checks.ts';
+import { PodChecks } from '../../../src/controllers/gpu-instance/pod-checks.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { startedPod } from '../../support/instance-world.ts';
 
 const pod = (name: string, namespace = 'default'): Pod => startedPod({}, { name, namespace, uid: `uid-${name}` });
 
-test('a look is asked for, goes on beside its caller, and wakes the key with what is new', async () => {
+test('a check runs beside its caller, and wakes the key when its result has changed', async () => {
   const clock = fakeClock();
   const woken: string[] = [];
   const answers = [false, false, true];
-  let looks = 0;
-  const logins = createPodChecks({ check: () => Promise.resolve(answers[looks++] ?? true), pauseMs: 1_000, clock });
+  let checks = 0;
+  const logins = new PodChecks({ check: () => Promise.resolve(answers[checks++] ?? true), pauseMs: 1_000, clock });
   logins.source.start((key) => woken.push(key));
   expect(logins.last('k', pod('a'))).toBeUndefined();
   await settle();
-  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([false, 1, 1]);
+  expect([logins.last('k', pod('a')), checks, woken.length]).toEqual([false, 1, 1]);
   clock.stall(1_000);
   logins.last('k', pod('a'));
   await settle();
-  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([false, 2, 1]);
+  expect([logins.last('k', pod('a')), checks, woken.length]).toEqual([false, 2, 1]);
   clock.stall(1_000);
   logins.last('k', pod('a'));
   await settle();
-  expect([logins.last('k', pod('a')), looks, woken.length]).toEqual([true, 3, 2]);
+  expect([logins.last('k', pod('a')), checks, woken.length]).toEqual([true, 3, 2]);
 });
 
-test('another pod under the same key begins anew', async () => {
-  const logins = createPodChecks({ check: () => Promise.resolve(true), pauseMs: 1_000, clock: fakeClock() });
+test('another pod under the same key is checked from the start', async () => {
+  const logins = new PodChecks({ check: () => Promise.resolve(true), pauseMs: 1_000, clock: fakeClock() });
   logins.last('k', pod('a'));
   await settle();
   expect(logins.last('k', pod('a'))).toBe(true);
@@ -37,7 +37,7 @@ test('another pod under the same key begins anew', async () => {
 test('a tenant whose pods never answer holds up its own looks alone', async () => {
   const seen: string[] = [];
   const never = new Promise<boolean>(() => undefined);
-  const logins = createPodChecks({
+  const logins = new PodChecks({
     check: ({ metadata }) => {
       seen.push(metadata.namespace ?? '');
       return metadata.namespace === 'slow' ? never : Promise.resolve(true);

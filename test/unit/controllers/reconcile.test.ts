@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import { KubeError } from '../../../src/kube/errors.ts';
+import { settle } from '../../support/fake-clock.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
 
 const ALL = { gpu: { count: 8 } };
 
-/** Two that wait for the one node, and the one that has it. */
+/** Two instances that wait for the one node, and the instance that has it. */
 async function waiting(refusal?: KubeError) {
   const world = controllerWorld(refusal);
   const owner = held(gpuInstance('owner', ALL, { claim: claimOn('n', { gpuCount: 8 }) }));
@@ -16,7 +17,7 @@ async function waiting(refusal?: KubeError) {
   return { ...world, claims, free: () => world.instances.remove(owner) };
 }
 
-test('whoever waits longest is served first', async () => {
+test('the instance that waits longest is served first', async () => {
   const { reconcile, claims, free, line } = await waiting();
   expect(line.size).toBe(2);
   free();
@@ -26,7 +27,7 @@ test('whoever waits longest is served first', async () => {
   expect(claims()).toEqual(['a']);
 });
 
-test('an instance that cannot be looked after holds up nobody', async () => {
+test('an instance whose run fails holds up no other', async () => {
   const refusal = new KubeError({ message: 'no more space', status: 500, reason: 'InternalError' });
   const { pods, reconcile, claims, free, line } = await waiting(refusal);
   pods.upsert(gpuPod('stray', undefined, { instanceUid: 'uid-a' }));
@@ -37,8 +38,8 @@ test('an instance that cannot be looked after holds up nobody', async () => {
   expect(claims()).toEqual(['b']);
 });
 
-// The uid is no secret, and the controller may change and delete only what has a name of Berth's on it.
-test('a mark that cannot be put right does not stop an instance', async () => {
+// Any tenant may write the uid into a label. The controller may change and delete only objects that Berth named.
+test('a label that cannot be repaired does not stop an instance', async () => {
   const { disks, reconcile, claims, free } = await waiting();
   disks.upsert({ metadata: { name: 'a-disk', namespace: 'default', labels: { 'berth.dev/instance-uid': 'uid-a' } } });
   free();
@@ -46,7 +47,7 @@ test('a mark that cannot be put right does not stop an instance', async () => {
   expect(claims()).toEqual(['a']);
 });
 
-test('an instance that is deleted before it was held leaves the line', async () => {
+test('an instance that is deleted before it had the finalizer leaves the waiting line', async () => {
   const { instances, reconcile, claims, free } = await waiting();
   const { metadata, ...rest } = gpuInstance('a', ALL);
   instances.upsert({ ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } });
@@ -56,11 +57,46 @@ test('an instance that is deleted before it was held leaves the line', async () 
   expect(claims()).toEqual(['b']);
 });
 
-test('a pod of another namespace is nobody’s, whatever it says', async () => {
+test('a pod of another namespace does not count, whatever its labels say', async () => {
   const { pods, reconcile, claims, free } = await waiting();
   const stray = gpuPod('stray', undefined, { instanceUid: 'uid-a' });
   pods.upsert({ ...stray, metadata: { ...stray.metadata, namespace: 'elsewhere' } });
   free();
   await reconcile('a');
   expect(claims()).toEqual(['a']);
+});
+
+test('the finalizer is written beside the claim, and before any other step', async () => {
+  const paths: string[] = [];
+  const { instances, reconcile } = controllerWorld(undefined, (path) => {
+    paths.push(path);
+    return Promise.resolve();
+  });
+  instances.upsert(gpuInstance('a', ALL));
+  instances.upsert(gpuInstance('b', { powerState: 'Stopped' }));
+  await reconcile('a');
+  expect(paths.splice(0).slice(0, 2)).toEqual(['/metadata/finalizers', '/status']);
+  await reconcile('b');
+  expect(paths).toEqual(['/metadata/finalizers', '/status']);
+  for (const name of ['a', 'b']) {
+    expect(instances.store.get(`default/${name}`)?.metadata.finalizers).toEqual(['berth.dev/cleanup']);
+  }
+});
+
+// The next run would not see the claim, and could grant the place to another instance.
+test('a run whose finalizer is refused does not end before its claim is written', async () => {
+  const refusal = new KubeError({ message: 'no more space', status: 500, reason: 'InternalError' });
+  const claim = Promise.withResolvers<void>();
+  const { instances, reconcile } = controllerWorld(undefined, (path) =>
+    path === '/status' ? claim.promise : Promise.reject(refusal),
+  );
+  instances.upsert(gpuInstance('a', ALL));
+  let ended = false;
+  const run = reconcile('a').finally(() => (ended = true));
+  void run.catch(() => undefined);
+  await settle();
+  expect(ended).toBe(false);
+  claim.resolve();
+  await expect(run).rejects.toBe(refusal);
+  expect(instances.store.get('default/a')?.status?.claim).toMatchObject({ node: 'n' });
 });

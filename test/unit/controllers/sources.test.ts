@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
-test('who waits for a place, for a change of the spec or for the end comes before who only has news', () => {
+test('an instance that waits for a place, a change of its spec or its end comes before one with a status to write', () => {
   const claim = claimOn('n');
   const settled = { claim, observedGeneration: 1 };
   const of = (status: object, metadata: object): string => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
-import { closedUsage } from '../../../src/controllers/gpu-instance/decide/usage.ts';
+import { closedBill } from '../../../src/controllers/gpu-instance/decide/usage.ts';
 import { addMoney, costOf, multiplyMoney } from '../../../src/resources/money.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
@@ -24,14 +24,14 @@ test('a start is billed from ready until its end was decided, not until its pod 
   expect(claim).toBeUndefined();
 });
 
-test('what was never ready costs nothing', () => {
+test('a start that was never ready costs nothing', () => {
   const status = { claim: claimOn('n') };
-  expect(closedUsage(status, START + 3_600_000)).toBeUndefined();
+  expect(closedBill(status, START + 3_600_000).usage).toBeUndefined();
 });
 
 test('closing twice counts once: without a claim there is nothing to close', () => {
   const once = run(gpuInstance('one'), START, START + 60_000);
-  expect(closedUsage(once.status ?? {}, START + 120_000)).toEqual(once.status?.usage);
+  expect(closedBill(once.status ?? {}, START + 120_000).usage).toEqual(once.status?.usage);
 });
 
 test('the total is the sum of the starts, to the millionth', () => {

@@ -15,7 +15,7 @@ function lineWith(...rented: { name: string; count: number; type?: GpuInstanceSp
   return { line, wait, caches };
 }
 
-test('on demand goes first, then who came first; who needs more than is free does not count', () => {
+test('on demand comes first, then the older one; one that needs more than is free does not count', () => {
   const { line, wait } = lineWith({ name: 'other', count: 4 });
   wait('spot', 1, 'Interruptible');
   wait('b', 2);
@@ -26,7 +26,7 @@ test('on demand goes first, then who came first; who needs more than is free doe
   expect(line.before('default/a', gpuInstance('a'))).toBeUndefined();
 });
 
-test('whoever could have others give way is told when that becomes enough', () => {
+test('an instance is ready to preempt when the preemptions would be enough', () => {
   const { line, wait, caches } = lineWith(
     { name: 'sure', count: 4 },
     { name: 'spot', count: 4, type: 'Interruptible' },
@@ -39,7 +39,7 @@ test('whoever could have others give way is told when that becomes enough', () =
   expect(line.ready()).toEqual([]);
 });
 
-test('whoever left is not in line', () => {
+test('a removed instance is not in line', () => {
   const { line, wait } = lineWith();
   wait('a', 1);
   line.remove('default/a');

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
+import { ROOMS } from '../house/layers.ts';
 
 const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`);
 const documents = [...inDocs, ...readdirSync(ROOT), 'charts/berth/README.md'].filter((name) => name.endsWith('.md'));
@@ -10,6 +11,12 @@ test('no document has the marks of a conflict', () => {
   expect(documents).toContain('docs/threat-model.md');
   const marked = documents.filter((name) => /^(<{7}|={7}|>{7})( |$)/m.test(readFileSync(join(ROOT, name), 'utf8')));
   expect(marked).toEqual([]);
+});
+
+test('the map of CONTRIBUTING.md names every room, and no other', () => {
+  const text = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+  const named = [...text.matchAll(/^\| `((?:src|tools)\/[^`]+)` \|/gm)].map(([, room = '']) => room);
+  expect(named.toSorted()).toEqual(Object.keys(ROOMS).toSorted());
 });
 
 describe('the threat model', () => {

@@ -35,6 +35,7 @@ test.each([
   ['src/runtime/controller.ts', "import {\n  type GpuInstance,\n} from '../resources/gpu-instance.ts';"],
   ['src/inventory/inventory.ts', "import type { Request } from 'express';"],
   ['src/access/activity.ts', "import type { Connection } from 'ssh2';"],
+  ['src/ssh/server.ts', "import type { Connection } from 'ssh2';"],
   ['src/caches/table.ts', "import type { V1Pod } from '@kubernetes/client-node';"],
 ])('a planted import in %s is reported: %s', (path, line) => {
   expect(violations(planted(path, line))).toContainEqual(expect.stringContaining(`${path} imports `));

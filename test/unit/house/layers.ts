@@ -57,6 +57,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'tools/lib': DOMAIN,
   'tools/cluster': ['tools/lib', 'src/config', ...DOMAIN],
   'tools/release': ['tools/lib', ...DOMAIN],
+  'tools/scripts': ['tools/cluster', 'tools/lib'],
   'tools/bootstrap.mjs': [],
 };
 
@@ -64,7 +65,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['src/kube'],
   express: ['src/http', 'src/gateway', 'src/web'],
-  ssh2: ['src/ssh', 'src/ssh/ssh2'],
+  ssh2: ['src/ssh/ssh2'],
 };
 
 const IMPORT = /(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|\bimport\s*\(?\s*'([^']+)'/g;

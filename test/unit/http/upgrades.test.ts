@@ -4,9 +4,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { drain } from '../../../src/http/drain.ts';
 import { isWebSocket, serveUpgrades, upgradeOf } from '../../../src/http/upgrades.ts';
-import { exchangeUpgrade } from '../../../src/ports/exchange.ts';
-import { createOpenStreams } from '../../../src/ports/open-streams.ts';
-import type { Upstream } from '../../../src/ports/upstream.ts';
+import { forwardUpgrade, type ForwardDeps } from '../../../src/ports/forward.ts';
+import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -95,21 +94,21 @@ it('a client whose program in the instance refuses has the answer and no connect
   const program = createServer((_request, response) => response.writeHead(403).end('not here')).listen(0, '127.0.0.1');
   await once(program, 'listening');
   const { port } = program.address() as AddressInfo;
-  const upstream: Upstream = {
+  const upstream: ForwardDeps['upstream'] = {
     begin: (_target, call) => {
       const stream = connect(port, '127.0.0.1');
       return Promise.resolve({ request: httpRequest({ ...call, createConnection: () => stream }), stream });
     },
   };
-  const deps = { upstream, streams: createOpenStreams(() => true), activity: { began: () => () => undefined } };
+  const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };
   const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, jupyter: false };
   const sender = { address: '127.0.0.1', protocol: 'http' } as const;
   const ended = Promise.withResolvers<void>();
   await serve((request, response) => {
     const upgrade = upgradeOf(request);
     if (upgrade === undefined) throw new Error('The request does not ask to switch.');
-    const exchange = { request, target, user: { keyId: 'k' }, path: '/', way: { kind: 'host' }, sender } as const;
-    exchangeUpgrade(deps, exchange, { ...upgrade, response }).then(ended.resolve, ended.reject);
+    const incoming = { request, target, user: { keyId: 'k' }, path: '/', routing: { kind: 'host' }, sender } as const;
+    forwardUpgrade(deps, incoming, { ...upgrade, response }).then(ended.resolve, ended.reject);
   });
   const answer = (await ask()).setEncoding('utf8');
   let got = '';

@@ -30,7 +30,7 @@ function held(name: string, node: string, over: object = {}) {
 describe('what counts as free', () => {
   test.each([
     ['an empty node', {}, [], 8],
-    ['a pod of somebody else', {}, [gpuPod('other', 'n', { gpus: 3 })], 5],
+    ['a pod of another client', {}, [gpuPod('other', 'n', { gpus: 3 })], 5],
     ['a pod that is ending still holds its GPUs', {}, [gpuPod('other', 'n', { gpus: 3, terminating: true })], 5],
     ['a pod that has ended', {}, [gpuPod('other', 'n', { gpus: 3, phase: 'Succeeded' })], 8],
     ['a pod that is not bound', {}, [gpuPod('other', undefined, { gpus: 3 })], 8],
@@ -49,7 +49,7 @@ describe('what counts as free', () => {
     expect(free({ nodes: [gpuNode('n', shape)], pods })).toBe(want);
   });
 
-  test('the largest init container counts, not the sum', () => {
+  test('the largest init container counts, not the sum of them', () => {
     const pod = gpuPod('p', 'n', { gpus: 1 });
     const init = { name: 'i', resources: { requests: { 'nvidia.com/gpu': '4' } } };
     const spec = { containers: [], ...pod.spec, initContainers: [init, { ...init, name: 'j' }] };
@@ -63,7 +63,7 @@ describe('what counts as free', () => {
     expect(free({ nodes: [gpuNode('n')], pods: [{ ...pod, spec }] })).toBe(5);
   });
 
-  test('a claim counts, and together with its own pod it counts once', () => {
+  test('a claim counts, and counts once together with its own pod', () => {
     const instance = gpuInstance('a', {}, { claim: claimOn('n', { gpuCount: 2 }) });
     expect(free({ nodes: [gpuNode('n')], instances: [instance] })).toBe(6);
     const own = gpuPod('a-1', 'n', { gpus: 2, instanceUid: 'uid-a' });
@@ -104,13 +104,13 @@ describe('what counts as free', () => {
     expect(new Set(ones.map(({ id }) => id)).size).toBe(2);
   });
 
-  test('CPU that others took limits the places too', () => {
+  test('CPU that other pods took limits the places too', () => {
     const busy = { ...gpuPod('cpu', 'n', { gpus: 0 }) };
     const spec = { containers: [{ name: 'c', resources: { requests: { cpu: '60' } } }], nodeName: 'n' };
     expect(free({ nodes: [gpuNode('n')], pods: [{ ...busy, spec }] })).toBe(0);
   });
 
-  test('a node on which starts of three instances failed is left alone for a while', () => {
+  test('a node on which starts of three instances failed is quarantined for a while', () => {
     const failures = { count: 1, lastTime: '2026-01-01T00:00:00Z', nodes: ['n'] };
     const instances = ['a', 'b', 'c'].map((name) => gpuInstance(name, {}, { failures }));
     const { inventory, clock } = inventoryOf({ nodes: [gpuNode('n')], instances });
@@ -119,7 +119,7 @@ describe('what counts as free', () => {
     expect(inventory.offers()[0]?.available).toBe(8);
   });
 
-  test('one tenant of several takes no node out of service, two do, and so does one that is alone', () => {
+  test('one tenant of several cannot put a node into quarantine; two can, and so can a tenant that is alone', () => {
     const failed = (name: string, namespace: string, at = '2026-01-01T00:00:00Z') => {
       const one = gpuInstance(name, {}, { failures: { count: 1, lastTime: at, nodes: ['n'] } });
       return { ...one, metadata: { ...one.metadata, namespace } };
@@ -141,7 +141,7 @@ describe('what counts as free', () => {
     expect(available()).toBe(8);
   });
 
-  test('prices are of the whole instance', () => {
+  test('prices are for the whole instance', () => {
     const prices = [{ product: '*', onDemand: '1.25', interruptible: '0.4' }];
     const { inventory } = inventoryOf({ nodes: [gpuNode('n')], pools: [gpuPool('p', { prices, currency: 'EUR' })] });
     expect(inventory.offers().find(({ gpuCount }) => gpuCount === 8)?.prices).toEqual({
@@ -189,7 +189,7 @@ describe('grants', () => {
     });
   });
 
-  test('pack: the node with the fewest free GPUs that still fits', () => {
+  test('packs: the node with the fewest free GPUs that still fits', () => {
     const world = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods: [gpuPod('p', 'b', { gpus: 5 })] });
     expect(world.inventory.grant(placeRequest())).toMatchObject({ place: { node: 'b' } });
     expect(world.inventory.grant(placeRequest({ gpu: { count: 4 } }))).toMatchObject({ place: { node: 'a' } });
@@ -301,7 +301,7 @@ describe('grants', () => {
     );
   });
 
-  test('what was kept up to date equals what is computed afresh', () => {
+  test('offers that are kept up to date equal offers that are computed from nothing', () => {
     const pods = [gpuPod('p', 'a', { gpus: 2 }), gpuPod('q', 'b', { gpus: 1 })];
     const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a'), gpuNode('b')], pods });
     inventory.offers();
@@ -331,7 +331,7 @@ describe('preemption', () => {
     expect(inventoryOf({ nodes: [gpuNode('n')], instances }).inventory.preempt(onDemand)).toBeUndefined();
   });
 
-  test('waits for those who are leaving already', () => {
+  test('waits for instances that are leaving already', () => {
     const leaving = held('a', 'n', { gpuCount: 8 });
     leaving.status = { ...leaving.status, ending: { reason: 'Preempted', message: '', at: '2026-01-01T00:00:00Z' } };
     const instances = [leaving, held('b', 'm', { gpuCount: 8 })];
@@ -339,7 +339,7 @@ describe('preemption', () => {
     expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'n' }, victims: [] });
   });
 
-  test('sends nobody away, and waits for nobody, where the disk would not fit', () => {
+  test('preempts nothing, and waits for nothing, where the disk would not fit', () => {
     const nodes = [
       gpuNode('small', { allocatable: { 'ephemeral-storage': '100Gi' } }),
       gpuNode('large', { allocatable: { 'ephemeral-storage': '1Ti' } }),

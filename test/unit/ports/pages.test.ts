@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/kube/types.ts';
-import { createInstancePorts, type InstancePorts } from '../../../src/ports/ports.ts';
+import { InstancePorts } from '../../../src/ports/instance-ports.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
@@ -18,8 +18,8 @@ let server: Server;
 let ports: InstancePorts;
 let clock: FakeClock;
 let instances: FakeStore<GpuInstance>;
-let mayAsk: boolean;
-let mayGoOn: boolean;
+let isWithinLimit: boolean;
+let isAuthorized: boolean;
 
 function instance(reason: string): GpuInstance {
   const conditions = [{ type: 'Jupyter', status: 'False', reason, message: 'The image has no jupyter.' }];
@@ -34,27 +34,27 @@ const POD = {
 } as unknown as Pod;
 
 beforeEach(async () => {
-  [mayAsk, mayGoOn] = [true, true];
+  [isWithinLimit, isAuthorized] = [true, true];
   clock = fakeClock();
   instances = new FakeStore<GpuInstance>();
   instances.put(instance('Answers'));
   const pods = new FakeStore<Pod>();
   pods.put(POD);
-  const shown = new Map<string, number>();
+  const uses = new Map<string, number>();
   const key = randomBytes(32);
-  ports = createInstancePorts({
+  ports = new InstancePorts({
     // Nothing listens there: what comes so far is told that the port does not answer.
     endpoint: { server: 'http://127.0.0.1:1', tls: {}, headers: () => Promise.resolve({}) },
     instances,
     pods,
     base: new URL('http://localhost'),
     sessionKey: () => Promise.resolve(key),
-    shown: (id) => {
-      shown.set(id, (shown.get(id) ?? 0) + 1);
-      return Promise.resolve(shown.get(id) ?? 0);
+    countUse: (id) => {
+      uses.set(id, (uses.get(id) ?? 0) + 1);
+      return Promise.resolve(uses.get(id) ?? 0);
     },
-    mayAsk: () => Promise.resolve(mayAsk),
-    mayGoOn: () => mayGoOn,
+    admitRequest: () => Promise.resolve(isWithinLimit),
+    isAuthorized: () => isAuthorized,
     activity: { began: () => () => undefined },
     clock,
     log: pino({ level: 'silent' }),
@@ -98,12 +98,12 @@ describe('a visitor', () => {
   it('goes to the pod while key, instance and limit allow it', async () => {
     const known = await visitor();
     expect((await get('/', known)).status).toBe(502);
-    mayAsk = false;
+    isWithinLimit = false;
     expect((await get('/', known)).status).toBe(429);
-    mayAsk = true;
-    mayGoOn = false;
+    isWithinLimit = true;
+    isAuthorized = false;
     expect((await get('/', known)).status).toBe(401);
-    mayGoOn = true;
+    isAuthorized = true;
     instances.remove('t/lab');
     expect((await get('/', known)).status).toBe(401);
   });

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { loginTo, loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -31,20 +32,20 @@ async function greeting(port: number): Promise<string | undefined> {
 
 describe('logins that fail', () => {
   it('shut the address out, also for the right key, until time has passed', async () => {
-    let now = 0;
-    const { server: gate, key } = await gateway({ addressLimits: LIMITS, now: () => now });
+    const clock = fakeClock();
+    const { server: gate, key } = await gateway({ addressLimits: LIMITS, clock });
     const wrong = newEd25519Key('').private;
     expect(await loginTo(gate, wrong)).toBeUndefined();
     expect(await greeting(gate.address.port)).toContain('SSH-2.0-Berth');
     expect(await loginTo(gate, wrong)).toBeUndefined();
     await waitFor('a refusal', async () => (await greeting(gate.address.port)) === undefined);
     expect(await loginTo(gate, key)).toBeUndefined();
-    now = 6000;
+    clock.stall(6000);
     expect(await loginTo(gate, key)).toBeDefined();
   });
 
   it('are not those that succeed', async () => {
-    const { server: gate, key } = await gateway({ addressLimits: LIMITS, now: () => 0 });
+    const { server: gate, key } = await gateway({ addressLimits: LIMITS, clock: fakeClock() });
     for (let login = 0; login < 4; login += 1) {
       const client = await loginTo(gate, key);
       if (client === undefined) throw new Error(`Login ${login} was refused.`);

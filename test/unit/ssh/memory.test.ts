@@ -90,7 +90,7 @@ describe('input that nobody reads', () => {
   });
 
   it('costs the connection that holds most of it, when all of them hold too much', async () => {
-    const connect = await gateway({ maxHeld: 2 * MIB });
+    const connect = await gateway({ maxBuffered: 2 * MIB });
     const [greedy, modest] = [await connect(), await connect()];
     const ended = once(greedy, 'close');
     await send(modest, 3 * MIB);

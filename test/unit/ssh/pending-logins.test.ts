@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { addressGate, networkOf } from '../../../src/ssh/login/address-limits.ts';
-import { pendingLogins, type PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
+import { AddressLimiter, networkOf } from '../../../src/ssh/login/address-limits.ts';
+import { PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 const NO_LIMIT = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
 
@@ -31,10 +32,7 @@ function gone(visitors: Visitor[]): number[] {
 }
 
 function room(places: number): PendingLogins {
-  return pendingLogins(
-    addressGate(NO_LIMIT, () => 0),
-    { places, graceMs: 1000 },
-  );
+  return new PendingLogins(new AddressLimiter(NO_LIMIT, fakeClock()), { places, graceMs: 1000 });
 }
 
 describe('a newcomer when all places are taken', () => {
@@ -42,7 +40,7 @@ describe('a newcomer when all places are taken', () => {
     const logins = room(5);
     const visitors = visit(logins, '10.1.0.1', '10.2.0.1', '10.2.0.1', '10.3.0.1', '10.2.0.1', '10.4.0.1', '10.5.0.1');
     expect(gone(visitors)).toEqual([1, 2]);
-    logins.drop();
+    logins.closeAll();
   });
 
   it('gets that of the largest network, and in it of the largest address', () => {
@@ -50,23 +48,23 @@ describe('a newcomer when all places are taken', () => {
     const crowd = ['2001:db8:1:1::1', '2001:db8:1:2::1', '2001:db8:1:3::1', '2001:db8:1:3::2'];
     const visitors = visit(logins, '2001:db8:2:1::1', '2001:db8:2:1::2', ...crowd, '2001:db8:3::1', '2001:db8:4::1');
     expect(gone(visitors)).toEqual([2, 4]);
-    logins.drop();
+    logins.closeAll();
   });
 
   it('loses its own place when its address holds the most', () => {
     const logins = room(3);
     const visitors = visit(logins, '10.1.0.1', '10.2.0.1', '10.3.0.1', '10.3.0.1', '10.3.0.1');
     expect(gone(visitors)).toEqual([2, 3]);
-    logins.drop();
+    logins.closeAll();
   });
 
   it('gets a place that was given up, at the cost of nobody', () => {
     const logins = room(2);
     const [first, second] = visit(logins, '10.1.0.1', '10.2.0.1');
-    logins.settle(first as unknown as Socket, 'in');
+    logins.ended(first as unknown as Socket, 'logged in');
     const [third] = visit(logins, '10.3.0.1');
     expect([first, second, third].map((each) => each?.destroyed)).toEqual([false, false, false]);
-    logins.drop();
+    logins.closeAll();
   });
 });
 

@@ -5,8 +5,8 @@ import type { Client, ClientChannel, Connection, Session } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LiveConnection } from '../../../src/ssh/connection.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
-import { serveSession } from '../../../src/ssh/session/session.ts';
-import { closeUnstarted } from '../../../src/ssh/ssh2/wire.ts';
+import { ProgramSession } from '../../../src/ssh/session/session.ts';
+import { closeUnstarted } from '../../../src/ssh/ssh2/private.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -90,7 +90,8 @@ describe('names that a client sends', () => {
     ['pty', { term: 'x'.repeat(257), cols: 80, rows: 24 }, false],
   ])('are kept while they are short (%s)', (request, info, expected) => {
     const session = new EventEmitter();
-    serveSession({ gone: new AbortController().signal } as LiveConnection, session as unknown as Session);
+    const connection = { gone: new AbortController().signal } as LiveConnection;
+    new ProgramSession(connection).listen(session as unknown as Session);
     const answers: boolean[] = [];
     const answer = (accepted: boolean) => () => answers.push(accepted);
     session.emit(request, answer(true), answer(false), info);

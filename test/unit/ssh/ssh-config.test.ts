@@ -6,6 +6,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { knownHosts, sshConfig, sshConfigCommand } from '../../../src/ssh/ssh-config.ts';
 import { run } from '../../../tools/lib/shell.ts';
+import { testWith } from '../../support/needs.ts';
 
 function instance(name: string, host = 'gpu.example.com'): GpuInstance {
   const ssh = { host, port: 2222, user: name, knownHosts: `[${host}]:2222 ssh-ed25519 AAAA` };
@@ -15,7 +16,7 @@ function instance(name: string, host = 'gpu.example.com'): GpuInstance {
 const PENDING = { metadata: { name: 'i-new', namespace: 'team' }, spec: {} } as unknown as GpuInstance;
 
 describe('sshConfig', () => {
-  it('has a block per instance that can be reached, as ssh itself reads it', async () => {
+  testWith('ssh')('has a block per instance that can be reached, as ssh itself reads it', async () => {
     const text = sshConfig([instance('i-b'), PENDING, instance('i-a')], { knownHostsFile: '/tmp/my hosts' });
     expect(text.match(/^Host .*/gm)).toEqual(['Host i-a', 'Host i-b']);
     const folder = mkdtempSync(join(tmpdir(), 'berth-config-'));

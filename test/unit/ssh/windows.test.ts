@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Connection, ServerChannel } from 'ssh2';
 import { describe, expect, it } from 'vitest';
-import { FIRST_WINDOW, SHARED_WINDOW, shareWindows } from '../../../src/ssh/ssh2/windows.ts';
+import { FIRST_WINDOW, SHARED_WINDOW, Windows } from '../../../src/ssh/ssh2/windows.ts';
 
 const MIB = 1024 * 1024;
 
@@ -12,17 +12,17 @@ function clientOf(count: number) {
     given[id] = (given[id] ?? 0) + amount;
   };
   const protocol = { channelOpenConfirm: () => undefined, channelWindowAdjust: adjusted };
-  const windows = shareWindows({ _protocol: protocol } as unknown as Connection);
+  const windows = new Windows({ _protocol: protocol } as unknown as Connection);
   const channels = given.map((_, id) => ({ readableLength: 0, outgoing: { id, state: 'open' } }));
-  const inlets = channels.map((channel) => windows.follow(channel as unknown as ServerChannel));
-  const waits = (id: number): number => (given[id] ?? 0) - (inlets[id]?.bytes ?? 0);
+  const followed = channels.map((channel) => windows.follow(channel as unknown as ServerChannel));
+  const waits = (id: number): number => (given[id] ?? 0) - (followed[id]?.bytes ?? 0);
   return {
     windows,
     channels,
-    inlets,
+    followed,
     waits,
     all: () => given.reduce((sum, _, id) => sum + waits(id), 0),
-    read: (id: number, most: number) => inlets[id]?.took(Math.min(most, waits(id))),
+    read: (id: number, most: number) => followed[id]?.took(Math.min(most, waits(id))),
   };
 }
 
@@ -55,7 +55,7 @@ describe('the windows of one connection', () => {
     expect(client.waits(0)).toBe(2 * MIB);
     readAll(late);
     expect(client.waits(39)).toBe(FIRST_WINDOW);
-    for (const id of early) client.inlets[id]?.end();
+    for (const id of early) client.followed[id]?.end();
     readAll(late);
     expect(client.waits(39)).toBe(2 * MIB);
   });

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ensurePrograms, missingPrograms, programFolder } from '../../../tools/lib/go/build.ts';
-import { programsFor } from '../../../tools/lib/go/plan.ts';
+import { programsFor } from '../../../tools/lib/go/programs.ts';
 import type { Progress, Step } from '../../../tools/lib/progress.ts';
 
 /** Stands in for Go: writes down its calls, makes the output file, and fails at the program named in `fail`. */
 const FAKE_GO = `#!/bin/sh
 for last; do :; done
 case "$1" in
+  version) echo "go version go1.25.0 linux/amd64" ;;
   list) echo "$FAKE/kwok" ;;
   build)
     echo "$last" >> "$FAKE/calls"

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launchNamespaces } from '../../../tools/cluster/built/namespace-launcher.ts';
+import { NamespaceLauncher } from '../../../tools/cluster/built/namespace-launcher.ts';
 import { networkOf } from '../../../tools/cluster/built/network.ts';
 
 let folder = '';
@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 function launchWhereIpSays(words: string) {
   writeFileSync(join(folder, 'ip'), `#!/bin/sh\necho 'RTNETLINK answers: ${words}' >&2\nexit 2\n`, { mode: 0o755 });
   const network = networkOf(7);
-  return launchNamespaces({ network, cgroup: '/none', programs: folder, data: folder, logs: folder });
+  return NamespaceLauncher.open({ network, cgroup: '/none', programs: folder, data: folder, logs: folder });
 }
 
 describe.runIf(process.platform === 'linux')('a link that cannot be made', () => {

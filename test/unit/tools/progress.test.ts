@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createProgress, describe as describeStep, duration } from '../../../tools/lib/progress.ts';
+import { describe as describeStep, duration, OutputProgress } from '../../../tools/lib/progress.ts';
 
 const STEP = { title: 'Building kubelet', index: 2, total: 11, next: 'kube-proxy', expect: 31 };
 
@@ -12,7 +12,7 @@ afterEach(() => {
 
 function record(isTty: boolean) {
   const written: string[] = [];
-  const progress = createProgress({ write: (text) => written.push(text), isTty, columns: 80 });
+  const progress = new OutputProgress({ write: (text) => written.push(text), isTty, columns: 80 });
   return { written, progress };
 }
 

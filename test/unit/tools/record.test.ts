@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readRecord, writeRecord, type ClusterRecord } from '../../../tools/cluster/keeper/record.ts';
+import { readRecord, writeRecord, type ClusterRecord } from '../../../tools/cluster/supervisor/record.ts';
 
 let state = '';
 beforeEach(() => {
@@ -12,25 +12,25 @@ afterEach(() => rmSync(state, { recursive: true }));
 
 describe('the record of a cluster', () => {
   it('is read as it was written', () => {
-    const record: ClusterRecord = { keeper: { pid: 1, startedAt: '2' }, phase: 'ready' };
+    const record: ClusterRecord = { supervisor: { pid: 1, startedAt: '2' }, phase: 'ready' };
     writeRecord(state, record);
     expect(readRecord(state)).toEqual(record);
   });
 
   it('is none where there is none, or none of ours', () => {
     expect(readRecord(state)).toBeUndefined();
-    for (const text of ['', '{"keeper"', '{}', '{"keeper":{"pid":"1"}}']) {
-      writeFileSync(join(state, 'keeper.json'), text);
+    for (const text of ['', '{"supervisor"', '{}', '{"supervisor":{"pid":"1"}}']) {
+      writeFileSync(join(state, 'supervisor.json'), text);
       expect(readRecord(state)).toBeUndefined();
     }
   });
 
   it('says so when it cannot be read, rather than that no cluster runs', () => {
-    mkdirSync(join(state, 'keeper.json'));
+    mkdirSync(join(state, 'supervisor.json'));
     expect(() => readRecord(state)).toThrow(
       expect.objectContaining({
         name: 'LocalFailure',
-        message: `${state}/keeper.json cannot be read (EISDIR).`,
+        message: `${state}/supervisor.json cannot be read (EISDIR).`,
         remedy: expect.stringContaining('as the user who started the cluster') as string,
       }),
     );

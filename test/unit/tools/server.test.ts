@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { environmentFile } from '../../../tools/cluster/keeper/server.ts';
+import { environmentFile } from '../../../tools/cluster/supervisor/server.ts';
 import { run } from '../../../tools/lib/shell.ts';
 
 it('writes values that a shell reads as they are, and finds kubectl by', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { quoteWord } from '../../../tools/cluster/built/launcher.ts';
-import { run } from '../../../tools/lib/shell.ts';
+import { quoteWord, run } from '../../../tools/lib/shell.ts';
 
 describe('run', () => {
   it('returns code and output, also of a command that fails', async () => {

@@ -8,8 +8,8 @@ import { waitFor } from '../../../tools/lib/wait.ts';
 
 const HOLDER = `
 import { spawn } from 'node:child_process';
-import { createTether } from '${join(ROOT, 'tools/lib/tether.ts')}';
-const tether = createTether();
+import { Tether } from '${join(ROOT, 'tools/lib/tether.ts')}';
+const tether = new Tether();
 const child = spawn('sh', ['-c', 'sleep 300 & sleep 300'], { detached: true, stdio: 'ignore' });
 tether.hold(child.pid);
 console.log(child.pid);

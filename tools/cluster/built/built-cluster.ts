@@ -11,12 +11,11 @@ import { lastLines } from '../../lib/shell.ts';
 import { waitFor } from '../../lib/wait.ts';
 import * as components from './components.ts';
 import type { Launcher } from './launcher.ts';
-import { launch } from './launch.ts';
-import type { BuiltOptions } from './options.ts';
+import { type BuiltOptions, launch, type Launched } from './launch.ts';
 import { joinRealNode } from './real-node.ts';
 import type { ClusterNetwork } from './network.ts';
 
-/** A running cluster of this checkout, built from Go modules. */
+/** A running cluster of programs that are built from Go modules. */
 export interface BuiltCluster {
   kubeconfig: string;
   client: KubeClient;
@@ -30,7 +29,7 @@ export interface BuiltCluster {
   auditLog: string;
   /** Resolves with the reason when the cluster breaks by itself. */
   broken: Promise<LocalFailure>;
-  /** Starts a program again that ended, or that a test killed. */
+  /** Starts a program again that a test has killed. */
   startAgain(program: 'kube-apiserver' | 'kubelet'): void;
   stop(): Promise<void>;
 }
@@ -40,57 +39,63 @@ const READY_TIMEOUT = 120_000;
 
 /** Starts the control plane and, when asked for, the real node; resolves when both are ready. */
 export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltCluster> {
-  const { state, node, signal } = options;
+  const { state, programs } = options;
   const logs = join(state, 'logs');
   for (const folder of [join(state, 'cluster'), logs]) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
-  const { launcher, layout, network, cgroup } = await launch(options, logs);
+  await using stack = new AsyncDisposableStack();
+  const launched = await launch(options, logs);
+  const { launcher, layout, network, cgroup } = launched;
+  stack.defer(() => launcher.stop());
   const broken = brokenPromise(launcher, logs);
   const failed = broken.then((failure) => Promise.reject(failure));
-  // Someone always waits for it below; later ends are reported by `broken`.
+  // `broken` reports what ends after the start.
   failed.catch(() => undefined);
-  try {
-    const kubeconfig = join(state, 'kubeconfig');
-    copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
-    chmodSync(kubeconfig, 0o600);
-    launcher.start(components.etcd(layout));
-    launcher.start(components.apiServer(layout));
-    if (node !== undefined) launcher.start(components.containerd(layout));
-    const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
-    await Promise.race([untilReady(client, signal), failed]);
-    launcher.start(components.controllerManager(layout));
-    launcher.start(components.scheduler(layout));
-    launcher.start(components.kwok(layout));
-    const { initPid } = launcher;
-    if (node !== undefined && initPid !== undefined) {
-      await Promise.race([joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, signal }), failed]);
-      const { networkPolicies } = options;
-      if (networkPolicies !== undefined) launcher.start(components.networkPolicies(layout, networkPolicies));
-    }
-    const stop = async () => {
-      await client.close();
-      await launcher.stop();
+  const kubeconfig = join(state, 'kubeconfig');
+  copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
+  chmodSync(kubeconfig, 0o600);
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+  stack.defer(() => client.close());
+  await startComponents(options, launched, client, failed);
+  const running = stack.move();
+  return {
+    kubeconfig,
+    client,
+    programs,
+    initPid: launcher.initPid,
+    network,
+    cgroup,
+    auditLog: components.auditLog(layout),
+    broken,
+    startAgain: (program) =>
+      launcher.start(program === 'kubelet' ? components.kubelet(layout) : components.apiServer(layout)),
+    stop: async () => {
+      await running.disposeAsync();
       rmSync(join(state, 'cluster'), { recursive: true, force: true });
-    };
-    return {
-      kubeconfig,
-      client,
-      programs: options.programs,
-      initPid,
-      network,
-      cgroup,
-      auditLog: components.auditLog(layout),
-      broken,
-      startAgain: (program) =>
-        launcher.start(program === 'kubelet' ? components.kubelet(layout) : components.apiServer(layout)),
-      stop,
-    };
-  } catch (error) {
-    await launcher.stop();
-    throw error;
-  }
+    },
+  };
+}
+
+/** Starts every component in its turn. `failed` rejects when one of them ends. */
+async function startComponents(
+  { node, networkPolicies, signal }: BuiltOptions,
+  { launcher, layout }: Launched,
+  client: KubeClient,
+  failed: Promise<never>,
+): Promise<void> {
+  launcher.start(components.etcd(layout));
+  launcher.start(components.apiServer(layout));
+  if (node !== undefined) launcher.start(components.containerd(layout));
+  await Promise.race([untilReady(client, signal), failed]);
+  launcher.start(components.controllerManager(layout));
+  launcher.start(components.scheduler(layout));
+  launcher.start(components.kwok(layout));
+  const { initPid } = launcher;
+  if (node === undefined || initPid === undefined) return;
+  await Promise.race([joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, signal }), failed]);
+  if (networkPolicies !== undefined) launcher.start(components.networkPolicies(layout, networkPolicies));
 }
 
 async function untilReady(client: KubeClient, signal: AbortSignal): Promise<void> {
@@ -107,7 +112,7 @@ async function untilReady(client: KubeClient, signal: AbortSignal): Promise<void
     { timeout: READY_TIMEOUT, interval: 100, signal },
   );
   if (ready === true) return;
-  throw new LocalFailure('The API server did not become ready in two minutes.', 'Read .berth/logs/kube-apiserver.log.');
+  throw new LocalFailure('The API server was not ready after two minutes.', 'Read .berth/logs/kube-apiserver.log.');
 }
 
 function brokenPromise(launcher: Launcher, logs: string): Promise<LocalFailure> {
@@ -124,7 +129,7 @@ function brokenPromise(launcher: Launcher, logs: string): Promise<LocalFailure> 
 function componentFailure(name: string, log: string, text: string): LocalFailure {
   const where = join(basename(dirname(log)), basename(log));
   const remedy = /no space left on device/i.test(text)
-    ? 'The disk is full: free some space and start again.'
-    : `The lines below are the end of ${where} in the state folder; start again when their cause is gone.`;
+    ? 'The disk is full: free some space, and start again.'
+    : `Read the lines below, the end of ${where} in the state folder. Then start again.`;
   return new LocalFailure(`${name} ended, so the local cluster is down.`, remedy, lastLines(text, 8));
 }

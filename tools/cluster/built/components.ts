@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { KWOK_STAGES } from '../../lib/go/plan.ts';
+import { KWOK_STAGES } from '../../lib/go/programs.ts';
 
 /** One long-running program of a cluster. */
 export interface Component {
@@ -8,7 +8,7 @@ export interface Component {
   args: string[];
 }
 
-/** Folders and addresses that the command lines are made of. */
+/** The folders and addresses in the command lines. */
 export interface Layout {
   programs: string;
   credentials: string;
@@ -23,11 +23,11 @@ export interface Layout {
   serviceCidr: string;
   podCidr: string;
   simulatedCidr: string;
-  /** Whether the API server notes every request, for tests of what is granted and used. */
+  /** Whether the API server writes an audit log, for tests that compare granted rights with used ones. */
   audit?: boolean | undefined;
 }
 
-/** Where the API server writes who asked for what, one JSON object per line. */
+/** The path of the audit log, which has one JSON object per line. */
 export function auditLog({ data }: Pick<Layout, 'data'>): string {
   return join(data, 'audit.log');
 }
@@ -44,7 +44,7 @@ export function etcd({ programs, credentials, data, etcdPort, etcdPeerPort }: La
   const authority = join(credentials, 'ca.crt');
   const args = flags({
     'data-dir': join(data, 'etcd'),
-    // The data lives as long as the cluster: no use in waiting for the disk.
+    // The data ends with the cluster, so etcd need not wait for the disk.
     'unsafe-no-fsync': true,
     'listen-client-urls': client,
     'advertise-client-urls': client,
@@ -91,7 +91,7 @@ export function apiServer(layout: Layout): Component {
     'service-cluster-ip-range': layout.serviceCidr,
     'allow-privileged': true,
     profiling: false,
-    // Loopback is no valid endpoint; without a real node no pod needs one.
+    // A loopback address is no valid endpoint, and without a real node no pod needs one.
     ...(advertiseAddress === undefined
       ? { 'endpoint-reconciler-type': 'none' }
       : { 'advertise-address': advertiseAddress }),
@@ -162,7 +162,7 @@ export function kubeProxy({ programs, credentials, podCidr }: Layout): Component
   return { name: 'kube-proxy', command: join(programs, 'kube-proxy'), args };
 }
 
-/** kube-router's controller of network policies, from wherever `command` is. */
+/** kube-router's controller of network policies, whose path is `command`. */
 export function networkPolicies({ credentials, serviceCidr }: Layout, command: string): Component {
   const args = flags({
     kubeconfig: join(credentials, 'admin.kubeconfig'),

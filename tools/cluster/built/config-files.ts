@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Layout } from './components.ts';
 
-/** The sandbox image of every pod; made by hand, so no registry is needed. */
+/** The sandbox image of every pod. It is made here, so that no registry is needed. */
 export const PAUSE_IMAGE = 'localhost/berth-pause:1';
 
-/** Writes the configuration files of the components. JSON is YAML, so JSON it is. */
+/** Writes the configuration files of the components, as JSON, which is YAML. */
 export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFolder: string }): void {
   const { config } = layout;
   mkdirSync(config, { recursive: true, mode: 0o700 });
@@ -19,11 +19,11 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   mkdirSync(join(config, 'cni'), { recursive: true });
   write('cni/10-berth.conflist', cniConfig(layout));
   writeFileSync(join(config, 'containerd.toml'), containerdConfig(layout, node.cniFolder));
-  // Pods reach no name server: the cluster has none, and the host's may answer on loopback only.
+  // Pods reach no name server: the cluster has none, and that of the host may answer on its loopback alone.
   writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
 }
 
-/** Who asked for what and how it was answered, without bodies; a watch is noted when it starts. */
+/** Logs every request with its user and answer, without bodies, and a watch when it starts. */
 export const AUDIT_POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
@@ -35,7 +35,7 @@ function schedulerConfig({ credentials }: Layout): object {
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
-    // With the default of 50 requests a second the scheduler is what one measures.
+    // With the default of 50 requests a second, benchmarks would measure the scheduler's own limit.
     clientConnection: { kubeconfig: join(credentials, 'scheduler.kubeconfig'), qps: 1000, burst: 2000 },
     leaderElection: { leaderElect: false },
     enableProfiling: false,
@@ -62,7 +62,7 @@ function kubeletConfig({ credentials, config, data }: Layout, cgroup: string): o
       x509: { clientCAFile: join(credentials, 'ca.crt') },
     },
     authorization: { mode: 'Webhook' },
-    // Zero is refused, and the defaults evict pods from a disk that is merely well used.
+    // The kubelet refuses zero, and its defaults evict pods from a disk that is 85 % full.
     evictionHard: {
       'nodefs.available': '1%',
       'imagefs.available': '1%',
@@ -106,7 +106,7 @@ state = "/run/containerd"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = ${JSON.stringify(PAUSE_IMAGE)}
 [plugins.'io.containerd.cri.v1.runtime']
-  # Without CAP_SYS_RESOURCE runc cannot lower a score, and dies of it.
+  # Without CAP_SYS_RESOURCE runc fails when it must lower a score.
   restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = [${JSON.stringify(cniFolder)}]

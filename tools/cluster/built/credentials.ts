@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAuthority, issue, type Identity } from '../../lib/x509.ts';
 
-/** Who may talk to the API server, by a token each. `admin` is the one we hand out. */
+/** The users of the API server, with a token each. The kubeconfig of `admin` is for people. */
 const USERS = {
   admin: { name: 'berth-admin', groups: 'system:masters' },
   'controller-manager': { name: 'system:kube-controller-manager', groups: 'system:masters' },
@@ -16,14 +16,14 @@ const USERS = {
 export interface CredentialOptions {
   /** The folder to write into; made with mode 0700. */
   folder: string;
-  /** URL of the API server as clients will dial it. */
+  /** URL of the API server for its clients. */
   server: string;
   /** Names and addresses in the API server's certificate. */
   serverHosts: readonly string[];
   nodeAddress: string;
 }
 
-/** Writes every key, certificate, token and kubeconfig of a new cluster, all readable by their owner alone. */
+/** Writes every key, certificate, token and kubeconfig of a new cluster. Their owner alone can read them. */
 export function writeCredentials({ folder, server, serverHosts, nodeAddress }: CredentialOptions): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o600 });

@@ -2,14 +2,28 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { LocalFailure } from '../../lib/failure.ts';
 import { freePorts } from '../../lib/free-ports.ts';
-import type { BuiltOptions } from './options.ts';
 import type { Layout } from './components.ts';
 import { writeConfigFiles } from './config-files.ts';
 import { writeCredentials } from './credentials.ts';
 import type { Launcher } from './launcher.ts';
-import { AddressesTaken, launchNamespaces } from './namespace-launcher.ts';
+import { AddressesTaken, NamespaceLauncher } from './namespace-launcher.ts';
 import { chooseSlot, networkOf, type ClusterNetwork } from './network.ts';
-import { launchProcesses } from './process-launcher.ts';
+import { ProcessLauncher } from './process-launcher.ts';
+
+/** What a built cluster is started with. */
+export interface BuiltOptions {
+  /** The state folder; `cluster`, `logs` and `kubeconfig` in it are made anew. */
+  state: string;
+  /** The folder of the built programs. */
+  programs: string;
+  /** What the real node takes from the host; undefined for simulated nodes alone. */
+  node?: { cniFolder: string; busybox: string } | undefined;
+  /** Whether the API server writes an audit log. */
+  audit?: boolean;
+  /** Path of the program that enforces network policies on the real node; undefined where they are not enforced. */
+  networkPolicies?: string;
+  signal: AbortSignal;
+}
 
 export interface Launched {
   launcher: Launcher;
@@ -18,10 +32,10 @@ export interface Launched {
   cgroup: string | undefined;
 }
 
-/** How often another cluster may snatch the addresses we chose before we give up. */
+/** How often another cluster may take the addresses that were just found free. */
 const ATTEMPTS = 5;
 
-/** Makes the place for the components: namespaces of their own with a real node, child processes without. */
+/** Prepares files, addresses and a launcher for the components: namespaces for a real node, child processes without. */
 export async function launch(options: BuiltOptions, logs: string): Promise<Launched> {
   return options.node === undefined ? onHost(options, logs) : inNamespaces(options, options.node.cniFolder, logs);
 }
@@ -40,7 +54,7 @@ async function onHost({ state, programs }: BuiltOptions, logs: string): Promise<
   };
   prepare(layout, '127.0.0.1');
   writeConfigFiles(layout);
-  return { launcher: launchProcesses(logs), layout, network: undefined, cgroup: undefined };
+  return { launcher: new ProcessLauncher(logs), layout, network: undefined, cgroup: undefined };
 }
 
 async function inNamespaces(
@@ -67,13 +81,16 @@ async function inNamespaces(
     prepare(layout, network.nodeAddress);
     writeConfigFiles(layout, { cgroup, cniFolder });
     try {
-      const launcher = await launchNamespaces({ network, cgroup, programs, data: layout.data, logs });
+      const launcher = await NamespaceLauncher.open({ network, cgroup, programs, data: layout.data, logs });
       return { launcher, layout, network, cgroup };
     } catch (error) {
       if (!(error instanceof AddressesTaken)) throw error;
     }
   }
-  throw new LocalFailure('Other clusters keep taking the addresses of this one.', 'Start again in a moment.');
+  throw new LocalFailure(
+    'Other clusters that start at the same time take every free address range.',
+    'Start again in a moment.',
+  );
 }
 
 function folders(state: string, programs: string): Pick<Layout, 'programs' | 'credentials' | 'config' | 'data'> {

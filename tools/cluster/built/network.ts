@@ -1,7 +1,7 @@
 import { LocalFailure } from '../../lib/failure.ts';
 import { run } from '../../lib/shell.ts';
 
-/** The addresses of one real-node cluster; everything vanishes with the link. */
+/** The addresses of one cluster with a real node. They go with the link. */
 export interface ClusterNetwork {
   /** Name of the link's end on the host; the other end is `eth0` in the cluster's namespace. */
   link: string;
@@ -9,7 +9,7 @@ export interface ClusterNetwork {
   nodeAddress: string;
   podCidr: string;
   serviceCidr: string;
-  /** Where kwok invents the addresses of simulated pods; nothing is routed there. */
+  /** The range of the addresses that kwok gives simulated pods. Nothing is routed there. */
   simulatedCidr: string;
 }
 
@@ -32,7 +32,7 @@ export interface Route {
   dst: string;
 }
 
-/** The first slot at or after the preferred one that overlaps no route; undefined when every slot does. */
+/** The first slot, from the preferred one on, that overlaps no route; undefined when every slot does. */
 export function freeSlot(preferred: number, routes: readonly Route[]): number | undefined {
   const taken = routes.filter(({ dst }) => dst !== 'default' && dst !== '0.0.0.0/0').map(({ dst }) => rangeOf(dst));
   for (let step = 0; step < SLOTS; step++) {
@@ -52,7 +52,7 @@ function rangeOf(cidr: string): { from: number; to: number } {
   return { from, to: from + size - 1 };
 }
 
-/** A slot whose addresses no route of this host uses, the same one for the same folder while it is free. */
+/** A slot whose addresses no route of this host uses. A folder gets the same slot while that one is free. */
 export async function chooseSlot(stateFolder: string, after = 0): Promise<number> {
   const { code, stdout, stderr } = await run('ip', ['-j', '-4', 'route', 'show', 'table', 'all']);
   if (code !== 0)

@@ -32,7 +32,7 @@ export interface RealNodeOptions {
 /** Milliseconds for containerd to answer, and for the node to register and become Ready. */
 const NODE_TIMEOUT = 90_000;
 
-/** Starts kubelet and kube-proxy, imports the images, gives the node its labels and GPUs; resolves when it is Ready. */
+/** Starts kubelet and kube-proxy, imports the images, gives the node labels and GPUs; resolves when it is Ready. */
 export async function joinRealNode({
   launcher,
   layout,
@@ -56,7 +56,10 @@ export async function joinRealNode({
     throw slow('kubelet', 'kubelet.log');
 }
 
-/** Gives a node what a driver, GPU Feature Discovery and the device plugin would bring; the kubelet keeps resources it does not know. */
+/**
+ * Gives a node the labels and resources that GPU Feature Discovery and the device plugin would write. The kubelet leaves
+ * resources alone that it does not know.
+ */
 export async function giveGpus(client: KubeClient, name: string): Promise<void> {
   const resources = { 'nvidia.com/gpu': String(FAKE_GPU.count) };
   const ref = { name };

@@ -1,4 +1,4 @@
-/** GPUs of one kind as a node has them. */
+/** The GPUs of a node, which are all of one kind. */
 export interface Gpu {
   /** Product as GPU Feature Discovery spells it: the driver's name with dashes. */
   product: string;

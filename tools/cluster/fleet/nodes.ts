@@ -8,7 +8,7 @@ interface Machine {
   cpu: number;
   memoryGi: number;
   diskGi: number;
-  /** Carries the taint that many clusters put on their GPU nodes. */
+  /** Whether it carries the taint that many clusters put on their GPU nodes. */
   tainted?: true;
   cordoned?: true;
   dead?: true;
@@ -19,7 +19,7 @@ const A100: Gpu = { product: 'NVIDIA-A100-SXM4-80GB', memory: 81_920, family: 'a
 const L40S: Gpu = { product: 'NVIDIA-L40S', memory: 46_068, family: 'ada-lovelace', compute: '8.9', count: 4 };
 const T4: Gpu = { product: 'Tesla-T4', memory: 15_360, family: 'turing', compute: '7.5', count: 2, replicas: 4 };
 
-/** An A100 pair cut up: one card into seven small devices, the other into two large ones. */
+/** Two A100: one is divided into seven small MIG devices, the other into two large ones. */
 const A100_MIG: Gpu = {
   ...A100,
   count: 2,
@@ -59,7 +59,7 @@ function nodeOf({ name, gpu, cpu, memoryGi, diskGi, ...special }: Machine): Node
     kind: 'Node',
     metadata: {
       name,
-      // kwok makes the nodes with this annotation Ready and keeps their heartbeat. A dead one has no one to do that.
+      // kwok makes nodes with this annotation Ready and sends their heartbeats. A dead node has none.
       annotations: special.dead ? {} : { 'kwok.x-k8s.io/node': 'fake' },
       labels: {
         'kubernetes.io/hostname': name,

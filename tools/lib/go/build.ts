@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { LocalFailure, systemCode } from '../failure.ts';
 import { tryLock, type FileLock } from '../lock.ts';
 import type { Progress } from '../progress.ts';
-import { findProgram, isExecutable, run } from '../shell.ts';
+import { isExecutable, run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
 import { diagnoseBuild } from './diagnose.ts';
+import { requireGo } from './find.ts';
 import {
   buildArguments,
   KWOK_STAGE_FOLDERS,
@@ -15,15 +16,15 @@ import {
   programsFor,
   versionHash,
   type Program,
-} from './plan.ts';
+} from './programs.ts';
 
 /** Bytes that a build from nothing takes at its peak: module downloads, Go's build cache and the programs. */
 const NEEDED_BYTES = 8e9;
 
-/** The mark of a Go folder that may be removed after the build. */
+/** The file that marks a Go folder that may be removed after the build. */
 const OURS = '.made-for-one-build';
 
-/** Longer than any build: another checkout that builds is waited for this long, in milliseconds. */
+/** Milliseconds to wait for another checkout that builds: longer than any build. */
 const LOCK_TIMEOUT = 3_600_000;
 
 export interface BuildOptions {
@@ -48,17 +49,15 @@ export async function missingPrograms(cache: string, realNode: boolean): Promise
 }
 
 /**
- * Builds what is missing and returns the folder of the programs. Interrupted at any point, the next call goes on with
- * the first unfinished program; a second checkout waits for the first and shares its result.
- * Throws LocalFailure with the compiler's last lines.
+ * Builds what is missing and returns the folder of the programs. After an interruption the next call goes on with the
+ * first unfinished program. Of two checkouts the second waits for the first, and shares its result.
+ * Throws LocalFailure with the last lines of the compiler.
  */
 export async function ensurePrograms(options: BuildOptions): Promise<string> {
   const { cache, realNode, progress, signal } = options;
   const folder = programFolder(cache);
   if (await isComplete(options)) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.21 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   await makeFolders(cache, folder);
   const lock = await takeLock(join(cache, 'build.lock'), progress, signal);
   try {
@@ -124,11 +123,11 @@ async function takeLock(path: string, progress: Progress, signal: AbortSignal): 
     { timeout: LOCK_TIMEOUT, interval: 500, signal },
   );
   if (lock === undefined)
-    throw new LocalFailure('Another build has not ended in an hour.', `End it, or remove ${path}.`);
+    throw new LocalFailure('Another build has not ended after an hour.', `End it, or remove ${path}.`);
   return lock;
 }
 
-/** Marks Go's folder as made by us for this build, unless someone filled it before. */
+/** Marks Go's folder as made for this build, unless it has files from before. */
 async function claimGoFolder(cache: string): Promise<void> {
   const present = await readdir(join(cache, 'go')).catch(() => []);
   if (present.length > 0) return;
@@ -136,7 +135,7 @@ async function claimGoFolder(cache: string): Promise<void> {
   await writeFile(join(cache, 'go', OURS), '');
 }
 
-/** Downloads and intermediate files are 5 GB, the programs 0.6: what we made for one build goes when it is done. */
+/** Removes Go's folder where it was made for one build: it has 5 GB, the programs 0.6 GB. */
 async function dropGoFolder(cache: string, progress: Progress): Promise<void> {
   const present = await readdir(join(cache, 'go'));
   if (!present.includes(OURS)) return;
@@ -144,7 +143,7 @@ async function dropGoFolder(cache: string, progress: Progress): Promise<void> {
   await rm(join(cache, 'go'), { recursive: true, force: true });
 }
 
-/** Where Go keeps what it builds and downloads for us: one folder per machine, shared by all checkouts. */
+/** The environment of Go: it keeps its builds and downloads in one folder per machine, shared by all checkouts. */
 export function goEnvironment(cache: string): NodeJS.ProcessEnv {
   return {
     ...process.env,
@@ -173,7 +172,7 @@ async function buildProgram(go: string, program: Program, { cache, signal }: Bui
   await rename(partial, join(folder, program.name));
 }
 
-/** Joins kwok's own stage files, taken from the module that kwok was built from, into one. */
+/** Joins the stage files of the kwok module into one. */
 async function writeStages(go: string, folder: string, { cache, signal }: BuildOptions): Promise<void> {
   const { code, stdout, stderr } = await run(go, ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], {
     cwd: moduleFolder('kubernetes'),

@@ -34,7 +34,7 @@ const DIAGNOSES: readonly Diagnosis[] = [
   },
   {
     pattern: /signal: killed|cannot allocate memory|out of memory/i,
-    cause: 'the compiler was killed, most often for want of memory',
+    cause: 'the compiler was killed, usually because memory ran out',
     remedy:
       'Give the machine 4 GB of memory or more, or set GOFLAGS=-p=1, and run the command again: it goes on from here.',
   },

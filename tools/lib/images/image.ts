@@ -27,14 +27,14 @@ export interface ImageSpec {
   workingDir?: string;
 }
 
-/** How to reach the containerd of a real node: its namespaces, and where our programs are. */
+/** A way to the containerd of a real node: its namespaces, and the folder of the built programs. */
 export interface NodeAccess {
   initPid: number;
   programs: string;
 }
 
 /**
- * The image as a docker-archive (manifest.json, configuration, one layer), streamed, so a layer of any size takes no
+ * The image as a docker-archive (manifest.json, configuration, one layer). It is a stream, so that a large layer takes no
  * memory.
  */
 export async function imageArchive(spec: ImageSpec): Promise<Readable> {
@@ -76,7 +76,7 @@ async function measure(layer: string | Buffer): Promise<{ digest: string; size: 
   return { digest: hash.digest('hex'), size: (await stat(layer)).size };
 }
 
-/** Puts the image into the node's containerd, where the kubelet finds it. Needs root. */
+/** Imports the image into the node's containerd, where the kubelet finds it. Needs root. */
 export async function importImage(node: NodeAccess, spec: ImageSpec): Promise<void> {
   await importArchive(node, await imageArchive(spec), spec.reference);
 }
@@ -92,13 +92,14 @@ export async function importArchive(node: NodeAccess, archive: Readable, title: 
     errors = (errors + text).slice(-4000);
   });
   const exit = once(child, 'exit') as Promise<[number | null]>;
-  // When ctr ends early the pipe breaks; its own words explain why, not the broken pipe.
+  // When ctr ends early, the pipe breaks. The output of ctr says why.
   await pipeline(archive, child.stdin).catch(() => undefined);
   const [code] = await exit;
-  if (code !== 0) throw new LocalFailure(`Image ${title} cannot be imported.`, 'See below.', errors.split('\n'));
+  if (code !== 0)
+    throw new LocalFailure(`The image ${title} cannot be imported.`, 'Read the lines below.', errors.split('\n'));
 }
 
-/** Members of a root file system with busybox and all its commands, for pauses, tests and the tour. Needs busybox-static. */
+/** A root file system with busybox and all its commands, for sandboxes, tests and the tour. `busybox` must be static. */
 export async function busyboxLayer(busybox: string): Promise<TarEntry[]> {
   const content = await readFile(busybox);
   const { stdout } = await run(busybox, ['--list']);

@@ -3,13 +3,14 @@ import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TOOLS_APPLETS, TOOLS_BIN, TOOLS_PATH, TOOLS_SOURCE } from '../../../src/resources/pod/tools-volume.ts';
 import { LocalFailure } from '../failure.ts';
+import { requireGo } from '../go/find.ts';
 import { isStatic, type ImageSpec } from './image.ts';
 import { ROOT } from '../paths.ts';
 import { findProgram, lastLines, run } from '../shell.ts';
 import type { TarEntry } from '../tar.ts';
 
 const SOURCES = join(ROOT, 'deploy', 'tools');
-/** The reference under which the local cluster's real node has the tools. */
+/** The reference of the tools image on the local cluster's real node. */
 export const TOOLS_IMAGE = 'localhost/berth-tools:1';
 
 const PROGRAMS = ['relay', 'scp', 'sftp-server'];
@@ -29,9 +30,7 @@ async function buildPrograms(cache: string): Promise<string> {
   const folder = join(cache, 'tools', await sourceHash(SOURCES));
   const present = new Set(await readdir(folder).catch(() => []));
   if (PROGRAMS.every((name) => present.has(name))) return folder;
-  const go = await findProgram('go', ['/usr/local/go/bin']);
-  if (go === undefined)
-    throw new LocalFailure('Go is not installed.', 'Install Go 1.25 or newer from https://go.dev/dl.');
+  const go = await requireGo();
   const partial = join(cache, 'tools', `partial-${process.pid}`);
   await mkdir(partial, { recursive: true });
   const packages = PROGRAMS.map((name) => `./${name}`);
@@ -46,8 +45,13 @@ async function buildPrograms(cache: string): Promise<string> {
       GOWORK: 'off',
     },
   });
-  if (code !== 0) throw new LocalFailure('The tools cannot be built.', 'See below.', lastLines(stderr, 20));
-  // Another process may have finished the same build meanwhile: its result is as good.
+  if (code !== 0)
+    throw new LocalFailure(
+      'The programs of deploy/tools cannot be built.',
+      'Read the lines below.',
+      lastLines(stderr, 20),
+    );
+  // Another process may have finished the same build: its result is as good.
   await rename(partial, folder).catch(() => undefined);
   return folder;
 }
@@ -56,7 +60,7 @@ async function hostProgram(name: string, debianPackage: string): Promise<Buffer>
   const path = await findProgram(name, SYSTEM_FOLDERS);
   const content = path === undefined ? undefined : await readFile(path);
   if (content === undefined || !isStatic(content)) {
-    throw new LocalFailure(`There is no static ${name} here.`, `Install it: apt-get install ${debianPackage}`);
+    throw new LocalFailure(`This machine has no static ${name}.`, `Install it: apt-get install ${debianPackage}`);
   }
   return content;
 }
@@ -65,7 +69,7 @@ function inside(path: string): string {
   return `${TOOLS_PATH}/lib/${basename(path)}`;
 }
 
-/** The host's rsync with its own loader and libraries, so that it runs in any image. Nothing when the host has none. */
+/** The rsync of this machine with its loader and libraries, so that it runs in any image; empty without rsync. */
 async function rsyncEntries(): Promise<TarEntry[]> {
   const program = await findProgram('rsync', SYSTEM_FOLDERS);
   if (program === undefined) return [];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../../../src/lib/json.ts';
 import { GROUP, VERSION, type CustomResource, type Rule } from '../../../src/resources/schema.ts';
 
 type Schema = Record<string, unknown>;
@@ -16,7 +17,7 @@ function rulesOf(schema: Schema): readonly Rule[] {
 function structural(schema: Schema): Schema {
   const { $schema: _schema, propertyNames, additionalProperties, const: constant, ...rest } = schema;
   const out: Schema = { ...rest };
-  // A rule says it with words; beside it the pattern would be all that a user sees.
+  // A rule says it in words. Beside it, the API server would show the pattern first.
   if (rulesOf(out).some(({ rule }) => rule.startsWith('self.matches('))) delete out['pattern'];
   if (constant !== undefined) out['enum'] = [constant];
   if (out['minimum'] === Number.MIN_SAFE_INTEGER) delete out['minimum'];
@@ -25,20 +26,20 @@ function structural(schema: Schema): Schema {
     const maximum = out['maximum'];
     out['format'] = typeof maximum === 'number' && maximum < INT64 ? 'int32' : 'int64';
   }
-  if (typeof out['properties'] === 'object' && out['properties'] !== null) {
-    const entries = Object.entries(out['properties'] as Record<string, Schema>);
-    out['properties'] = Object.fromEntries(entries.map(([name, property]) => [name, structural(property)]));
-  } else if (typeof additionalProperties === 'object' && additionalProperties !== null) {
+  if (isObject(out['properties'])) {
+    const entries = Object.entries(out['properties']);
+    out['properties'] = Object.fromEntries(entries.map(([name, property]) => [name, structural(property as Schema)]));
+  } else if (isObject(additionalProperties)) {
     const names = (propertyNames as { enum?: string[] } | undefined)?.enum;
     if (names === undefined) {
-      out['additionalProperties'] = structural(additionalProperties as Schema);
+      out['additionalProperties'] = structural(additionalProperties);
       out['maxProperties'] ??= 64;
     } else {
-      const value = structural(additionalProperties as Schema);
+      const value = structural(additionalProperties);
       out['properties'] = Object.fromEntries(names.map((name) => [name, value]));
     }
   }
-  if (typeof out['items'] === 'object' && out['items'] !== null) out['items'] = structural(out['items'] as Schema);
+  if (isObject(out['items'])) out['items'] = structural(out['items']);
   return out;
 }
 
@@ -47,8 +48,8 @@ function toStructural(schema: z.ZodType): Schema {
 }
 
 /**
- * A status has one writer, who writes all of it. Atomic, it is one entry of managedFields in place of one per field, which
- * halves the object and what a write costs the API server.
+ * A status has one writer, who writes all of it. An atomic status is one entry of managedFields, not one per field: that
+ * halves the object, and what a write costs the API server (docs/decisions/0008).
  */
 function statusProperty(status: z.ZodType): Schema {
   return { ...toStructural(status), description: 'What was observed.', 'x-kubernetes-map-type': 'atomic' };

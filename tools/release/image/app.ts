@@ -6,7 +6,7 @@ import { isRuntimeFile } from './closure.ts';
 const EXECUTABLE = 0o755;
 const SOURCE = /\.(ts|mts|cts|map)$/;
 
-/** Files under a folder as members named from `prefix`, those that `keep` takes. Links are not followed. */
+/** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
 async function filesOf(folder: string, prefix: string, keep: (path: string) => boolean): Promise<TarEntry[]> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = found
@@ -30,7 +30,7 @@ export interface AppSources {
   packages: readonly string[];
 }
 
-/** Compiled code, what it reads beside code, and its packages, under /app; `berth` on the PATH. */
+/** The compiled code, the files that it reads, and its packages, under /app; and `berth` on the PATH. */
 export async function appEntries({ root, compiled, packages }: AppSources): Promise<TarEntry[]> {
   const code = await filesOf(compiled, 'app/', () => true);
   const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path));
@@ -56,7 +56,7 @@ export async function appEntries({ root, compiled, packages }: AppSources): Prom
   return entries;
 }
 
-/** There is no env in the image: the first line names Node itself. */
+/** Makes a file executable. Its first line names Node itself, because the image has no `env`. */
 function asCommand(entry: TarEntry): TarEntry {
   if (entry.type !== 'file') return entry;
   const text = entry.content.toString().replace(/^#!.*\n/, '');

@@ -9,7 +9,7 @@ import type { DebianPackage } from './sbom.ts';
 
 /** Packages of Debian whose libraries Node's binary is linked to (`readelf -d`). */
 const PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1', 'libatomic1'];
-/** The C library's parts; the rest of libc6 (locales, converters, other name services) stays out. */
+/** The libraries that Node needs. The rest of libc6 (locales, converters, other name services) stays out. */
 const LIBRARIES = /\/(ld-linux-[^/]*\.so\.\d|lib(c|m|dl|pthread|rt|resolv|stdc\+\+|gcc_s|atomic)\.so\.\d)$/;
 const EXECUTABLE = 0o755;
 
@@ -26,7 +26,7 @@ const directory = (name: string, mode?: number): TarEntry => ({
   ...(mode !== undefined && { mode }),
 });
 
-/** The user that everything runs as, and how names are looked up. */
+/** The user of the image, and how it looks up host names. */
 const ETC: TarEntry[] = [
   directory('etc/'),
   file('etc/passwd', 'root:x:0:0:root:/root:/sbin/nologin\nberth:x:65532:65532:berth:/nonexistent:/sbin/nologin\n'),
@@ -35,7 +35,7 @@ const ETC: TarEntry[] = [
   directory('tmp/', 0o1777),
 ];
 
-/** The libraries under an unpacked package, by their sonames: directory entries that match, links followed. */
+/** The libraries of an unpacked package by their sonames. Links are followed. */
 async function libraries(root: string): Promise<TarEntry[]> {
   const found = new Map<string, TarEntry>();
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
@@ -44,17 +44,18 @@ async function libraries(root: string): Promise<TarEntry[]> {
     const triplet = /\/lib\/([^/]+-linux-gnu[^/]*)\//.exec(path)?.[1];
     if (triplet === undefined) continue;
     const name = `lib/${triplet}/${entry.name}`;
-    // Links point inside the unpacked tree; those that leave it are the loader's, which its own name finds.
+    // Links that leave the unpacked folder lead to the loader, which is found by its own name.
     const target = await realpath(path).catch(() => undefined);
     if (target?.startsWith(root)) found.set(name, file(name, await readFile(target), EXECUTABLE));
   }
   return [...found.values()];
 }
 
-/** The loader stands where the binary's program header says, which differs by architecture. */
+/** The loader at the path that Node's program header names, which differs by architecture. */
 function loaderEntries(entries: readonly TarEntry[]): TarEntry[] {
   const loader = entries.find(({ name }) => basename(name).startsWith('ld-linux'));
-  if (loader?.type !== 'file') throw new LocalFailure('libc6 has no loader.', 'Report this: the package changed.');
+  if (loader?.type !== 'file')
+    throw new LocalFailure('The package libc6 has no loader.', 'Report this: the package has changed.');
   const folder = basename(loader.name).includes('x86-64') ? 'lib64/' : 'lib/';
   const at = { ...loader, name: `${folder}${basename(loader.name)}` };
   return folder === 'lib64/' ? [directory(folder), at] : [at];
@@ -92,13 +93,13 @@ async function unpack(names: readonly string[], root: string, cache: string): Pr
 /** What Node needs around it, from Debian's packages: loader, C and C++ libraries, their licences, /etc. */
 export async function baseEntries(cache: string): Promise<{ entries: TarEntry[]; packages: DebianPackage[] }> {
   if ((await findProgram('apt-get')) === undefined) {
-    throw new LocalFailure('There is no apt-get here.', 'Build with `docker build -f deploy/Dockerfile .` instead.');
+    throw new LocalFailure('This machine has no apt-get.', 'Build with `docker build -f deploy/Dockerfile .` instead.');
   }
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'berth-image-')));
   try {
     const root = join(folder, 'root');
     const packages = await unpack(PACKAGES, root, cache);
-    // Packages of one source share a copyright file: their folder of documents is a link to the one that has it.
+    // Packages of one source share a copyright file: their folder of documents is a link to the folder that has it.
     const owners = await Promise.all(packages.map(({ name }) => licenceOwner(root, name)));
     const names = new Set(owners);
     const others = [...names].filter((owner) => !packages.some(({ name }) => name === owner));

@@ -4,7 +4,7 @@ import { arch } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { LocalFailure, explainFailure } from '../../lib/failure.ts';
+import { LocalFailure, runMain } from '../../lib/failure.ts';
 import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
@@ -16,7 +16,7 @@ import { layerOf, ociArchive } from './oci.ts';
 import { cycloneDx, type DebianPackage, type GoModule } from './sbom.ts';
 
 const DIST = join(ROOT, 'dist');
-/** Reads kubeconfigs that run a login program, which the image has none of; inside a cluster it is never loaded. */
+/** Reads kubeconfigs that run a login program. The image has none, and inside a cluster it is never loaded. */
 const EXCLUDED = ['@kubernetes/client-node'];
 /** Packages of Debian that the tools come from. */
 const TOOL_PACKAGES = ['busybox-static', 'tini', 'rsync'];
@@ -45,11 +45,11 @@ async function goModules(): Promise<GoModule[]> {
 
 async function toolEntries(): Promise<readonly TarEntry[]> {
   const { layer } = await toolsImage('unused', cacheFolder(process.env));
-  if ('tar' in layer) throw new TypeError('The tools come as entries.');
+  if ('tar' in layer) throw new TypeError('The tools image is not made of entries.');
   return layer;
 }
 
-/** Builds the image of all roles into dist/, with its bill of materials beside and inside it. */
+/** Builds the image of all roles into dist/, with its bill of materials beside it and in it. */
 async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
   const packages = runtimePackages(lock, EXCLUDED);
@@ -88,9 +88,4 @@ async function main(): Promise<void> {
   console.log(`${reference} ${digest} dist/berth-image.tar ${(size / 1e6).toFixed(1)} MB`);
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(explainFailure(error));
-  process.exitCode = 1;
-}
+await runMain(main);

@@ -14,7 +14,7 @@ export interface Lock {
 
 const MODULES = 'node_modules/';
 
-/** Where Node finds `name` from the package at `from`: the nearest node_modules on the way up. */
+/** The path at which Node finds `name` from the package at `from`: in the nearest node_modules on the way up. */
 function resolve(lock: Lock, from: string, name: string): string | undefined {
   for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf(MODULES))).replace(/\/$/, '')) {
     const path = base === '' ? `${MODULES}${name}` : `${base}/${MODULES}${name}`;
@@ -24,9 +24,9 @@ function resolve(lock: Lock, from: string, name: string): string | undefined {
 }
 
 /**
- * The paths of the packages that the program needs at run time, sorted: what its dependencies lead to, without
- * `excluded` and what only those lead to. Optional dependencies are left out: they are native add-ons that ssh2 does
- * without. Throws when the lock file misses a package.
+ * The paths of the packages that the program needs at run time, sorted: its dependencies and theirs, without `excluded`
+ * and what only those need. Optional dependencies are left out: they are native add-ons that ssh2 runs without. Throws when
+ * the lock file lacks a package.
  */
 export function runtimePackages(lock: Lock, excluded: readonly string[]): string[] {
   const found = new Set<string>();
@@ -46,7 +46,7 @@ export function runtimePackages(lock: Lock, excluded: readonly string[]): string
   return [...found].toSorted();
 }
 
-/** Whether a file of a package is read at run time: code, data, add-ons, what a page shows, and the licence that must go with them. */
+/** Whether the image needs a file of a package: code, data, add-ons, files for the browser, and the licence. */
 export function isRuntimeFile(path: string): boolean {
   if (/(^|\/)\./.test(path)) return false;
   if (/(^|\/)(licen[cs]e|copying|notice)(\.|$)/i.test(path)) return true;

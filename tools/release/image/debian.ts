@@ -22,7 +22,7 @@ export interface Download {
   sha256: string;
 }
 
-/** What `apt-get download --print-uris` says, sorted by file. */
+/** Reads the output of `apt-get download --print-uris`, sorted by file. */
 export function parseDownloads(text: string): Download[] {
   const found = [...text.matchAll(/^'[^']+' (([^_ ]+)_\S+) \d+ SHA256:([\da-f]{64})$/gm)];
   return found
@@ -36,13 +36,13 @@ async function isGood(path: string, sha256: string): Promise<boolean> {
 }
 
 /**
- * The files of these packages in the versions that apt's lists have, downloaded once per machine: what is in the cache
- * folder with the right digest needs no network. Throws LocalFailure.
+ * The files of these packages in the versions of apt's lists. They are downloaded once per machine: a file of the cache
+ * folder that has the right digest needs no network. Throws LocalFailure.
  */
 export async function debFiles(names: readonly string[], cache: string): Promise<string[]> {
   const folder = join(cache, 'debs');
   await mkdir(folder, { recursive: true });
-  // Where a file is already, apt leaves it out.
+  // In the root folder, because apt leaves out what the current folder has.
   const downloads = parseDownloads(await must('apt-get', ['download', '--print-uris', ...names], '/'));
   const paths: string[] = [];
   for (const { name, file, sha256 } of downloads) {
@@ -64,7 +64,7 @@ async function download(name: string, path: string): Promise<void> {
   }
 }
 
-/** Unpacks a package's files into a folder, and says what it is. */
+/** Unpacks the files of a package into a folder. Returns its name and version. */
 export async function unpackDeb(deb: string, root: string): Promise<DebianPackage> {
   await must('dpkg-deb', ['--extract', deb, root], '/');
   const fields = ['--show', '--showformat=${Package} ${Version} ${Architecture}', deb];

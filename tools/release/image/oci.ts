@@ -19,7 +19,7 @@ interface Blob {
   content: Buffer;
 }
 
-/** The day that every build claims to be of: an image says what is in it, not when it was put together. */
+/** The time in every image, so that the same content makes the same bytes. */
 const EPOCH = '1970-01-01T00:00:00Z';
 const OCI = 'application/vnd.oci.image';
 
@@ -35,7 +35,7 @@ function json(mediaType: string, value: unknown): Blob {
 
 const descriptor = ({ mediaType, digest, size }: Blob) => ({ mediaType, digest, size });
 
-/** One layer: its archive, compressed for the registry, and the digest of what comes out of it. */
+/** One layer: its compressed archive, and the digest of the archive before compression. */
 export interface Layer {
   diffId: string;
   compressed: Buffer;

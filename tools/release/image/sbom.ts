@@ -1,6 +1,6 @@
 import type { Lock } from './closure.ts';
 
-/** A package of the distribution that files of the image come from. */
+/** A package of Debian with files in the image. */
 export interface DebianPackage {
   name: string;
   version: string;

@@ -1,10 +1,10 @@
-{{- /* Closes a tenant's namespace: in come Berth's gateways, out go name resolution and the internet. */ -}}
+{{- /* Closes a tenant's namespace: Berth's gateways get in; pods reach name resolution and the internet. */ -}}
 {{- define "berth.instancePolicy" -}}
 {{- $policy := .Values.tenants.networkPolicy -}}
 podSelector: {}
 policyTypes: [Ingress, Egress]
 ingress:
-  # The model gateway calls model servers. SSH does not come over the network: it goes through the kubelet.
+  # The model gateway calls model servers. SSH sessions and ports come through the kubelet, not over this network.
   - from:
       - namespaceSelector:
           matchLabels:

@@ -1,17 +1,18 @@
+import { findCondition } from '../../../kube/conditions.ts';
 import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
 import type { JupyterState, Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
 import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
 
 /**
- * How long logins are tried. The image decides whether they work, so without an end a tenant could keep its meter from
- * starting: from then on the instance counts as up since its pod was ready.
+ * How long logins are tried. After that the instance counts as running since its pod was ready: otherwise an image that
+ * lets no login work would never be billed.
  */
 const LOGIN_LIMIT_MS = 60_000;
 
 /**
- * Whether a login works. Once it has worked for a start it is not tried again, and simulated nodes have nothing to log
- * in to.
+ * Whether a login works. Once one has worked, logins are not tried again in this start. Simulated nodes have nothing to
+ * log in to.
  */
 export function checkLogin({ deps, key }: Run, { instance, pod, now }: Observed): Observed['login'] {
   const { status } = instance;
@@ -24,7 +25,7 @@ export function checkLogin({ deps, key }: Run, { instance, pod, now }: Observed)
   deps.events.record(GPU_INSTANCES, instance, {
     type: 'Warning',
     reason: 'LoginFailed',
-    message: `No login through the SSH gateway worked within ${LOGIN_LIMIT_MS / 1000} seconds: does the shell of the image run? The instance counts as up.`,
+    message: `No login through the SSH gateway worked within ${LOGIN_LIMIT_MS / 1000} seconds. Check that the shell of the image works. The instance counts as running since its pod was ready.`,
   });
   return undefined;
 }
@@ -35,7 +36,7 @@ export function checkJupyter({ deps, key }: Run, { instance, pod }: Observed): J
   if (deps.jupyters === undefined || pod === undefined || !isPodReady(pod)) return undefined;
   if (status?.runtype !== 'jupyter' || status.claim?.simulated === true || status.ending !== undefined)
     return undefined;
-  const known = status.conditions?.find(({ type }) => type === 'Jupyter');
+  const known = findCondition(status.conditions, 'Jupyter');
   if (known?.status === 'True' && status.stages?.ready !== undefined) return 'answers';
   return deps.jupyters.last(key, pod) ?? 'unseen';
 }

@@ -1,5 +1,5 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
-import type { Place, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
+import type { Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -7,8 +7,8 @@ import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from '../decide/endings.ts';
-import { nodesToAvoid } from '../decide/failures.ts';
 import type { Observed } from '../decide/observed.ts';
+import { requestOf, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -16,64 +16,43 @@ import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
 
-export type ClaimOutcome =
+type ClaimOutcome =
   | { instance: GpuInstance }
-  /** Nothing yet; the instance stays in line. */
+  /** There is no place yet. */
   | { waiting: Waiting }
-  /** Nothing, and waiting would not help. */
+  /** There is no place, and waiting would not help. */
   | { refused: Ending };
 
-function requestOf({ instance, now }: Observed, settings: Settings, only: PlaceRequest['only']): PlaceRequest {
-  const { offerId, gpu, type, offerDiskSpace } = instance.spec;
-  return {
-    offerId,
-    gpu,
-    type,
-    diskGb: settings.diskGb,
-    // What the client saw counts for the first start; later ones take what there is.
-    offerDiskSpace: (instance.status?.incarnation ?? 0) === 0 ? offerDiskSpace : undefined,
-    image: settings.image,
-    avoid: new Set(nodesToAvoid(instance.status?.failures, now)),
-    only,
-  };
-}
-
-function refuse(instance: GpuInstance, refusal: RefusalReason, message: string): ClaimOutcome {
-  const canHeal = refusal === 'NoCapacity' || refusal === 'OfferNotFound';
-  if (instance.spec.onNoCapacity === 'Fail' || !canHeal) return { refused: { reason: refusal, message } };
-  return { waiting: { reason: refusal === 'NoCapacity' ? 'WaitingForCapacity' : refusal, message } };
-}
-
-/** Asks interruptible instances for their GPUs; they go by themselves once that is in their status. */
-async function askBack(run: Run, { place, victims }: Preemption): Promise<Waiting> {
+/** Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. */
+async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
   const { deps } = run;
   for (const { key } of victims) {
     const victim = deps.stores.instances.get(key);
     if (victim === undefined || victim.status?.ending !== undefined) continue;
-    const message = `On-demand instance ${run.key} needs the GPUs. This one comes back by itself when others are free.`;
+    const message = `On-demand instance ${run.key} takes the GPUs. This instance starts again when other GPUs are free.`;
     await writeStatus(run, victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
   }
   return { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` };
 }
 
-function quotaWords({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
+function refusalOfQuota({ deps }: Run, instance: GpuInstance, place: Place, settings: Settings): string | undefined {
   const quotas = deps.stores.quotas.by('namespace', instance.metadata.namespace ?? '');
   const facts = deps.inventory.viewOf(place.node)?.facts;
-  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.klass.resourceName);
+  const resource = facts?.resources.find(({ resourceName }) => resourceName === place.offerClass.resourceName);
   if (quotas.length === 0 || facts === undefined || resource === undefined) return undefined;
-  const share = { resource, count: place.klass.gpuCount };
+  const share = { resource, count: place.offerClass.gpuCount };
   return quotaRefusal(quotas, requestsOf(facts, share, place.diskPersistent ? 0 : settings.diskGb));
 }
 
-/** Whether a failed write may have been made all the same. */
+/** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
   return !(error instanceof KubeError) || (error.status >= 500 && !(error instanceof ConflictError));
 }
 
 /**
- * Grants a place. The decision and its note in the inventory happen without a pause in between, so that two grants never
- * see the same place as free; the write that follows is conditional on what was seen of the instance.
+ * Grants a place. Nothing is awaited between the decision and its note in the inventory: two grants never see the same
+ * place as free. The write that follows is conditional on what was seen of the instance.
  */
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;
@@ -88,19 +67,19 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const isFull = 'refusal' in granted && granted.refusal === 'NoCapacity';
   const preemption = isFull && request.type === 'OnDemand' ? deps.inventory.preempt(request) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
-  // Asked before anybody is sent away for a place that the quota would not let this instance have.
-  const overQuota = place && quotaWords(run, instance, place, settings);
+  // Checked before a preemption: no instance must go for a place that the quota does not allow.
+  const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {
-    // Not in line: whoever waits for quota must not hold up those who wait for GPUs.
+    // An instance that waits for quota must not hold up those that wait for GPUs.
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
-  if (preemption !== undefined) return { waiting: await askBack(run, preemption) };
-  if ('refusal' in granted) return refuse(instance, granted.refusal, granted.message);
+  if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
+  if ('refusal' in granted) return withoutPlace(instance, granted.refusal, granted.message);
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
-  // Served: from here on it holds nobody up, although the write is still to come.
+  // From here on the instance holds up no other, although the write is still to come.
   deps.line.remove(key);
   const next = { ...instance, status: claimedStatus(instance, claim, { persistent, settings }) };
   const status = statusOf({ ...observed, instance: next, pod: undefined }, deps.config.ssh);
@@ -109,7 +88,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.inventory.written(written);
     return { instance: written };
   } catch (error) {
-    // Kept when it may have been written: the next run reads the instance anew and finds out.
+    // When it may have been written, the next run reads the instance from the API server and finds out.
     if (!isUncertain(error)) deps.inventory.forget(keyOf(instance));
     throw error;
   }

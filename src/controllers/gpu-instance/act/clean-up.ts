@@ -1,20 +1,21 @@
+import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
-import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
-import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
+import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
-import { diskNameOf, FINALIZER, usageNameOf } from '../decide/names.ts';
-import { controllerUidOf, instanceUidsOf } from '../../../resources/pod/owner.ts';
-import { writeFinalizers } from './writes.ts';
+import { diskNameOf, FINALIZER } from '../decide/names.ts';
+import { closedBill, usageRecord } from '../decide/usage.ts';
+import { controllerUidOf, INSTANCE_UID_LABEL, instanceUidsOf } from '../../../resources/pod/owner.ts';
+import { deletePods, writeFinalizers } from './writes.ts';
 
-/** On a disk that outlives its instance: whose it was. */
+/** On a disk that outlives its instance: the name of that instance. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
 
 async function readDisk(run: Run, instance: GpuInstance): Promise<PersistentVolumeClaim | undefined> {
   const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
   try {
-    // Live: a disk that the cache does not show yet would be left behind for good.
+    // From the API server: a disk that the cache does not show yet would be left behind for good.
     return await run.deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: run.context.signal });
   } catch (error) {
     if (error instanceof NotFoundError) return undefined;
@@ -22,8 +23,8 @@ async function readDisk(run: Run, instance: GpuInstance): Promise<PersistentVolu
   }
 }
 
-/** Deletes the disk, or lets go of it so that it outlives the instance. */
-async function settleDisk(run: Run, instance: GpuInstance): Promise<void> {
+/** Deletes the disk, or removes its owner reference: then it outlives the instance. */
+async function releaseDisk(run: Run, instance: GpuInstance): Promise<void> {
   const { client } = run.deps;
   const disk = await readDisk(run, instance);
   if (disk === undefined || !instanceUidsOf(disk).includes(instance.metadata.uid ?? '')) return;
@@ -39,49 +40,45 @@ async function settleDisk(run: Run, instance: GpuInstance): Promise<void> {
   await client.patch(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { metadata }, { type: 'merge', signal });
 }
 
-function usageRecord(instance: GpuInstance, now: number): UsageRecord {
-  const { metadata, status = {} } = instance;
-  const { usage, stages, lastProduct } = status;
-  return {
-    metadata: {
-      name: usageNameOf(instance),
-      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
-    },
-    spec: {
-      instance: metadata.name,
-      instanceUid: metadata.uid ?? '',
-      product: lastProduct?.product ?? '',
-      gpuCount: lastProduct?.gpuCount ?? 0,
-      gpuSeconds: usage?.gpuSeconds ?? 0,
-      cost: usage?.cost ?? '0.00',
-      currency: usage?.currency ?? '',
-      ...(status.firstReady !== undefined && { startedAt: status.firstReady }),
-      endedAt: stages?.stopped ?? new Date(now).toISOString(),
-    },
-  };
-}
-
-/** Writes what the instance has cost, once: the name of the record comes from the uid. */
+/** Writes the usage record of an instance, unless it is written already or the instance never had a place. */
 export async function writeUsageRecord({ deps, context }: Run, instance: GpuInstance): Promise<void> {
   if ((instance.status?.incarnation ?? 0) === 0) return;
   try {
     await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
   } catch (error) {
-    // In a namespace that is going away nothing can be made any more.
+    // Nothing can be created in a namespace that is being deleted.
     const isGoing = error instanceof Error && error.message.includes('being terminated');
     if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
   }
 }
 
 /**
- * The last acts for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a crash;
- * the record's name comes from the uid, so there is one.
+ * Writes the usage of instances of this key that went without a record, the open start included. Deletes their pods.
+ */
+export async function writeLateUsageRecords(run: Run): Promise<void> {
+  const { deps, key, context } = run;
+  for (const instance of deps.unrecorded.withKey(key)) {
+    const { status = {}, metadata } = instance;
+    const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
+    const final = { ...status, ...closedBill(status, end) };
+    context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
+    await writeUsageRecord(run, { ...instance, status: final });
+    // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
+    const pods = deps.stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid));
+    await deletePods(run, pods);
+    deps.unrecorded.forget(instance);
+  }
+}
+
+/**
+ * What is left to do for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a
+ * crash.
  */
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
-  await settleDisk(run, instance);
+  await releaseDisk(run, instance);
   await writeUsageRecord(run, instance);
-  deps.vanished.isBilled(instance);
+  deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {
     await writeFinalizers(run, instance, finalizers);

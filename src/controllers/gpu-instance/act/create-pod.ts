@@ -7,7 +7,7 @@ import {
   NotFoundError,
   TimeoutError,
 } from '../../../kube/errors.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '../../../kube/types.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../kube/types.ts';
 import { ephemeralGbOf } from '../../../inventory/holdings.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
@@ -23,24 +23,27 @@ import { words } from '../decide/pod/pod-facts.ts';
 
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
-/** Answers that a moment may heal, such as those of a webhook that restarts, are waited out this long with the place kept. */
+/**
+ * The API server may refuse a pod for a moment, for example while a webhook restarts. The controller keeps the place
+ * this long.
+ */
 const REFUSAL_GRACE_MS = 10_000;
 
-/** What becomes of an attempt to start: a pod, or the reason why this start is given up. */
-export type StartOutcome = { pod: Pod } | { ending: Ending };
+/** The pod, or why this start is given up. */
+type StartOutcome = { pod: Pod } | { ending: Ending };
 
 function lost(message: string): StartOutcome {
   return { ending: { reason: 'PlaceLost', message } };
 }
 
-/** Whether somebody else took the place between grant and start, for example a pod that is none of ours. */
+/** Whether other pods took the place between grant and start: pods that do not belong to instances may. */
 function isOverbooked(view: NodeView, claim: Claim): boolean {
   return (view.used[claim.resourceName] ?? 0) > (view.facts.allocatable[claim.resourceName] ?? 0);
 }
 
-function conflict(kind: string, name: string): StartOutcome {
-  const message = `A ${kind} named ${name} is there already and belongs to somebody else. Remove it, or give the instance another name.`;
-  return { ending: { reason: 'NameConflict', message } };
+function conflict(kind: string, name: string): Ending {
+  const message = `There is already a ${kind} named ${name}, and it does not belong to this instance. Delete it, or create the instance under another name.`;
+  return { reason: 'NameConflict', message };
 }
 
 /** The words of the API server, without the call that they answer. */
@@ -87,20 +90,19 @@ async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): 
       return ending;
     }
   }
-  const there: PersistentVolumeClaim = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: context.signal });
-  const outcome = instanceUidsOf(there).includes(uid) ? undefined : conflict('PersistentVolumeClaim', ref.name);
-  return outcome && 'ending' in outcome ? outcome.ending : undefined;
+  const there = await deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: context.signal });
+  return instanceUidsOf(there).includes(uid) ? undefined : conflict('PersistentVolumeClaim', ref.name);
 }
 
-/** Makes the pod of the current start, and its disk before it. Safe to repeat: the names are the instance's own. */
+/** Creates the disk and then the pod of the current start. Safe to repeat: their names come from instance and start. */
 export async function createPod(run: Run, observed: Observed, claim: Claim): Promise<StartOutcome> {
   const { deps, context } = run;
   const { instance, settings, now } = observed;
   const view = deps.inventory.viewOf(claim.node);
   const resource = view?.facts.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (view === undefined || resource === undefined)
-    return lost(`Node ${claim.node} has no ${claim.resourceName} any more.`);
-  if (isOverbooked(view, claim)) return lost(`Somebody else took the GPUs of node ${claim.node}.`);
+    return lost(`Node ${claim.node} no longer has ${claim.resourceName}.`);
+  if (isOverbooked(view, claim)) return lost(`Other pods took the GPUs of node ${claim.node}.`);
   if (settings === undefined) return lost('The template of the instance is gone.');
   const diskPersistent = instance.status?.diskPersistent === true;
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
@@ -129,12 +131,12 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     if (ending !== undefined) return { ending };
     if (!(error instanceof AlreadyExistsError)) throw error;
   }
-  // Made by a run that did not live to see it, or by somebody else.
+  // An earlier run that died created it, or another client did.
   try {
     const there = await deps.client.get(PODS, pod.metadata, { signal: context.signal });
-    return instanceUidsOf(there).includes(uid) ? { pod: there } : conflict('Pod', pod.metadata.name);
+    return instanceUidsOf(there).includes(uid) ? { pod: there } : { ending: conflict('Pod', pod.metadata.name) };
   } catch (error) {
-    if (error instanceof NotFoundError) return lost('The pod was deleted while it was being made.');
+    if (error instanceof NotFoundError) return lost('The pod was deleted while it was being created.');
     throw error;
   }
 }

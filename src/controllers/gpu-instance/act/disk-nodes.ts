@@ -6,8 +6,8 @@ import type { Run } from './run.ts';
 import { diskNameOf } from '../decide/names.ts';
 
 /**
- * The nodes that the disk of an earlier start is tied to, where its storage class ties it to some. Read live and only
- * for a start after the first one: before, there is no volume.
+ * The nodes that the disk can be used on; undefined for all. Read from the API server, and only after the first start:
+ * before, there is no volume.
  */
 export async function nodesOfDisk({ deps, context }: Run, instance: GpuInstance): Promise<Set<string> | undefined> {
   const { incarnation = 0, diskPersistent } = instance.status ?? {};

@@ -4,7 +4,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Run } from './run.ts';
 
-export interface LiveView {
+interface LiveView {
   instance: GpuInstance;
   pods: readonly Pod[];
 }
@@ -19,8 +19,8 @@ async function read<T extends KubeObject>({ deps, context }: Run, type: Resource
 }
 
 /**
- * The instance and the pod of its current start as they are now, with the other pods that the cache shows. Undefined when
- * the instance that was meant is gone.
+ * The instance and the pod of its current start as the API server has them, with the other pods that the cache shows.
+ * Undefined when the instance is gone.
  */
 export async function readLiveView(
   run: Run,

@@ -7,7 +7,7 @@ import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
 import { findTemplate, settingsOf } from '../decide/settings.ts';
 
-/** Pods of an instance: those that name it, and the one its status names when that has lost its owner. */
+/** Pods of an instance: those that name it, and the pod that its status names, where that pod lost its owner. */
 function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
   const pods = [...stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid))];
   if (status?.podName === undefined) return pods;
@@ -27,7 +27,7 @@ function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Obs
   return { missing, usable: named.length - missing.length };
 }
 
-/** Reads everything about an instance from the caches; `known` are its pods where a run knows more than they. */
+/** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
 export function observe(deps: InstanceDeps, instance: GpuInstance, known: readonly Pod[] | undefined): Observed {
   const { stores, clock, config } = deps;
   const template = findTemplate(instance, stores.templates.values());

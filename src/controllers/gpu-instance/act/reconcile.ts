@@ -3,11 +3,11 @@ import { refOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { billVanished } from './bill-vanished.ts';
+import { writeLateUsageRecords } from './clean-up.ts';
 import type { Run } from './run.ts';
 import { walk } from './walk.ts';
 
-/** The instance to work on: the cached one, or a live one when a write of it may or may not have been made. */
+/** The instance from the cache; from the API server when a claim of it may or may not have been written. */
 async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance | undefined> {
   const cached = deps.stores.instances.get(key);
   if (!deps.inventory.isUndecided(key)) return cached;
@@ -24,23 +24,23 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 }
 
 async function reconcile(run: Run): Promise<Result> {
-  await billVanished(run);
+  await writeLateUsageRecords(run);
   const instance = await currentInstance(run);
-  const isHeld = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
-  // Gone, or deleted before the controller ever held it: there is nothing of ours to clean up.
-  if (instance === undefined || (!isHeld && instance.metadata.deletionTimestamp !== undefined)) {
+  const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
+  // Gone, or deleted before it had the finalizer: there is nothing to clean up.
+  if (instance === undefined || (!hasFinalizer && instance.metadata.deletionTimestamp !== undefined)) {
     run.deps.line.remove(run.key);
     return undefined;
   }
-  return walk(run, { instance, pods: undefined, isHeld, isCertain: false });
+  return walk(run, { instance, pods: undefined, hasFinalizer, isCertain: false });
 }
 
-/** Makes the world match one instance, as far as it can be done now. */
+/** Makes the cluster match one instance, as far as it can be done now. */
 export async function reconcileInstance(run: Run): Promise<Result> {
   try {
     return await reconcile(run);
   } catch (error) {
-    // An instance that cannot be served now holds up no other; the next try takes the place in line that its age gives it.
+    // An instance that fails here must hold up no other. The next try puts it back into the waiting line, by its age.
     run.deps.line.remove(run.key);
     throw error;
   }

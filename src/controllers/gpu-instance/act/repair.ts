@@ -1,68 +1,69 @@
-import { ConflictError, ForbiddenError, InvalidError, KubeError, NotFoundError } from '../../../kube/errors.ts';
+import { ConflictError, ForbiddenError, InvalidError, NotFoundError } from '../../../kube/errors.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import { type KubeObject, PERSISTENT_VOLUME_CLAIMS, type Pod, PODS, type ResourceType } from '../../../kube/types.ts';
+import { keyOf, type KubeObject, PERSISTENT_VOLUME_CLAIMS, PODS, type ResourceType } from '../../../kube/types.ts';
+import { instanceUidsOf } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Run } from './run.ts';
-import { repairPatch } from '../decide/pod/repair-patch.ts';
 import { diskNameOf } from '../decide/names.ts';
-import { instanceUidsOf } from '../../../resources/pod/owner.ts';
+import type { Observed } from '../decide/observed.ts';
+import { repairPatch } from '../decide/pod/repair-patch.ts';
 
-/** When to repair again what changed meanwhile: its event need not name the instance. */
+/** How soon to try again after a conflict: the event of the other write need not name the instance. */
 const AGAIN_MS = 1_000;
 
-/** The child as it is now, or why it could not be repaired. */
-async function repairOne<T extends KubeObject>(
+/** Errors that are about the child alone: what another writer did to it must not stop the instance. */
+const REFUSALS = [ForbiddenError, InvalidError, NotFoundError, ConflictError];
+
+interface Repaired<T> {
+  child: T;
+  hasConflict: boolean;
+}
+
+async function repairChild<T extends KubeObject>(
   run: Run,
-  type: ResourceType<T>,
   instance: GpuInstance,
-  child: T,
-): Promise<T | KubeError> {
+  { type, store, child }: { type: ResourceType<T>; store: ReadStore<T>; child: T },
+): Promise<Repaired<T>> {
   const patch = repairPatch(instance, child);
-  if (patch === undefined) return child;
+  if (patch === undefined) return { child, hasConflict: false };
   const { log, signal } = run.context;
   const { namespace, name } = child.metadata;
-  log.info({ kind: type.kind, namespace, name }, 'Giving an object its owner back');
+  const object = { kind: type.kind, namespace, name };
+  log.info(object, 'Restoring the owner of an object');
   try {
-    return await run.deps.client.patch(type, { namespace, name }, patch, { type: 'merge', signal });
+    const repaired = await run.deps.client.patch(type, { namespace, name }, patch, { type: 'merge', signal });
+    run.deps.fence.wrote(run.key, store, repaired);
+    return { child: repaired, hasConflict: false };
   } catch (error) {
-    if (!isRefusal(error)) throw error;
-    log.warn({ err: error, kind: type.kind, namespace, name }, 'An object does not get its owner back; going on');
-    return error;
+    if (!REFUSALS.some((refusal) => error instanceof refusal)) throw error;
+    log.warn({ err: error, ...object }, 'The owner of an object was not restored; going on without it');
+    return { child, hasConflict: error instanceof ConflictError };
   }
-}
-
-/** Errors that are about the child alone: a mark that somebody put on it must not stop the instance. */
-function isRefusal(error: unknown): error is KubeError {
-  return [ForbiddenError, InvalidError, NotFoundError, ConflictError].some((type) => error instanceof type);
-}
-
-export interface Repaired {
-  pods: Pod[];
-  /** Set when something is left to repair that another try may heal; milliseconds. */
-  againAfterMs: number | undefined;
 }
 
 /**
- * Restores owner references and labels that somebody removed from the pods and the disk of an instance. What the API
- * server does not let it repair stays as it is.
+ * Restores the owner references and labels that other writers removed from the pods and the disk of an instance. What
+ * the API server refuses to change stays as it is. `repairAfterMs` is set when another try may succeed.
  */
-export async function repair(run: Run, instance: GpuInstance, pods: readonly Pod[]): Promise<Repaired> {
-  const { deps, key } = run;
-  let againAfterMs: number | undefined;
-  const repaired = async <T extends KubeObject>(type: ResourceType<T>, store: ReadStore<T>, child: T): Promise<T> => {
-    const fixed = await repairOne(run, type, instance, child);
-    if (fixed instanceof KubeError) {
-      if (fixed instanceof ConflictError) againAfterMs = AGAIN_MS;
-      return child;
-    }
-    if (fixed !== child) deps.fence.wrote(key, store, fixed);
-    return fixed;
-  };
-  const disk = deps.stores.disks.get(`${instance.metadata.namespace}/${diskNameOf(instance)}`);
-  if (disk !== undefined && instanceUidsOf(disk).includes(instance.metadata.uid ?? '')) {
-    await repaired(PERSISTENT_VOLUME_CLAIMS, deps.stores.disks, disk);
+export async function repair(
+  run: Run,
+  observed: Observed,
+): Promise<{ observed: Observed; repairAfterMs: number | undefined }> {
+  const { instance } = observed;
+  const { namespace, uid = '' } = instance.metadata;
+  const { disks, pods } = run.deps.stores;
+  const results: Repaired<KubeObject>[] = [];
+  const disk = disks.get(keyOf({ namespace, name: diskNameOf(instance) }));
+  if (disk !== undefined && instanceUidsOf(disk).includes(uid)) {
+    results.push(await repairChild(run, instance, { type: PERSISTENT_VOLUME_CLAIMS, store: disks, child: disk }));
   }
-  const own: Pod[] = [];
-  for (const pod of pods) own.push(await repaired(PODS, deps.stores.pods, pod));
-  return { pods: own, againAfterMs };
+  const own: Observed['pods'][number][] = [];
+  for (const child of observed.pods) {
+    const result = await repairChild(run, instance, { type: PODS, store: pods, child });
+    results.push(result);
+    own.push(result.child);
+  }
+  const pod = own.find(({ metadata }) => metadata.name === instance.status?.podName);
+  const repairAfterMs = results.some(({ hasConflict }) => hasConflict) ? AGAIN_MS : undefined;
+  return { observed: { ...observed, pods: own, pod }, repairAfterMs };
 }

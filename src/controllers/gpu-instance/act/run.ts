@@ -8,13 +8,13 @@ import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState } from '../decide/observed.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { SshAddress } from '../decide/status/status.ts';
-import type { Vanished } from '../vanished.ts';
+import type { UnrecordedInstances } from '../unrecorded.ts';
 import type { WaitingLine } from '../waiting-line.ts';
 
 export interface InstanceConfig {
   /** Image of instances that name none. */
   defaultImage: string;
-  /** Image whose /tools the instances' tools volume is filled from. */
+  /** Image with the tools in /tools: they are copied to the tools volume of each instance. */
   toolsImage: string;
   ssh: SshAddress;
 }
@@ -25,13 +25,13 @@ export interface InstanceDeps {
   inventory: Inventory;
   line: WaitingLine;
   fence: Fence;
-  events: EventRecorder;
+  events: Pick<EventRecorder, 'record'>;
   clock: Clock;
   config: InstanceConfig;
-  vanished: Vanished;
-  /** Tries of a login the way users take; left out, a Ready pod is enough. */
+  unrecorded: UnrecordedInstances;
+  /** Tries logins through the SSH gateway; without it, a Ready pod is enough. */
   logins?: PodChecks<boolean> | undefined;
-  /** Looks for Jupyter in instances of that runtype; undefined when it cannot be told now. */
+  /** Looks for Jupyter in instances of that runtype. */
   jupyters?: PodChecks<JupyterState | undefined> | undefined;
 }
 

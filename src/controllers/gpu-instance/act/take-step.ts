@@ -7,27 +7,26 @@ import type { Waiting } from '../decide/status/ready.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../decide/transitions.ts';
 import { claimPlace } from './claim.ts';
+import { cleanUp } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
 import { deletePods, switchOff, writeStatus } from './writes.ts';
 
-/** The instance after a step. */
-interface Moved {
-  instance: GpuInstance;
-  /** The pods, where the step made or found one that the cache does not show yet. */
-  pods?: readonly Pod[];
-}
+export type StepOutcome =
+  /** The instance after the step, with its pods where the cache does not show them yet. */
+  | { instance: GpuInstance; pods?: readonly Pod[] }
+  /** There is nothing more to do now; `waiting` says what the search for a place found, if there was one. */
+  | { waiting: Waiting | undefined }
+  /** Nothing is left of the instance. */
+  | { gone: true };
 
-/** Takes one step. `undefined`: this run has nothing more to do than to report what is seen. */
-export async function takeStep(
-  run: Run,
-  step: Step,
-  observed: Observed,
-): Promise<Moved | { waiting: Waiting } | undefined> {
+const NOTHING_MORE = { waiting: undefined };
+
+export async function takeStep(run: Run, step: Step, observed: Observed): Promise<StepOutcome> {
   const { instance, settings, now } = observed;
   switch (step.do) {
     case 'claim': {
-      if (settings === undefined) return undefined;
+      if (settings === undefined) return NOTHING_MORE;
       const outcome = await claimPlace(run, observed, settings);
       if (!('refused' in outcome)) return outcome;
       run.deps.line.remove(run.key);
@@ -35,7 +34,7 @@ export async function takeStep(
     }
     case 'createPod': {
       const { claim } = instance.status ?? {};
-      if (claim === undefined) return undefined;
+      if (claim === undefined) return NOTHING_MORE;
       const outcome = await createPod(run, observed, claim);
       return 'pod' in outcome ? { instance, pods: [outcome.pod] } : end(run, observed, outcome.ending);
     }
@@ -45,18 +44,21 @@ export async function takeStep(
       return { instance: await switchOff(run, instance) };
     case 'deleteInstance':
       await deleteInstance(run, instance);
-      return undefined;
+      return NOTHING_MORE;
     case 'deletePods':
       await deletePods(run, step.pods);
-      return undefined;
+      return NOTHING_MORE;
     case 'release':
       return { instance: await writeStatus(run, instance, releasedStatus(instance, step.ending, now)) };
+    case 'cleanUp':
+      await cleanUp(run, instance);
+      return { gone: true };
     default:
-      return undefined;
+      return NOTHING_MORE;
   }
 }
 
-async function end(run: Run, observed: Observed, ending: Ending): Promise<Moved> {
+async function end(run: Run, observed: Observed, ending: Ending): Promise<StepOutcome> {
   const { instance, now } = observed;
   const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
   return { instance: await writeStatus(run, instance, statusOf(next, run.deps.config.ssh)) };

@@ -2,45 +2,23 @@ import { ConflictError, InvalidError, NotFoundError } from '../../../kube/errors
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { READY_REASONS, type ReadyReason } from '../../../resources/instance-state.ts';
-import type { Observed } from '../decide/observed.ts';
+import { eventOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
 
-function readyReason(status: GpuInstanceStatus | undefined): string | undefined {
-  return status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
-}
-
-// What passes in a moment is told by the conditions; an Event for each would be noise.
-const QUIET: ReadonlySet<string> = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'WaitingForLogin']);
-const GOOD: ReadonlySet<string> = new Set(['Running', 'Stopping', 'Stopped', 'Completed', 'Deleting']);
-
-/** One Event per change of the summary that a reader of `kubectl describe` wants to know of. */
-function tell({ deps }: Run, before: GpuInstance, after: GpuInstance): void {
-  const ready = after.status?.conditions?.find(({ type }) => type === 'Ready');
-  if (ready === undefined || ready.reason === readyReason(before.status) || QUIET.has(ready.reason)) return;
-  const claim = after.status?.claim;
-  const where = ready.reason === 'Running' && claim ? ` ${claim.gpuCount} x ${claim.product} on ${claim.node}.` : '';
-  deps.events.record(GPU_INSTANCES, after, {
-    type: GOOD.has(ready.reason) ? 'Normal' : 'Warning',
-    reason: ready.reason,
-    message: `${ready.message}${where}`,
-  });
-}
-
 interface Operation {
-  op: 'test' | 'add' | 'replace';
+  op: 'test' | 'add';
   path: string;
   value: unknown;
 }
 
 function test(path: string, value: unknown): Operation {
-  // A path that is not there equals null.
+  // A missing path equals null.
   return { op: 'test', path, value: value ?? null };
 }
 
 /**
- * Sends a JSON patch whose tests say what the decision rests on. Finer than a resource version: a writer of labels or
- * annotations that never rests cannot keep it from passing, and a stale leader's decision still fails.
+ * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside
+ * a client that keeps changing labels or annotations, and the decision of a stale leader still fails.
  * @throws ConflictError when a test fails
  */
 async function patchIf(
@@ -51,7 +29,7 @@ async function patchIf(
 ): Promise<GpuInstance> {
   const { deps, key, context } = run;
   const { namespace, name, uid, generation } = before.metadata;
-  // The generation moves with every change of the spec and with a deletion.
+  // Every change of the spec and a deletion change the generation.
   const body = [test('/metadata/uid', uid), test('/metadata/generation', generation), ...operations];
   const options = { type: 'json', signal: context.signal, ...(subresource && { subresource }) } as const;
   try {
@@ -67,8 +45,8 @@ async function patchIf(
 }
 
 /**
- * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen: a claim
- * decided on old knowledge, or by a leader that is none any more, fails here with ConflictError.
+ * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen. A claim
+ * that was decided on an old view, or by a former leader, fails with ConflictError.
  */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
   const seen = before.status;
@@ -77,35 +55,9 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   const tests =
     seen === undefined ? [test('/status', undefined)] : decisions.map((name) => test(`/status/${name}`, seen[name]));
   const after = await patchIf(run, before, [...tests, { op: 'add', path: '/status', value: status }], 'status');
-  tell(run, before, after);
+  const event = eventOf(before, after);
+  if (event !== undefined) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;
-}
-
-/** Stages that pass within this time are not written one by one: most starts need one write, not four. */
-const QUICK_MS = 3_000;
-
-function isPassing(status: GpuInstanceStatus): boolean {
-  const ready = status.conditions?.find(({ type }) => type === 'Ready');
-  if (ready === undefined || !isReadyReason(ready.reason)) return false;
-  const { state } = READY_REASONS[ready.reason];
-  return status.ending === undefined && (state === 'scheduling' || state === 'pulling' || state === 'starting');
-}
-
-/**
- * Writes what is seen, unless it is a passing stage of a start that has just begun: then it tells how many milliseconds
- * to wait before it is worth a write.
- */
-export async function writeWhenDue(
-  run: Run,
-  observed: Observed,
-  status: GpuInstanceStatus,
-): Promise<number | undefined> {
-  const { instance, now } = observed;
-  const { claim } = instance.status ?? {};
-  const left = claim === undefined ? 0 : Date.parse(claim.grantedAt) + QUICK_MS - now;
-  if (left > 0 && isPassing(status) && instance.status?.conditions !== undefined) return left;
-  await writeStatus(run, instance, status);
-  return undefined;
 }
 
 /** Replaces the finalizers, on condition that they are as they were seen. */
@@ -119,7 +71,7 @@ export function switchOff(run: Run, before: GpuInstance): Promise<GpuInstance> {
   return patchIf(run, before, [{ op: 'add', path: '/spec/powerState', value: 'Stopped' }]);
 }
 
-/** Deletes pods gracefully, each by its uid; never by force, since a pod that still runs still has its GPUs. */
+/** Deletes pods gracefully, each by its uid. Never by force: a pod that still runs still has its GPUs. */
 export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> {
   const { deps, key, context } = run;
   for (const pod of pods) {
@@ -129,12 +81,8 @@ export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> 
       await deps.client.delete(PODS, { namespace, name }, options);
       deps.fence.deleted(key, deps.stores.pods, pod);
     } catch (error) {
-      // Another pod has the name by now: the one that was meant is gone.
+      // The pod is gone, and another pod may have its name.
       if (!(error instanceof ConflictError) && !(error instanceof NotFoundError)) throw error;
     }
   }
-}
-
-function isReadyReason(reason: string): reason is ReadyReason {
-  return Object.hasOwn(READY_REASONS, reason);
 }

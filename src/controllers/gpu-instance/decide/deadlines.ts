@@ -1,4 +1,5 @@
 import type { Ending } from './endings.ts';
+import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
 import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
@@ -6,19 +7,19 @@ import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod/pod-facts.ts';
 
-/** Kubernetes itself waits this long before it takes pods off a silent node. */
+/** An instance shows NodeLost when its node is not ready for this long. */
 export const NODE_GRACE_MS = 40_000;
-/** An image that cannot be fetched for this long frees its GPUs. */
-export const PULL_LIMIT_MS = 1_200_000;
-/** A container that cannot be made for this long is tried on another node. */
+/** An instance whose image cannot be fetched for this long gives its GPUs back. */
+const PULL_LIMIT_MS = 1_200_000;
+/** An instance whose container cannot be created for this long is tried on another node. */
 const CREATE_LIMIT_MS = 120_000;
 /**
- * A pod that the scheduler says nothing about for this long is made anew: one that it may not bind while an API server
- * starts (its roles are not known yet) it puts aside for five minutes without a word.
+ * A pod that the scheduler does not report on for this long is replaced. While an API server starts and does not know
+ * the scheduler's roles yet, the scheduler may not bind a pod, and puts it aside for five minutes without a word.
  */
 const SILENT_LIMIT_MS = 120_000;
-/** A place that the scheduler refuses for this long was taken by somebody else. */
-export const UNSCHEDULABLE_LIMIT_MS = 15_000;
+/** A place that the scheduler refuses for this long was taken by another pod. */
+const UNSCHEDULABLE_LIMIT_MS = 15_000;
 
 interface Deadline {
   at: number;
@@ -52,13 +53,13 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   const scheduled = podCondition(pod, 'PodScheduled');
   if (scheduled === undefined) {
     if (pod.spec?.nodeName !== undefined) return undefined;
-    const message = `The scheduler said nothing about the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
+    const message = `The scheduler did not report on the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
     const granted = Date.parse(instance.status?.claim?.grantedAt ?? '');
     return { at: granted + SILENT_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
   }
   const since = Date.parse(scheduled.lastTransitionTime ?? '');
   if (scheduled.status !== 'True') {
-    const message = `The place was taken meanwhile: ${words(scheduled.message, 'the scheduler refuses the pod')}`;
+    const message = `Another pod took the place: ${words(scheduled.message, 'the scheduler refuses the pod')}`;
     return { at: since + UNSCHEDULABLE_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
   }
   const waiting = waitingState(pod);
@@ -75,18 +76,21 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   return undefined;
 }
 
-/** What ends the current start by time, the earliest first; milliseconds since the epoch. */
+/** What will end the current start, the earliest first; milliseconds since the epoch. */
 export function deadlines(observed: Observed): Deadline[] {
   return [lifetime(observed), idle(observed), stuck(observed)]
     .filter((deadline) => deadline !== undefined)
     .toSorted((a, b) => a.at - b.at);
 }
 
-/** Since when the node of a start does not answer; Infinity while it does, 0 when it is gone. */
+/**
+ * Since when the node of a start does not answer, milliseconds since the epoch; Infinity while it does, 0 when it is
+ * gone.
+ */
 export function nodeLostSince({ node }: Pick<Observed, 'node'>): number {
   if (node === undefined) return 0;
   if (isNodeReady(node)) return Number.POSITIVE_INFINITY;
-  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = findCondition(node.status?.conditions, 'Ready');
   const since = Date.parse(ready?.lastTransitionTime ?? '');
   return Number.isFinite(since) ? since : 0;
 }

@@ -6,7 +6,7 @@ type Failures = GpuInstanceStatus['failures'];
 const FIRST_MS = 1_000;
 const FACTOR = 4;
 const LONGEST_MS = 600_000;
-/** A start that was up this long was good: what failed before is forgotten. */
+/** After a start that ran for this long, earlier failures are forgotten. */
 const GOOD_START_MS = 600_000;
 const MAX_NODES = 16;
 
@@ -14,25 +14,22 @@ const MAX_NODES = 16;
  * Milliseconds to wait after so many failed starts in a row: 1 s, 4 s, 16 s, 64 s, 256 s, then ten minutes. At most
  * eleven pods an hour, whatever goes wrong.
  */
-export function pauseAfter(count: number): number {
-  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** Math.max(0, count - 1));
+function pauseAfter(count: number): number {
+  return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** (count - 1));
 }
 
-/** When the next start may come, milliseconds since the epoch; 0 when nothing failed. */
-export function nextStartAt(failures: Failures): number {
-  return failures === undefined || failures.count === 0
-    ? 0
-    : Date.parse(failures.lastTime) + pauseAfter(failures.count);
-}
-
-/** The same for an instance: an edit by its owner since the last failure is a reason to try at once. */
+/**
+ * When the next start may come, milliseconds since the epoch; 0 when nothing failed. After an edit by its owner an
+ * instance may start at once.
+ */
 export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
-  const decidedFor = status?.ending?.generation;
-  const isEdited = decidedFor !== undefined && decidedFor !== metadata.generation;
-  return isEdited ? 0 : nextStartAt(status?.failures);
+  const { ending, failures } = status ?? {};
+  const isEdited = ending?.generation !== undefined && ending.generation !== metadata.generation;
+  if (isEdited || failures === undefined || failures.count === 0) return 0;
+  return Date.parse(failures.lastTime) + pauseAfter(failures.count);
 }
 
-/** The failures with one more. `upMs` is how long the failed start had been up. */
+/** The failures with one more. `upMs` is how long the failed start had been running. */
 export function withFailure(
   failures: Failures,
   fact: { now: number; upMs: number; node: string | undefined },
@@ -47,18 +44,19 @@ export function withFailure(
   };
 }
 
-/** Nodes where a start failed not long ago. */
+/** Nodes where a start failed within the window. */
 export function nodesToAvoid(failures: Failures, now: number): string[] {
   if (failures === undefined || Date.parse(failures.lastTime) + FAILURE_WINDOW_MS <= now) return [];
   return failures.nodes ?? [];
 }
 
-// Words of containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) about what an image or
-// its instance names. A runtime that is missing on the node says `exec: "…"` too, but not of a container process.
+// What containerd and CRI-O (no command, users), runc (exec, chdir) and crun (executable file) say about faults of an
+// image or its settings. A runtime that is missing on the node is reported as `exec: "…"` too, but not of a container
+// process.
 const IMAGE_FAULT =
   /no command specified|runAsNonRoot|container process: (error during container init: )?(exec|chdir)\b|executable file `|no users found|unable to find (user|group)|no matching entries in (passwd|group) file/i;
 
-/** Whether a container that cannot be made is its image's or its settings' fault: it would fail on every node. */
+/** Whether a container cannot be created because of its image or settings: then it would fail on every node. */
 export function isImageFault({ reason, message }: { reason: string; message: string }): boolean {
   return reason === 'CreateContainerConfigError' || IMAGE_FAULT.test(message);
 }

@@ -1,9 +1,23 @@
+import type { KubeObject } from '../../../kube/types.ts';
+import { INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 
-/** Keeps the instance until its pod, its disk and its bill are settled. */
+/** Keeps the instance until its pods and its disk are dealt with and its usage record is written. */
 export const FINALIZER = 'berth.dev/cleanup';
 export const INSTANCE_LABEL = 'berth.dev/instance';
-export const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'berth' } as const;
+
+/** The labels of an instance's pods and disk. */
+export function labelsOf({ metadata }: Pick<GpuInstance, 'metadata'>): Record<string, string> {
+  const { name, uid = '' } = metadata;
+  return { 'app.kubernetes.io/managed-by': 'berth', [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid };
+}
+
+/** The metadata of a pod or disk of an instance. */
+export function childMetadata(instance: Pick<GpuInstance, 'metadata'>, name: string): KubeObject['metadata'] {
+  const { namespace } = instance.metadata;
+  const owned = { labels: labelsOf(instance), ownerReferences: [ownerOf(instance)] };
+  return { name, ...(namespace !== undefined && { namespace }), ...owned };
+}
 
 export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {
   return `${instance.metadata.name}-${incarnation}`;
@@ -17,8 +31,8 @@ export function usageNameOf({ metadata }: Pick<GpuInstance, 'metadata'>): string
   return `${metadata.name}-${(metadata.uid ?? '').slice(0, 8)}`;
 }
 
-/** Names that Berth makes up are unique in the cluster; others may stand in several namespaces. */
+/** Names that Berth generates are unique in the cluster. Other names may occur in several namespaces. */
 export function sshUserOf({ metadata }: Pick<GpuInstance, 'metadata'>): string {
-  const made = /^i-[a-z2-7]{12,20}$/.test(metadata.name);
-  return made || metadata.namespace === undefined ? metadata.name : `${metadata.name}.${metadata.namespace}`;
+  const isGenerated = /^i-[a-z2-7]{12,20}$/.test(metadata.name);
+  return isGenerated || metadata.namespace === undefined ? metadata.name : `${metadata.name}.${metadata.namespace}`;
 }

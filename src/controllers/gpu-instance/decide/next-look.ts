@@ -1,22 +1,47 @@
+import type { GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { instanceState, type InstanceState } from '../../../resources/instance-state.ts';
 import { deadlines, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { Observed } from './observed.ts';
 import type { Step } from './plan.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
-/** Between two looks for Jupyter. It may still be installed, or start: large images take their time. */
+/** Milliseconds between two looks for Jupyter. It may still be installing or starting: large images take their time. */
 export const JUPYTER_PAUSE_MS = 5_000;
-/** How often to look after a pod that is there and that the cache does not show. */
+/** Milliseconds between two looks at a pod that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
+
+/** Stages that pass within this time are not written one by one: most starts need one write, not four. */
+const QUICK_MS = 3_000;
+const PASSING: ReadonlySet<InstanceState> = new Set(['scheduling', 'pulling', 'starting']);
+
+/** Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0. */
+export function passingForMs({ instance, now }: Observed, status: GpuInstanceStatus): number {
+  const { claim, conditions } = instance.status ?? {};
+  const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
+  if (claim === undefined || conditions === undefined || !isPassing) return 0;
+  return Math.max(0, Date.parse(claim.grantedAt) + QUICK_MS - now);
+}
+
+interface LookReasons {
+  step: Step;
+  /** When the status is worth a write; 0 when it was written. */
+  writeAfterMs: number;
+  /** When to try again to repair a pod or the disk. */
+  repairAfterMs: number | undefined;
+  /** Whether the cache does not show a pod that is there. */
+  isHidden: boolean;
+}
 
 /** When to look again although nothing changes. */
 export function nextLook(
   observed: Observed,
-  { step, writeAfterMs, isHidden }: { step: Step; writeAfterMs: number | undefined; isHidden: boolean },
+  { step, writeAfterMs, repairAfterMs, isHidden }: LookReasons,
 ): { requeueAfterMs: number } | undefined {
   const { now, pod, instance } = observed;
   const times: number[] = [];
-  if (writeAfterMs !== undefined) times.push(now + writeAfterMs);
+  if (writeAfterMs > 0) times.push(now + writeAfterMs);
+  if (repairAfterMs !== undefined) times.push(now + repairAfterMs);
   if (isHidden) times.push(now + HIDDEN_RETRY_MS);
   if (step.do === 'wait') times.push(step.until);
   if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);

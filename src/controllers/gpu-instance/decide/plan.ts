@@ -1,13 +1,14 @@
+import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import type { Pod } from '../../../kube/types.ts';
 import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { endingOfDeletion, endingOfPod, hasEnded } from './pod/pod-facts.ts';
+import { endingOfDeletion, endingOfPod, POD_DELETED } from './pod/pod-facts.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */
 export type Step =
-  /** Nothing but the status. */
+  /** Do nothing but write the status. */
   | { do: 'observe' }
   /** Wait until then, milliseconds since the epoch. */
   | { do: 'wait'; until: number }
@@ -16,23 +17,26 @@ export type Step =
   | { do: 'createPod' }
   /** Write down why the start ends, before anything is done about it. */
   | { do: 'end'; ending: Ending }
-  /** The start ended for a reason that does not go away by itself: switch the instance off. */
+  /** The start ended for a reason that stays: switch the instance off. */
   | { do: 'switchOff' }
   | { do: 'deleteInstance' }
-  /** Of a deleted instance only the disk and the record are left to see to. */
+  /** A deleted instance has no pod left: see to its disk, its usage record and its finalizer. */
   | { do: 'cleanUp' }
   | { do: 'deletePods'; pods: readonly Pod[] }
-  /** Every pod is gone: settle the bill and give the place back. */
+  /** Every pod is gone: close the bill and give the place back. */
   | { do: 'release'; ending: SeenEnding };
 
 const SWITCHED_OFF: Ending = { reason: 'Stopped', message: 'spec.powerState is Stopped.' };
 
 const DELETED: Ending = { reason: 'Stopped', message: 'The instance is being deleted.' };
 
-/** Our pods get 30 seconds to end; whoever deletes one with much more than that keeps its GPUs without paying. */
+/**
+ * Pods of instances get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its
+ * GPUs.
+ */
 const LONGEST_GRACE_MS = 60_000;
 
-/** The pods that are not about to go: a deletion that lies far ahead is still to be made. */
+/** The pods that still have to be deleted: also those whose deletion is far in the future. */
 function live(pods: readonly Pod[], now: number): Pod[] {
   return pods.filter(
     ({ metadata: { deletionTimestamp } }) =>
@@ -42,7 +46,7 @@ function live(pods: readonly Pod[], now: number): Pod[] {
 
 function planWithoutClaim({ instance, pods, settings, now }: Observed): Step {
   const deleting = instance.metadata.deletionTimestamp !== undefined;
-  // A pod whose claim is gone holds a GPU that nobody counts.
+  // A pod without a claim holds GPUs that nobody pays for.
   if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   if (deleting && pods.length === 0) return { do: 'cleanUp' };
   if (pods.length > 0 || instance.spec.powerState === 'Stopped') return { do: 'observe' };
@@ -63,7 +67,7 @@ function newEnding(observed: Observed): Ending | undefined {
   return due?.ending;
 }
 
-/** Nobody pays for a node that does not answer. */
+/** A tenant does not pay for the time in which the node did not answer. */
 function withNodeTime(ending: Ending, observed: Observed): Ending {
   const since = nodeLostSince(observed);
   return ending.reason === 'NodeLost' && since > 0 && since < observed.now ? { ...ending, at: since } : ending;
@@ -71,13 +75,13 @@ function withNodeTime(ending: Ending, observed: Observed): Ending {
 
 function endingOfGonePod({ node }: Observed): Ending {
   return node === undefined
-    ? { reason: 'NodeLost', message: 'The node is gone. The instance starts again elsewhere.' }
-    : { reason: 'PodDeleted', message: 'The pod was deleted by somebody else. Another one follows.' };
+    ? { reason: 'NodeLost', message: 'The node is gone. The instance starts again on another node.' }
+    : POD_DELETED;
 }
 
 /**
- * What to do next, from what is seen alone: the same whether this controller has just started or has run for days. One
- * step at a time, so that a crash between any two writes leaves a state that the next run goes on from.
+ * What to do next. It depends on what is seen alone, not on what this controller did before. A run takes one step at a
+ * time: after a crash between any two writes the next run goes on from there.
  */
 export function planNext(observed: Observed): Step {
   const { instance, pods, pod, now } = observed;
@@ -89,7 +93,7 @@ export function planNext(observed: Observed): Step {
     const end = newEnding(observed);
     if (end !== undefined) return { do: 'end', ending: end };
     if (pod !== undefined) return { do: 'observe' };
-    // A pod of an earlier start is still on its way out: at most one at a time.
+    // While a pod of an earlier start is still ending there is no other: at most one at a time.
     return pods.length > 0 ? { do: 'observe' } : { do: 'createPod' };
   }
   if (mustSwitchOff(instance)) {
@@ -100,11 +104,11 @@ export function planNext(observed: Observed): Step {
   return pods.length > 0 ? { do: 'observe' } : { do: 'release', ending };
 }
 
-// What cannot be taken back, and what a condition of the write does not protect: on a view of the past a pod would be
-// made or deleted that has nothing to do with the start of now (Sieve's stale states).
+// Steps that cannot be taken back and that no condition of the write protects. Decided on an old view, they would
+// create or delete a pod that does not belong to the current start (stale states in the Sieve paper).
 const IRREVOCABLE: ReadonlySet<Step['do']> = new Set(['createPod', 'end', 'deletePods', 'release', 'deleteInstance']);
 
-/** Whether a step must rest on what the API server itself has, not on a cache that may be behind. */
+/** Whether a step must be decided on what the API server has, not on a cache that may be behind. */
 export function mustBeCertain(step: Step): boolean {
   return IRREVOCABLE.has(step.do);
 }

@@ -10,8 +10,8 @@ function namesOf(resource: string): string[] {
 }
 
 /**
- * The words for a quota of the namespace that has no room for a pod with these requests; undefined when all have.
- * Quotas with scopes are left to the API server, which knows what they count.
+ * Why a quota of the namespace does not allow a pod with these requests; undefined when all quotas do. Quotas with
+ * scopes are left to the API server, which knows what they count.
  */
 export function quotaRefusal(quotas: Iterable<ResourceQuota>, requests: Amounts): string | undefined {
   for (const { metadata, spec, status } of quotas) {
@@ -22,7 +22,7 @@ export function quotaRefusal(quotas: Iterable<ResourceQuota>, requests: Amounts)
         const used = parseQuantity(status?.used?.[name] ?? '') ?? 0;
         const needed = resource === 'cpu' ? amount / 1000 : amount;
         if (hard === undefined || used + needed <= hard) continue;
-        return `ResourceQuota ${metadata.name} allows ${hard} ${name}, ${used} are used and this instance needs ${needed}. Stop another instance or ask for more quota.`;
+        return `ResourceQuota ${metadata.name} allows ${hard} ${name}, ${used} are used, and this instance needs ${needed}. Stop another instance, or ask for a larger quota.`;
       }
     }
   }

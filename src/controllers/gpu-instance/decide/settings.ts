@@ -8,7 +8,7 @@ import {
   templateHash,
 } from '../../../resources/instance-template.ts';
 
-/** What an instance runs after template and defaults. */
+/** What an instance runs, with template and defaults applied. */
 export interface Settings {
   image: string;
   runtype: Runtype;
@@ -22,7 +22,7 @@ export interface Settings {
 
 const DEFAULT_DISK_GB = 10;
 
-/** The template an instance names, own ones before shared ones. `missing` when it names one that is not there. */
+/** The template that an instance names, if any: one of its namespace before a shared one; `missing` if there is none. */
 export function findTemplate(
   instance: GpuInstance,
   templates: Iterable<InstanceTemplate>,
@@ -48,7 +48,7 @@ function firstText(...values: (string | undefined)[]): string {
   return values.find((value) => value !== undefined && value !== '') ?? '';
 }
 
-/** The instance's own values win over the template's; env merges name by name. */
+/** Values of the instance win over those of the template. env is merged name by name. */
 export function settingsOf(
   spec: GpuInstanceSpec,
   template: InstanceTemplateSpec | undefined,

@@ -6,29 +6,29 @@ import { podNameOf } from './names.ts';
 import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 
-/** The claim of a granted place, with the price locked. */
+/** The claim of a granted place. Its price does not change any more. */
 export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
-  const { klass, node } = place;
+  const { offerClass, node } = place;
   const interruptible = instance.spec.type === 'Interruptible';
   return {
-    offerId: klass.id,
-    pool: klass.pool.name,
+    offerId: offerClass.id,
+    pool: offerClass.pool.name,
     node,
-    resourceName: klass.resourceName,
-    product: klass.product,
-    gpuCount: klass.gpuCount,
-    memoryMb: klass.memoryMb,
-    isolation: klass.isolation,
-    ...(klass.migProfile !== undefined && { migProfile: klass.migProfile }),
-    pricePerHour: interruptible ? klass.prices.interruptible : klass.prices.onDemand,
-    currency: klass.prices.currency,
-    simulated: klass.simulated,
+    resourceName: offerClass.resourceName,
+    product: offerClass.product,
+    gpuCount: offerClass.gpuCount,
+    memoryMb: offerClass.memoryMb,
+    isolation: offerClass.isolation,
+    ...(offerClass.migProfile !== undefined && { migProfile: offerClass.migProfile }),
+    pricePerHour: interruptible ? offerClass.prices.interruptible : offerClass.prices.onDemand,
+    currency: offerClass.prices.currency,
+    simulated: offerClass.simulated,
     diskGbMax: place.diskGbMax,
     grantedAt: new Date(now).toISOString(),
   };
 }
 
-/** A new start: the claim and the name of its pod are written together, before the pod exists. */
+/** The status of a new start: the claim and the name of the pod are written together, before the pod exists. */
 export function claimedStatus(
   instance: GpuInstance,
   claim: Claim,
@@ -50,7 +50,7 @@ export function claimedStatus(
   };
 }
 
-/** The start is being given up. */
+/** The status of a start that ends. */
 export function endedStatus(instance: GpuInstance, ending: Ending, now: number): GpuInstanceStatus {
   return {
     ...instance.status,
@@ -63,7 +63,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
   };
 }
 
-/** No pod is left: the bill is settled and the place given back, in one write. */
+/** The status when no pod is left: the bill is closed and the place given back, in one write. */
 export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
   const { claim, podName: _name, podUid: _uid, podIP: _ip, ...rest } = instance.status ?? {};
   const end = Date.parse(ending.at);
@@ -72,7 +72,9 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
   const upMs = stages?.ready === undefined ? 0 : Math.max(0, end - Date.parse(stages.ready));
   const node = ending.rule.blamesNode ? claim?.node : undefined;
   const failures =
-    ending.rule.next === 'backOff' ? withFailure(before, { now: end, upMs, node }) : settled(before, ending, now);
+    ending.rule.next === 'backOff'
+      ? withFailure(before, { now: end, upMs, node })
+      : afterGoodStart(before, ending, now);
   return {
     ...kept,
     ...bill,
@@ -81,8 +83,8 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
   };
 }
 
-/** A start that its owner ended was good; what failed on a node stays known for a while. */
-function settled(
+/** A start that its owner ended was good. The nodes where starts failed stay known for a while. */
+function afterGoodStart(
   failures: GpuInstanceStatus['failures'],
   ending: SeenEnding,
   now: number,

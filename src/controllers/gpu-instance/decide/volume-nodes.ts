@@ -10,12 +10,12 @@ function meets(labels: Readonly<Record<string, string>>, { matchExpressions = []
     if (operator === 'NotIn') return value === undefined || !values.includes(value);
     if (operator === 'Exists') return value !== undefined;
     if (operator === 'DoesNotExist') return value === undefined;
-    // Gt and Lt: no provisioner writes them. The scheduler decides.
+    // No provisioner writes Gt or Lt. The scheduler decides about them.
     return true;
   });
 }
 
-/** Names of the nodes that a volume can be used on; undefined when that is all of them. */
+/** Names of the nodes that a volume can be used on; undefined for all. */
 export function nodesOfVolume(volume: PersistentVolume, nodes: Iterable<Node>): Set<string> | undefined {
   const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms;
   if (terms === undefined) return undefined;

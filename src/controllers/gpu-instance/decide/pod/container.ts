@@ -6,8 +6,8 @@ import type { Settings } from '../settings.ts';
 /** Where the disk is mounted. */
 export const WORKSPACE = '/workspace';
 
-// $1 is the onStart script. The image's own shell runs it when there is one, for its PATH and its habits; its output
-// goes to the log of the pod.
+// $1 is the onStart script. The shell of the image runs it where there is one, as its author expects. Its output goes
+// to the log of the pod.
 const RUN_ON_START = `PATH="$PATH:${TOOLS_APPLETS}"; export PATH
 cd ${WORKSPACE} 2>/dev/null || cd /
 if [ -n "$1" ]; then
@@ -19,9 +19,9 @@ if [ -n "$1" ]; then
   onstart=$!
 fi
 `;
-// Jupyter starts when the image has it, or as soon as onStart has installed it. Its token is made here, is the same after
-// each start, and stands in no object: its owner reads the file, and Berth asks on the loopback. JUPYTER_TOKEN of the
-// instance's own environment wins. Jupyter does not print a token that it was given.
+// Jupyter starts when the image has it, or as soon as onStart has installed it. Its token is generated here, stays the
+// same after each start, and stands in no object: the owner reads the file, and Berth asks on the loopback.
+// JUPYTER_TOKEN in the environment of the instance wins. Jupyter does not print a token that it was given.
 const RUN_JUPYTER = `(
   umask 077
   folder=${WORKSPACE}/.berth-jupyter
@@ -47,7 +47,7 @@ const RUN_JUPYTER = `(
   done
 ) &
 `;
-// sleep ends on the TERM that tini passes to the whole group, so stopping takes no grace period.
+// tini passes TERM to the whole process group. sleep ends on it at once, so a stop does not take the grace period.
 const STAY_UP = `exec ${TOOLS_BIN}/busybox sleep 2147483647`;
 
 function keepAlive(runtype: Exclude<Runtype, 'args'>): string {
@@ -55,8 +55,8 @@ function keepAlive(runtype: Exclude<Runtype, 'args'>): string {
 }
 
 /**
- * Entrypoint of the main container. `ssh` and `jupyter` replace the image's by an init that reaps whatever sessions leave
- * behind and a shell that stays up; `args` keeps it.
+ * Entrypoint of the main container. `ssh` and `jupyter` replace the image's entrypoint by an init, which reaps what
+ * sessions leave behind, and a shell that stays up. `args` keeps the image's entrypoint.
  */
 export function entrypointOf(settings: Settings): { command?: string[]; args?: string[] } {
   if (settings.runtype === 'args') {

@@ -1,29 +1,27 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
-import { INSTANCE_UID_LABEL } from '../../../../resources/pod/owner.ts';
 import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
 import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { diskNameOf, INSTANCE_LABEL, MANAGED_BY, podNameOf } from '../names.ts';
-import { ownerOf } from '../../../../resources/pod/owner.ts';
+import { childMetadata, diskNameOf, podNameOf } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
 
-export interface PodInput {
+interface PodInput {
   instance: GpuInstance;
   claim: Claim;
   incarnation: number;
   settings: Settings;
-  /** What the pod requests, from the node it is for. */
+  /** What the pod requests of its node. */
   requests: Amounts;
-  /** Its share of the node's memory in bytes, 0 when unknown: the limit. */
+  /** Its share of the node's memory in bytes, which is its limit; 0 when unknown. */
   memoryLimit: number;
   diskPersistent: boolean;
   runtimeClassName: string | undefined;
-  /** The namespace enforces Pod Security restricted. */
+  /** Whether the namespace enforces Pod Security restricted. */
   restricted: boolean;
   toolsImage: string;
 }
@@ -31,9 +29,9 @@ export interface PodInput {
 type SecurityContext = NonNullable<Container['securityContext']>;
 
 /**
- * Pod Security baseline always. In a namespace that enforces restricted, the rest of restricted too: then only images
- * that run as a numbered user other than root start. Elsewhere images keep the runtime's default capabilities: apt and
- * su of ordinary images need CHOWN, SETUID and SETGID.
+ * Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that
+ * run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime:
+ * apt and su in ordinary images need CHOWN, SETUID and SETGID.
  */
 function securityContext(restricted: boolean): SecurityContext {
   return {
@@ -86,19 +84,18 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
     resources: { requests: quantities(input.requests), limits: limitsOf(input) },
     securityContext: securityContext(input.restricted),
     volumeMounts: mounts,
-    // The end of the log is what a failed container has to say.
+    // When the container fails, the end of its log becomes its message.
     terminationMessagePolicy: 'FallbackToLogsOnError',
   };
 }
 
 /**
- * The pod of one start. It is bound to the granted node by affinity and still goes through the scheduler, so that what
- * was granted is checked against what is really free. No GPU in init containers: some device plugins hand it out twice
+ * The pod of one start. Affinity binds it to the granted node. It still goes through the scheduler, which checks the
+ * grant against what is really free. Init containers get no GPU: some device plugins hand it out twice
  * (kubernetes#124345).
  */
 export function desiredPod(input: PodInput): Pod {
   const { instance, claim, settings } = input;
-  const { name, namespace, uid = '' } = instance.metadata;
   const { hostUsers } = instance.spec;
   const tools = settings.runtype === 'args' ? undefined : toolsVolume(input.toolsImage);
   const disk = input.diskPersistent
@@ -106,12 +103,7 @@ export function desiredPod(input: PodInput): Pod {
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, ...(tools ? [tools.mount] : [])];
   return {
-    metadata: {
-      name: podNameOf(instance, input.incarnation),
-      ...(namespace !== undefined && { namespace }),
-      labels: { ...MANAGED_BY, [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid },
-      ownerReferences: [ownerOf(instance)],
-    },
+    metadata: childMetadata(instance, podNameOf(instance, input.incarnation)),
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),

@@ -1,3 +1,4 @@
+import { findCondition } from '../../../../kube/conditions.ts';
 import type { Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
@@ -6,7 +7,7 @@ import type { Ending } from '../endings.ts';
 
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 
-/** The kubelet's words may be long; this much of them goes into a status. */
+/** Messages of the kubelet and the API server may be long. This much of them goes into a status. */
 const MAX_WORDS = 512;
 
 export function words(text: string | undefined, fallback: string): string {
@@ -14,29 +15,24 @@ export function words(text: string | undefined, fallback: string): string {
   return trimmed === '' ? fallback : trimmed.slice(0, MAX_WORDS);
 }
 
-/** Words of others, fit for a sentence to follow. */
+/** A message of another program, with a full stop: another sentence may follow. */
 export function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 export function podCondition(pod: Pod, type: string) {
-  return pod.status?.conditions?.find((condition) => condition.type === type);
+  return findCondition(pod.status?.conditions, type);
 }
 
 export function mainStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
 }
 
-/** A pod whose containers have all ended for good. */
-export function hasEnded(pod: Pod): boolean {
-  return pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded';
-}
-
 export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
 
-/** Why the first container that waits does so: of the init containers, then of the others. */
+/** Why the first waiting container waits: init containers first, then the others. */
 export function waitingState(pod: Pod): { reason: string; message: string } | undefined {
   const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
   const waiting = statuses.map(({ state }) => state?.waiting).find((state) => state?.reason !== undefined);
@@ -48,7 +44,7 @@ export function waitingState(pod: Pod): { reason: string; message: string } | un
 const ADMISSION =
   /^(UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodeUnschedulable|OutOf\S+|Admission\w*)$/;
 
-/** When the program of a pod ran, by its node's clock and never after `now`; undefined when it never did. */
+/** When the program of a pod ran, by the clock of its node and never after `now`; undefined when it did not run. */
 export function ranOf(pod: Pod, now: number): { from: number; to: number } | undefined {
   const { startedAt = '', finishedAt = '' } = mainStatus(pod)?.state?.terminated ?? {};
   const [from, to] = [Date.parse(startedAt), Date.parse(finishedAt)];
@@ -57,7 +53,7 @@ export function ranOf(pod: Pod, now: number): { from: number; to: number } | und
   return { from: Math.min(from, now), to: Math.min(to, now) };
 }
 
-/** Why a pod ended that was meant to run on, in our words and the kubelet's, and when. */
+/** Why and when a pod ended by itself. */
 export function endingOfPod(pod: Pod, now: number): Ending {
   const at = ranOf(pod, now)?.to;
   return { ...reasonOfEnd(pod), ...(at !== undefined && { at }) };
@@ -77,25 +73,30 @@ function reasonOfEnd(pod: Pod): Ending {
   return { reason: 'PodFailed', message: words([reason, message].filter(Boolean).join(': '), 'The pod failed.') };
 }
 
-/** Why somebody else deletes or has deleted the pod. */
+export const POD_DELETED: Ending = {
+  reason: 'PodDeleted',
+  message: 'Another client deleted the pod. The controller creates a new one.',
+};
+
+/** Why the pod was deleted, when the controller did not delete it. */
 export function endingOfDeletion(pod: Pod): Ending {
   const disruption = podCondition(pod, 'DisruptionTarget');
   if (disruption?.reason === 'PreemptionByScheduler') {
     return {
       reason: 'Preempted',
-      message: 'A pod of higher priority took the place. The instance comes back by itself.',
+      message: 'A pod of higher priority took the place. The instance starts again when other GPUs are free.',
     };
   }
   if (disruption?.reason === 'DeletionByTaintManager' || disruption?.reason === 'DeletionByPodGC') {
     const said = words(disruption.message, 'the node does not answer');
-    return { reason: 'NodeLost', message: `The pod was taken off its node: ${said}.` };
+    return { reason: 'NodeLost', message: `Kubernetes deleted the pod: ${said}.` };
   }
-  return { reason: 'PodDeleted', message: 'The pod was deleted by somebody else. Another one follows.' };
+  return POD_DELETED;
 }
 
-/** Reasons of the kubelet for an image it can never fetch. */
+/** Reasons of the kubelet for an image that it can never fetch. */
 const BAD_IMAGE = new Set(['InvalidImageName', 'ErrImageNeverPull']);
-/** Reasons that mean the container cannot be made on this node. */
+/** Reasons of the kubelet for a container that it cannot create. */
 const NOT_CREATED = new Set(['CreateContainerError', 'CreateContainerConfigError', 'RunContainerError']);
 const PULLING = new Set(['ErrImagePull', 'ImagePullBackOff', 'ImageInspectError', 'RegistryUnavailable']);
 
@@ -112,7 +113,7 @@ export function isNotCreated(reason: string): boolean {
   return NOT_CREATED.has(reason);
 }
 
-/** Whether a pod belongs to an instance: it names it, or its status names a pod that has lost its owner. */
+/** Whether a pod belongs to an instance: the pod names it, or the instance's status names a pod that lost its owner. */
 export function isPodOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>, pod: Pod): boolean {
   if (instanceUidsOf(pod).includes(metadata.uid ?? '')) return true;
   return pod.metadata.uid === status?.podUid && controllerUidOf(pod) === undefined;

@@ -1,18 +1,13 @@
 import type { KubeObject } from '../../../../kube/types.ts';
 import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
-import { controllerUidOf, INSTANCE_UID_LABEL, ownerOf } from '../../../../resources/pod/owner.ts';
-import { INSTANCE_LABEL, MANAGED_BY } from '../names.ts';
-
-function wantedLabels({ metadata }: GpuInstance): Record<string, string> {
-  return { ...MANAGED_BY, [INSTANCE_LABEL]: metadata.name, [INSTANCE_UID_LABEL]: metadata.uid ?? '' };
-}
+import { controllerUidOf, ownerOf } from '../../../../resources/pod/owner.ts';
+import { labelsOf } from '../names.ts';
 
 /** The patch that gives a child its owner and labels back; undefined when nothing is missing. */
 export function repairPatch(instance: GpuInstance, child: KubeObject): object | undefined {
   if (child.metadata.deletionTimestamp !== undefined) return undefined;
-  const missing = Object.entries(wantedLabels(instance)).filter(
-    ([name, value]) => child.metadata.labels?.[name] !== value,
-  );
+  const labels = Object.entries(labelsOf(instance));
+  const missing = labels.filter(([name, value]) => child.metadata.labels?.[name] !== value);
   const isOwned = controllerUidOf(child) === instance.metadata.uid;
   if (missing.length === 0 && isOwned) return undefined;
   const { uid, resourceVersion } = child.metadata;
@@ -20,7 +15,7 @@ export function repairPatch(instance: GpuInstance, child: KubeObject): object | 
   return {
     metadata: {
       uid,
-      // The list of owners is replaced as a whole: only on what was read.
+      // The patch replaces the whole list of owners, so it must be based on the current list.
       resourceVersion,
       ...(missing.length > 0 && { labels: Object.fromEntries(missing) }),
       ...(!isOwned && { ownerReferences: [...others, ownerOf(instance)] }),

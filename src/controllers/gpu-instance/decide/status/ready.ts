@@ -16,35 +16,34 @@ import {
 } from '../pod/pod-facts.ts';
 import { nodeLostSince, NODE_GRACE_MS } from '../deadlines.ts';
 
-/** Why an instance without a claim waits, as the search for a place found. */
-export interface Waiting {
-  reason: ReadyReason;
-  message: string;
-}
-
+/** Reason and message of the Ready condition. */
 interface Ready {
   reason: ReadyReason;
   message: string;
 }
 
+/** Why an instance without a claim waits, as the search for a place found. */
+export type Waiting = Ready;
+
 function ofPod(observed: Observed): Ready {
   const { pod, node, login } = observed;
-  if (pod === undefined) return { reason: 'Scheduling', message: 'The place is granted; the pod is being created.' };
+  if (pod === undefined) return { reason: 'Scheduling', message: 'The place is granted. The pod is being created.' };
   if (nodeLostSince(observed) + NODE_GRACE_MS <= observed.now) {
     const name = observed.instance.status?.claim?.node ?? '';
-    const message = `Node ${name} does not answer. The instance goes on when it is back, or starts elsewhere once Kubernetes has taken the pod off it.`;
+    const message = `Node ${name} does not answer. The instance goes on when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.`;
     return { reason: 'NodeLost', message };
   }
   const scheduled = podCondition(pod, 'PodScheduled');
   if (scheduled?.status !== 'True') {
-    if (scheduled?.reason !== 'Unschedulable') return { reason: 'Scheduling', message: 'The scheduler binds the pod.' };
+    if (scheduled?.reason !== 'Unschedulable')
+      return { reason: 'Scheduling', message: 'The scheduler is binding the pod.' };
     return { reason: 'Unschedulable', message: words(scheduled.message, 'The scheduler cannot bind the pod.') };
   }
   if (isPodReady(pod)) {
     if (login === 'pending') {
       return {
         reason: 'WaitingForLogin',
-        message: 'The container runs; a login through the SSH gateway does not work yet.',
+        message: 'The container runs, but a login through the SSH gateway does not work yet.',
       };
     }
     return { reason: 'Running', message: 'The instance is up.' };
@@ -71,42 +70,45 @@ function ofPod(observed: Observed): Ready {
 function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   const { instance, pods, settings, now } = observed;
   const ending = endingOf(instance.status);
-  if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start ends.' };
+  if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
   const isOver = ending?.rule.next === 'stop';
   if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
-    const reason = isOver ? ending.rule.after : 'Stopped';
+    const reason = isOver ? ending.rule.afterRelease : 'Stopped';
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
     return { reason, message: `${sentence(said)} Set spec.powerState to Running to start it again.` };
   }
   const next = nextStartOf(instance);
   if (next > now) {
-    const reason = ending?.rule.next === 'backOff' ? ending.rule.after : 'BackingOff';
+    const reason = ending?.rule.next === 'backOff' ? ending.rule.afterRelease : 'BackingOff';
     const why = ending?.message ?? 'The last start failed.';
     return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
   }
   if (settings === undefined) {
     return {
       reason: 'TemplateNotFound',
-      message: 'No template of this namespace and no shared one has the id or hash. Name another or create it.',
+      message:
+        'No template of this namespace, and no shared template, has this id or hash. Name another template, or create this one.',
     };
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
   if (ending?.rule.next === 'restart') {
-    return { reason: ending.rule.after, message: `${sentence(ending.message)} ${waiting.message}` };
+    return { reason: ending.rule.afterRelease, message: `${sentence(ending.message)} ${waiting.message}` };
   }
   return waiting;
 }
 
-/** The summary condition. `waiting` is what the search for a place found, when there was one. */
-export function readyFinding(observed: Observed, waiting: Waiting | undefined): Finding {
-  const { instance } = observed;
-  const ready = ((): Ready => {
-    if (instance.metadata.deletionTimestamp !== undefined) {
-      return { reason: 'Deleting', message: 'The instance is being removed; the GPUs are free when its pod is gone.' };
-    }
-    if (instance.status?.claim === undefined) return ofUnclaimed(observed, waiting);
-    const ending = endingOf(instance.status);
-    return ending === undefined ? ofPod(observed) : { reason: ending.rule.meanwhile, message: ending.message };
-  })();
-  return { type: 'Ready', status: ready.reason === 'Running' ? 'True' : 'False', ...ready };
+function readyOf(observed: Observed, waiting: Waiting | undefined): Ready {
+  const { metadata, status } = observed.instance;
+  if (metadata.deletionTimestamp !== undefined) {
+    return { reason: 'Deleting', message: 'The instance is being deleted. Its GPUs are free when its pod is gone.' };
+  }
+  if (status?.claim === undefined) return ofUnclaimed(observed, waiting);
+  const ending = endingOf(status);
+  return ending === undefined ? ofPod(observed) : { reason: ending.rule.whileEnding, message: ending.message };
+}
+
+/** The summary condition. */
+export function readyFinding(observed: Observed, waiting: Waiting | undefined): Omit<Finding, 'type'> {
+  const ready = readyOf(observed, waiting);
+  return { status: ready.reason === 'Running' ? 'True' : 'False', ...ready };
 }

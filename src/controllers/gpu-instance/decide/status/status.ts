@@ -1,9 +1,10 @@
 import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf } from '../endings.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
-import { hasEnded, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
+import { isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
@@ -16,8 +17,8 @@ export interface SshAddress {
 type Stages = NonNullable<GpuInstanceStatus['stages']>;
 
 /**
- * Times on pods are whole seconds, ours are not: a later stage is never shown before an earlier one. Nor does a node
- * whose clock is ahead put one into the future.
+ * Times on pods are whole seconds, and the clock of a node may be ahead. A later stage is never shown before an earlier
+ * one, nor in the future.
  */
 function notBefore(now: number, time: string | undefined, ...earlier: (string | undefined)[]): string | undefined {
   if (time === undefined) return undefined;
@@ -29,7 +30,7 @@ function timeOf(condition: { status: string; lastTransitionTime?: string } | und
   return condition?.status === 'True' ? condition.lastTransitionTime : undefined;
 }
 
-/** Stage times of the current start; each is set once and kept. */
+/** Times of the stages of the current start. Each is set once and kept. */
 function stagesOf({ instance, pod, login, now }: Observed): Stages {
   const { claim, stages = {} } = instance.status ?? {};
   const accepted = stages.accepted ?? new Date(instance.metadata.creationTimestamp ?? 0).toISOString();
@@ -39,9 +40,9 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
   const startedAt = stages.started ?? notBefore(now, started, scheduledAt, claim.grantedAt);
   const isUp = isPodReady(pod) && login !== 'pending';
-  // Where logins are tried, up is when one worked.
+  // Where logins are tried, the instance is ready when one worked.
   const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
-  // A program that ended before anybody saw that it ran.
+  // A program may have ended before the controller saw it running.
   const ran = hasEnded(pod) ? ranOf(pod, now) : undefined;
   const sinceAt = ran === undefined ? upAt : new Date(ran.from).toISOString();
   const isPast = isUp || ran !== undefined;
@@ -50,13 +51,13 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
     accepted,
     claimed: stages.claimed ?? claim.grantedAt,
     ...(scheduledAt !== undefined && { scheduled: scheduledAt }),
-    // The kubelet starts a container as soon as its image is there.
+    // The kubelet starts a container as soon as it has the image.
     ...(startedAt !== undefined && { pulled: stages.pulled ?? startedAt, started: startedAt }),
     ...(readyAt !== undefined && { ready: readyAt }),
   };
 }
 
-/** The status that says what is seen. Claim, usage and endings are carried over: they are decisions, not sights. */
+/** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const { instance, pod, settings } = observed;
   const { status = {} } = instance;

@@ -1,0 +1,76 @@
+import type { Finding } from '../../kube/conditions.ts';
+import { keyOf } from '../../kube/types.ts';
+import { numericId } from '../../resources/ids.ts';
+import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
+import { parseSshPublicKey, type SshPublicKey } from '../../resources/ssh-public-key.ts';
+import type { Source } from '../../runtime/source.ts';
+import { changeSource } from '../change-source.ts';
+import { readyStatus, type StatusKind } from './status-controller.ts';
+import type { ControllerStores } from '../stores.ts';
+
+function idOf({ metadata }: SshKey): number {
+  return numericId(metadata.uid ?? '');
+}
+
+/** The keys that an instance named or names, when that changed. */
+function instanceSource({ instances, sshKeys }: ControllerStores): Source {
+  return changeSource(instances, ({ before, after }) => {
+    const [old = [], named = []] = [before?.spec.sshKeyIds, after?.spec.sshKeyIds];
+    if (old.join() === named.join()) return [];
+    const ids = new Set([...old, ...named]);
+    const keys = sshKeys.by('namespace', (after ?? before)?.metadata.namespace ?? '');
+    return keys.filter((key) => ids.has(idOf(key))).map(keyOf);
+  });
+}
+
+/** Name of an older key of the namespace that has the same numeric id. */
+function clashOf(key: SshKey, { sshKeys }: ControllerStores): string | undefined {
+  const { namespace = '', name, creationTimestamp = '' } = key.metadata;
+  const older = sshKeys
+    .by('namespace', namespace)
+    .find(
+      (other) =>
+        other.metadata.name !== name &&
+        idOf(other) === idOf(key) &&
+        (other.metadata.creationTimestamp ?? '') <= creationTimestamp,
+    );
+  return older?.metadata.name;
+}
+
+/** The parsed key, or why it cannot be parsed. */
+function parse(line: string): SshPublicKey | string {
+  try {
+    return parseSshPublicKey(line);
+  } catch (error) {
+    return error instanceof Error ? error.message : 'The key cannot be read.';
+  }
+}
+
+function validity(facts: SshPublicKey | string, clash: string | undefined): Omit<Finding, 'type'> {
+  if (typeof facts === 'string') return { status: 'False', reason: 'InvalidKey', message: facts };
+  if (clash !== undefined) {
+    const message = `SSHKey ${clash} has the same id. Delete this key and create it again.`;
+    return { status: 'False', reason: 'IdClash', message };
+  }
+  return { status: 'True', reason: 'Valid', message: `${facts.bits} bits. The key opens instances.` };
+}
+
+/** Shows id, type, fingerprint, validity and use of a key. */
+export function sshKeyStatus(stores: ControllerStores): StatusKind<SshKey> {
+  return {
+    name: 'sshkey',
+    type: SSH_KEYS,
+    store: stores.sshKeys,
+    sources: [instanceSource(stores)],
+    statusOf(key, now) {
+      const facts = parse(key.spec.publicKey);
+      const instances = stores.instances.by('namespace', key.metadata.namespace ?? '');
+      return {
+        ...readyStatus(key, validity(facts, clashOf(key, stores)), now),
+        id: idOf(key),
+        ...(typeof facts === 'object' && { type: facts.type, fingerprint: facts.fingerprint }),
+        instances: instances.filter(({ spec }) => spec.sshKeyIds?.includes(idOf(key))).length,
+      };
+    },
+  };
+}

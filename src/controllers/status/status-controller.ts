@@ -1,0 +1,65 @@
+import type { ReadStore } from '../../kube/watch/store.ts';
+import { type Finding, setCondition } from '../../kube/conditions.ts';
+import { type Condition, keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
+import { type Controller, createController } from '../../runtime/controller.ts';
+import { type Source, storeSource } from '../../runtime/source.ts';
+import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
+import { patchStatus } from './write-status.ts';
+
+interface ObjectWithStatus extends KubeObject {
+  status?: { conditions?: Condition[] };
+}
+
+/** A kind of which a controller writes the status and nothing else. */
+export interface StatusKind<T extends ObjectWithStatus> {
+  /** Name of the controller. */
+  name: string;
+  type: ResourceType<T>;
+  store: ReadStore<T>;
+  /** What changes a status beside the object itself. */
+  sources?: readonly Source[];
+  /** The status that an object should have. `now`: milliseconds since the epoch. */
+  statusOf: (object: T, now: number) => NonNullable<T['status']>;
+  /** When the status changes by time alone, milliseconds since the epoch. NaN or a time in the past: never. */
+  changesAt?: (object: T) => number;
+}
+
+/** What every status has: the generation that it is about, and the conditions, with a new Ready condition. */
+export function readyStatus(
+  { metadata: { generation }, status }: ObjectWithStatus,
+  ready: Omit<Finding, 'type'>,
+  now: number,
+) {
+  const finding = { type: 'Ready', ...ready };
+  const conditions = setCondition(status?.conditions, finding, { observedGeneration: generation, now });
+  return {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    // metav1.Condition types its status as a string; Finding allows the three words alone.
+    conditions: conditions as (Condition & Pick<Finding, 'status'>)[],
+  };
+}
+
+const WORKERS = 2;
+
+export function createStatusController<T extends ObjectWithStatus>(
+  { client, clock, log, metrics }: CommonDeps,
+  { name, type, store, sources = [], statusOf, changesAt }: StatusKind<T>,
+): Controller {
+  return createController({
+    name,
+    sources: [storeSource(store, (object) => [keyOf(object)]), ...sources],
+    async reconcile(key, { signal }) {
+      const object = store.get(key);
+      if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
+      const now = clock.now();
+      await patchStatus(client, type, object, { status: statusOf(object, now), signal });
+      const changes = changesAt?.(object) ?? NaN;
+      return changes > now ? { requeueAfterMs: changes - now } : undefined;
+    },
+    concurrency: WORKERS,
+    timeoutMs: RECONCILE_TIMEOUT_MS,
+    clock,
+    log,
+    metrics: metrics(name, WORKERS),
+  });
+}

@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Activity } from '../access/activity.ts';
+import { toClient, toPod, type Routing, type Sender } from './headers.ts';
+import type { OpenStreams, User } from './open-streams.ts';
+import type { PortTarget } from './target.ts';
+import { unreachable, type Upstream } from './upstream.ts';
+
+export interface ForwardDeps {
+  upstream: Pick<Upstream, 'begin'>;
+  streams: OpenStreams;
+  activity: Pick<Activity, 'began'>;
+}
+
+/** A request to a port, of a user who may use it. */
+export interface PortRequest {
+  request: IncomingMessage;
+  target: PortTarget;
+  user: User;
+  /** Path and query as the pod gets them. */
+  path: string;
+  routing: Routing;
+  sender: Sender;
+}
+
+/**
+ * Runs `forward` and counts the stream, and the instance as used, meanwhile. The signal aborts when the client is gone or
+ * the user loses access; an error is dropped then, because the client cannot or may not be answered.
+ */
+async function whileOpen(
+  { streams, activity }: ForwardDeps,
+  { user, target }: PortRequest,
+  client: Duplex | ServerResponse,
+  forward: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const open = streams.open(user, target.podUid);
+  const left = activity.began({ namespace: target.namespace, name: target.instance });
+  const gone = new AbortController();
+  client.once('close', () => gone.abort());
+  const signal = AbortSignal.any([open.signal, gone.signal]);
+  try {
+    await forward(signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    client.destroy();
+  } finally {
+    left();
+    open.close();
+  }
+}
+
+async function begin(
+  { upstream }: ForwardDeps,
+  { request, target, path, routing, sender }: PortRequest,
+  headers: OutgoingHttpHeaders,
+  signal: AbortSignal,
+) {
+  const all = { ...toPod(request, routing, sender), ...headers };
+  return await upstream.begin(target, { method: request.method ?? 'GET', path, headers: all }, signal);
+}
+
+/** The first of the answers. Rejects with `PortError` when the stream fails or closes before. */
+async function firstOf<T>(answers: Promise<T>[], stream: Duplex, port: number): Promise<T> {
+  const closed = once(stream, 'close').then(() => Promise.reject(new Error('the connection was closed')));
+  for (const each of [...answers, closed]) each.catch(() => undefined);
+  return await Promise.race([...answers, closed]).catch((error: unknown) => {
+    throw unreachable(port, error, stream);
+  });
+}
+
+/** Forwards a request and its answer. Rejects with `PortError` as long as nothing was answered. */
+export async function forwardHttp(deps: ForwardDeps, incoming: PortRequest, response: ServerResponse): Promise<void> {
+  await whileOpen(deps, incoming, response, async (signal) => {
+    const { request, stream } = await begin(deps, incoming, {}, signal);
+    // The body may break off because the pod has answered already; the answer decides.
+    pipeline(incoming.request, request).catch(() => undefined);
+    const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+    const [answer] = await firstOf([answered], stream, incoming.target.port);
+    response.writeHead(answer.statusCode ?? 502, toClient(answer.headersDistinct, incoming.routing));
+    response.flushHeaders();
+    await pipeline(answer, response).catch(() => response.destroy());
+    stream.destroy();
+  });
+}
+
+function headOf(status: number, text: string, headers: OutgoingHttpHeaders): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((one) => `${name}: ${one}`),
+  );
+  return [`HTTP/1.1 ${status} ${text}`, ...lines, '', ''].join('\r\n');
+}
+
+/**
+ * Forwards a WebSocket, or any other protocol that the pod agrees to switch to. Rejects with `PortError` as long as
+ * nothing was answered.
+ */
+export async function forwardUpgrade(
+  deps: ForwardDeps,
+  incoming: PortRequest,
+  client: { socket: Duplex; head: Buffer; response: ServerResponse },
+): Promise<void> {
+  const { socket, head: firstBytes, response } = client;
+  const answerWith = (status: number, text: string, headers: OutgoingHttpHeaders): void => {
+    // For the log: the head is written past the response.
+    response.statusCode = status;
+    socket.write(headOf(status, text, headers));
+  };
+  await whileOpen(deps, incoming, socket, async (signal) => {
+    const upgrade = incoming.request.headers.upgrade ?? '';
+    const { request, stream } = await begin(deps, incoming, { connection: 'Upgrade', upgrade }, signal);
+    request.end();
+    const switched = once(request, 'upgrade') as Promise<[IncomingMessage, Duplex, Buffer]>;
+    const refused = once(request, 'response') as Promise<[IncomingMessage]>;
+    const [answer, , head] = await firstOf<[IncomingMessage, Duplex?, Buffer?]>(
+      [switched, refused],
+      stream,
+      incoming.target.port,
+    );
+    const headers = toClient(answer.headersDistinct, incoming.routing);
+    if (head === undefined) {
+      answerWith(answer.statusCode ?? 502, answer.statusMessage ?? '', { ...headers, connection: 'close' });
+      await pipeline(answer, socket).catch(() => undefined);
+    } else {
+      answerWith(101, 'Switching Protocols', { ...headers, connection: 'Upgrade', upgrade });
+      if (head.length > 0) socket.write(head);
+      if (firstBytes.length > 0) stream.write(firstBytes);
+      // When one side ends, so does the other: port-forward cannot carry half a connection.
+      await Promise.race([pipeline(socket, stream), pipeline(stream, socket)]).catch(() => undefined);
+    }
+    stream.destroy();
+    socket.destroy();
+  });
+}

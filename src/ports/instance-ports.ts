@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
+import type { Activity } from '../access/activity.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import { keyOf, type Pod } from '../kube/types.ts';
+import type { StreamEndpoint } from '../kube/streams/websocket.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { GpuInstance } from '../resources/gpu-instance.ts';
+import { signAccessToken, signingKey } from './access-token.ts';
+import { originOf, portHostOf, type PortHost } from './address.ts';
+import { PortError, STATUS_OF } from './errors.ts';
+import { forwardHttp, forwardUpgrade, type ForwardDeps, type PortRequest } from './forward.ts';
+import type { Sender } from './headers.ts';
+import { answer, cookieToken, enter, ENTER_PATH, isCrossOrigin, send, SIGN_IN, TICKET_MS } from './host-pages.ts';
+import type { Answer, SignInDeps } from './host-pages.ts';
+import { OpenStreams, type User } from './open-streams.ts';
+import { targetOf } from './target.ts';
+import { Upstream } from './upstream.ts';
+
+export interface PortsDeps {
+  endpoint: StreamEndpoint;
+  instances: ReadStore<GpuInstance>;
+  pods: ReadStore<Pod>;
+  /** Every port has a host of its own below this one. */
+  base: URL;
+  /** 32 bytes that all replicas share; read once, on first use. */
+  sessionKey: () => Promise<Buffer>;
+  /** Counts one more use of a ticket in the last minute, at all replicas when they share a store. Resolves with the count. */
+  countUse: (ticketId: string) => Promise<number>;
+  /** Whether the API key is still valid and may use ports. */
+  isAuthorized: (user: User) => boolean;
+  /** Counts one more request of the API key. Resolves with whether its limit allows it. */
+  admitRequest: (user: User) => Promise<boolean>;
+  activity: Pick<Activity, 'began'>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** A request, with the socket when it asks to switch protocols. */
+export interface Incoming {
+  request: IncomingMessage;
+  response: ServerResponse;
+  upgrade: { socket: Duplex; head: Buffer } | undefined;
+  sender: Sender;
+}
+
+/** A call of the API to a port of an instance that the caller may use. */
+export interface ApiCall {
+  user: User;
+  instance: GpuInstance;
+  port: number;
+  /** What stands before `path` in the URL of the call. */
+  prefix: string;
+  /** Path and query as the pod gets them. */
+  path: string;
+}
+
+/** The ports of instances: for programs below a path of the API, and for browsers on a host for each port. */
+export class InstancePorts {
+  readonly #deps: PortsDeps;
+  readonly #streams: OpenStreams;
+  readonly #forwarding: ForwardDeps;
+
+  constructor(deps: PortsDeps) {
+    this.#deps = deps;
+    this.#streams = new OpenStreams(deps.isAuthorized);
+    this.#forwarding = { upstream: new Upstream(deps.endpoint), streams: this.#streams, activity: deps.activity };
+  }
+
+  /** Serves a call of the API. Rejects with `PortError` as long as nothing was answered. */
+  async call(incoming: Incoming, { user, instance, port, prefix, path }: ApiCall): Promise<void> {
+    const { request, sender } = incoming;
+    const target = targetOf(instance, port, this.#deps.pods);
+    await this.#forward(incoming, { request, target, user, path, routing: { kind: 'path', prefix, port }, sender });
+  }
+
+  /** A link that opens a port in a browser once, within a minute. Rejects with `PortError`. */
+  async link({ user, instance, port, path }: ApiCall): Promise<{ url: string; expires: number }> {
+    const { base, clock, pods } = this.#deps;
+    targetOf(instance, port, pods);
+    const { name, namespace = '', uid = '' } = instance.metadata;
+    const expires = clock.now() + TICKET_MS;
+    const about = { namespace, instance: name, uid, port, keyId: user.keyId, path, expires };
+    const { key } = await this.#signIn();
+    const ticket = signAccessToken({ ...about, kind: 'ticket', id: randomUUID() }, key);
+    return { url: `${originOf({ port, uid }, base)}${ENTER_PATH}?ticket=${ticket}`, expires };
+  }
+
+  /** The port that the request's Host names. */
+  hostOf(request: IncomingMessage): PortHost | undefined {
+    return portHostOf(request.headers.host, this.#deps.base);
+  }
+
+  /** Serves a request to such a host. Never rejects. */
+  async page(incoming: Incoming, host: PortHost): Promise<void> {
+    const { response } = incoming;
+    const given = await this.#visit(incoming, host).catch((error: unknown) => {
+      if (error instanceof PortError) return answer(STATUS_OF[error.problem], error.message);
+      this.#deps.log.error({ err: error }, 'Port was not served');
+      return answer(500, 'Berth failed to serve this port. Try again.');
+    });
+    if (given === undefined) return;
+    if (response.headersSent) response.destroy();
+    else send(response, given);
+  }
+
+  /** Ends the streams of API keys that have lost access. */
+  recheck(): void {
+    this.#streams.recheck();
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    this.#streams.close();
+  }
+
+  /** Forwards the request to the pod, or returns what the browser gets in its place. */
+  async #visit(incoming: Incoming, host: PortHost): Promise<Answer | undefined> {
+    const { request, sender } = incoming;
+    const { admitRequest, countUse, instances, isAuthorized, pods } = this.#deps;
+    const signIn = await this.#signIn();
+    const path = request.url ?? '/';
+    if (path.split('?', 1)[0] === ENTER_PATH) {
+      return await enter(request, host, { ...signIn, isAuthorized, isFirst: async (id) => (await countUse(id)) === 1 });
+    }
+    const user = cookieToken(request, host, signIn);
+    const instance = user && instances.get(keyOf({ namespace: user.namespace, name: user.instance }));
+    if (user === undefined || instance?.metadata.uid !== host.uid || !isAuthorized(user)) return SIGN_IN;
+    if (isCrossOrigin(request))
+      return answer(403, 'A page of another site sent this request. Only pages of this host may.');
+    if (!(await admitRequest(user))) {
+      return answer(429, 'The API key of this link has made all calls that it may make in a minute. Try again later.');
+    }
+    const target = targetOf(instance, host.port, pods);
+    await this.#forward(incoming, { request, target, user, path, routing: { kind: 'host' }, sender });
+    return undefined;
+  }
+
+  async #signIn(): Promise<SignInDeps> {
+    const { base, clock, sessionKey } = this.#deps;
+    return { key: signingKey(await sessionKey()), now: clock.now(), isSecure: base.protocol === 'https:' };
+  }
+
+  async #forward({ response, upgrade }: Incoming, request: PortRequest): Promise<void> {
+    if (upgrade === undefined) await forwardHttp(this.#forwarding, request, response);
+    else await forwardUpgrade(this.#forwarding, request, { ...upgrade, response });
+  }
+}

@@ -1,0 +1,147 @@
+import { TOOLS_APPLETS, TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
+
+export const BUSYBOX = `${TOOLS_BIN}/busybox`;
+/** The terminal launcher prints this when it is ready to read the script without echo. */
+export const READY_BYTE = 0x01;
+/** Environment variable that marks the processes of a session. */
+export const SESSION_VARIABLE = 'BERTH_SESSION';
+
+export interface Terminal {
+  term: string;
+  columns: number;
+  rows: number;
+}
+
+export type Action =
+  | { kind: 'shell' }
+  | { kind: 'command'; command: string }
+  | { kind: 'program'; argv: readonly string[] }
+  | { kind: 'sftp' };
+
+export interface Launch {
+  session: string;
+  /** The script writes this to stderr when the program has ended. Nobody else knows it. Not used by terminals. */
+  endMarker: string;
+  action: Action;
+  terminal: Terminal | undefined;
+  env: ReadonlyMap<string, string>;
+}
+
+/**
+ * The command line of the exec call. It does not hold what the user asked for, which would stand in the API server's audit
+ * log. The launcher reads the script as one line from its stdin, byte by byte as POSIX `read` does; the rest of stdin is
+ * the user's.
+ */
+export function launcher(options: { tools: boolean; tty: boolean }): readonly string[] {
+  const shell = options.tools ? [BUSYBOX, 'sh'] : ['/bin/sh'];
+  const stty = options.tools ? `${BUSYBOX} stty` : 'stty';
+  const read = 'IFS= read -r _b && eval "$(printf %b "$_b")"';
+  if (!options.tty) return [...shell, '-c', read];
+  return [
+    ...shell,
+    '-c',
+    `_s=$(${stty} -g); ${stty} raw -echo; printf '\\001'; IFS= read -r _b; ${stty} "$_s"; eval "$(printf %b "$_b")"`,
+  ];
+}
+
+/** One line that `printf %b` turns back into the text's UTF-8 bytes, in dash, bash and busybox alike. */
+export function encodeLine(text: string): string {
+  let line = '';
+  for (const byte of Buffer.from(text)) {
+    const plain = byte >= 0x20 && byte < 0x7f && byte !== 0x5c;
+    line += plain ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
+  }
+  return `${line}\n`;
+}
+
+/** The text as one word of a POSIX shell. */
+export function quote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/**
+ * Gives the session a sane HOME, USER, SHELL and PATH and keeps the rest of the container's environment. It reads no
+ * /etc/profile, which would reset PATH and lose the folders of CUDA and conda. It uses shell built-ins only, because the
+ * image may have no programs. The shell of /etc/passwd wins, unless it is nologin or the like, as often in images.
+ */
+const ENVIRONMENT = `
+_u=0; while read -r _k _v _r; do case $_k in Uid:) _u=$_v; break;; esac; done </proc/self/status
+_n= _h= _s=
+if [ -r /etc/passwd ]; then
+  while IFS=: read -r _a _p _i _g _c _d _e; do
+    if [ "$_i" = "$_u" ]; then _n=$_a _h=$_d _s=$_e; break; fi
+  done </etc/passwd
+fi
+if [ -z "$HOME" ] || [ "$HOME" = / ] || [ ! -w "$HOME" ]; then
+  for _d in "$_h" /workspace /tmp /; do if [ -n "$_d" ] && [ "$_d" != / ] && [ -d "$_d" ] && [ -w "$_d" ]; then break; fi; done
+  export HOME="$_d"
+fi
+export USER="\${_n:-\${USER:-$_u}}"
+export LOGNAME="$USER"
+export PATH="\${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}:${TOOLS_BIN}:${TOOLS_APPLETS}"
+for _e in "$_s" "$SHELL" /bin/bash /usr/bin/bash /bin/sh ${TOOLS_BIN}/sh; do
+  case $_e in */nologin|*/false|*/sync|*/git-shell|'') continue;; esac
+  if [ -x "$_e" ]; then break; fi
+done
+export SHELL="$_e"
+cd "$HOME" 2>/dev/null || cd /
+`;
+
+const SCP_SERVER = /^scp (-\w+ )*-[tf] /;
+const SFTP_SERVERS = [
+  `${TOOLS_BIN}/sftp-server`,
+  '/usr/lib/openssh/sftp-server',
+  '/usr/libexec/openssh/sftp-server',
+  '/usr/lib/ssh/sftp-server',
+];
+
+function actionLine(action: Action): string {
+  if (action.kind === 'shell') return '"$SHELL"';
+  if (action.kind === 'program') return action.argv.map(quote).join(' ');
+  if (action.kind === 'sftp') {
+    const search = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done`;
+    return `${search}\n"$_e"`;
+  }
+  return `"$SHELL" -c ${quote(action.command)}`;
+}
+
+/**
+ * Runs the program, says when it has ended, and reads on until the gateway closes stdin. When a process ends while bytes
+ * are on their way to it, the kubelet resets the connection, and the exit status and the last output are lost: then
+ * `ssh i head -1 <large-file` would fail. The traps keep a signal for the process group from ending this shell before the
+ * program. The program does not inherit them, as it would inherit ignored signals.
+ */
+function runAndDrain(line: string, endMarker: string, tools: boolean): string {
+  const drain = tools ? `${BUSYBOX} cat >/dev/null` : 'cat >/dev/null || while read -r _x; do :; done';
+  return `trap : ALRM INT QUIT TERM USR1 USR2
+${line}
+_r=$?
+printf %s ${quote(endMarker)} >&2
+{ ${drain}; } 2>/dev/null
+exit $_r`;
+}
+
+/** The script that the launcher runs. */
+export function sessionScript(launch: Launch, tools: boolean): string {
+  const { action, terminal } = launch;
+  const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];
+  if (terminal !== undefined) env.push(['TERM', terminal.term]);
+  const lines = env.map(([name, value]) => `export ${name}=${quote(value)}`);
+  if (terminal !== undefined && terminal.columns > 0 && terminal.rows > 0) {
+    // The size also goes over the resize channel, but may arrive there after the program has asked for it.
+    const stty = tools ? `${BUSYBOX} stty` : 'stty';
+    lines.push(`${stty} rows ${terminal.rows} cols ${terminal.columns}`);
+  }
+  // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
+  const ownScp = action.kind === 'command' && SCP_SERVER.test(action.command);
+  const path = ownScp ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
+  const line = actionLine(action);
+  const program = terminal === undefined ? runAndDrain(line, launch.endMarker, tools) : execLast(line);
+  return `${lines.join('\n')}${ENVIRONMENT}${path}${program}`;
+}
+
+/** Lets the program replace the script: it must lead the foreground of its terminal. */
+function execLast(line: string): string {
+  const start = line.lastIndexOf('\n') + 1;
+  return `${line.slice(0, start)}exec ${line.slice(start)}`;
+}

@@ -1,0 +1,202 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { Connection, Server, ServerChannel, Session } from 'ssh2';
+import ssh2Package from 'ssh2/package.json' with { type: 'json' };
+
+/** lib/server.js and lib/protocol/Protocol.js. */
+interface PrivateConnection {
+  _sock: Socket;
+  _chanMgr: { remove(local: number): void };
+  _protocol: {
+    /** Our KEXINIT, until the keys that it began are in use. */
+    _kexinit: Buffer | undefined;
+    _cipher: { encrypt(packet: Buffer): void };
+    _packetRW: { write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer } };
+    _handlers: { CHANNEL_OPEN: (protocol: unknown, info: ChannelOpen) => void };
+    channelClose(remote: number): void;
+    channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
+    channelOpenFail(remote: number, reason: number, description: string): void;
+    channelWindowAdjust(remote: number, bytes: number): void;
+  };
+}
+
+interface ChannelOpen {
+  sender: number;
+  packetSize: number;
+}
+
+/** lib/server.js. `_channel` is undefined before shell, exec or subsystem. */
+interface PrivateSession {
+  _channel: unknown;
+  _chanInfo: { incoming: { id: number }; outgoing: { id: number } };
+}
+
+/** lib/Channel.js. */
+interface PrivateChannel {
+  outgoing: { id: number; state: 'open' | 'eof' | 'closing' | 'closed' };
+}
+
+/** Where a channel keeps the rest of a write that waits for the window. */
+const WAITING_WRITE = { _chunk: undefined, _chunkcb: undefined, _chunkErr: undefined, _chunkcbErr: undefined };
+
+const EXPECTED = '1.17';
+/** Every private field that this file uses; `()` marks functions. */
+const FIELDS = {
+  Connection: ['_sock', '_chanMgr.remove()', '_protocol'],
+  Protocol: [
+    '_kexinit',
+    '_cipher.encrypt()',
+    '_packetRW.write.allocStart',
+    '_packetRW.write.alloc()',
+    '_packetRW.write.finalize()',
+    '_handlers.CHANNEL_OPEN()',
+    'channelClose()',
+    'channelOpenConfirm()',
+    'channelOpenFail()',
+    'channelWindowAdjust()',
+  ],
+  Session: ['_channel', '_chanInfo.incoming.id', '_chanInfo.outgoing.id'],
+  Channel: [...Object.keys(WAITING_WRITE), 'outgoing.id', 'outgoing.state'],
+};
+
+/** The installed ssh2 is not one that this gateway can work with. */
+export class Ssh2VersionError extends Error {
+  override name = 'Ssh2VersionError';
+}
+
+function isPresent(object: unknown, field: string): boolean {
+  let value = object;
+  for (const name of field.replace('()', '').split('.')) {
+    if (typeof value !== 'object' || value === null || !(name in value)) return false;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return !field.endsWith('()') || typeof value === 'function';
+}
+
+/** Throws {@link Ssh2VersionError} with every field that an object of ssh2 lacks. */
+export function checkFields(kind: keyof typeof FIELDS, object: unknown): void {
+  const missing = FIELDS[kind].filter((field) => !isPresent(object, field)).map((field) => `${kind}.${field}`);
+  if (missing.length === 0) return;
+  throw new Ssh2VersionError(
+    `ssh2 ${ssh2Package.version} lacks ${missing.join(', ')}, which the SSH gateway needs and ssh2 ${EXPECTED} has. Install ssh2 ${EXPECTED}.x, or adapt src/ssh/ssh2/private.ts.`,
+  );
+}
+
+/**
+ * Checks the private fields on a connection, a session and a channel of this server that no client opened. Rejects with
+ * {@link Ssh2VersionError}.
+ */
+export async function checkPrivateFields(server: Server): Promise<void> {
+  const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+  socket.push('SSH-2.0-check\r\n');
+  const connection = await new Promise<Connection>((resolve) => {
+    server.once('connection', (client) => resolve(client.on('error', () => undefined)));
+    server.injectSocket(socket as Socket);
+  });
+  try {
+    checkFields('Connection', connection);
+    const { _protocol: protocol } = inside(connection);
+    checkFields('Protocol', protocol);
+    connection.authenticated = true;
+    let session: Session | undefined;
+    let channel: ServerChannel | undefined;
+    connection.once('session', (accept) => (session = accept()));
+    connection.once('tcpip', (accept) => (channel = accept()));
+    for (const type of ['session', 'direct-tcpip']) {
+      const info = { type, sender: 0, window: 0, packetSize: SMALLEST_PACKET, data: {} };
+      protocol._handlers.CHANNEL_OPEN(protocol, info);
+    }
+    checkFields('Session', session);
+    checkFields('Channel', channel);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function inside(connection: Connection): PrivateConnection {
+  return connection as unknown as PrivateConnection;
+}
+
+const USERAUTH_BANNER = 53;
+const CONNECT_FAILED = 2;
+/** Bytes. OpenSSH's smallest packet is 16 KiB; no client is known that takes less than some KiB. */
+const SMALLEST_PACKET = 256;
+
+/** The socket that a connection was given. */
+export function socketOf(connection: Connection): Socket {
+  return inside(connection)._sock;
+}
+
+/**
+ * Sends SSH_MSG_USERAUTH_BANNER (RFC 4252 section 5.4). Clients print it before they report how the login ended: it is
+ * the only way to say why a login is refused.
+ */
+export function sendBanner(connection: Connection, text: string): void {
+  const { _protocol: protocol } = inside(connection);
+  const { write } = protocol._packetRW;
+  const message = Buffer.from(`${text}\r\n`);
+  let offset = write.allocStart;
+  const packet = write.alloc(1 + 4 + message.length + 4);
+  packet[offset] = USERAUTH_BANNER;
+  offset = packet.writeUInt32BE(message.length, offset + 1);
+  offset += message.copy(packet, offset);
+  packet.writeUInt32BE(0, offset);
+  protocol._cipher.encrypt(write.finalize(packet));
+}
+
+/**
+ * Answers CLOSE and frees the channel's number (RFC 4254 section 5.3) for a session in which nothing was started. ssh2
+ * does this for all other sessions.
+ */
+export function closeUnstarted(connection: Connection, session: Session): void {
+  const { _channel: channel, _chanInfo: info } = session as unknown as PrivateSession;
+  if (channel !== undefined) return;
+  const { _chanMgr: channels, _protocol: protocol } = inside(connection);
+  channels.remove(info.incoming.id);
+  protocol.channelClose(info.outgoing.id);
+}
+
+/** Whether keys are being exchanged. ssh2 queues all that it is to send meanwhile, without a limit (lib/protocol/utils.js). */
+export function isRekeying(connection: Connection): boolean {
+  return inside(connection)._protocol._kexinit !== undefined;
+}
+
+/**
+ * Refuses channels whose client takes only tiny packets (RFC 4254 section 5.1). ssh2 would cut what it sends into pieces
+ * of that size in one go, and for a size of 0 it would never end.
+ */
+export function refuseTinyPackets(connection: Connection): void {
+  const { _protocol: protocol } = inside(connection);
+  const { CHANNEL_OPEN: open } = protocol._handlers;
+  protocol._handlers.CHANNEL_OPEN = (self, info) => {
+    if (info.packetSize >= SMALLEST_PACKET) open(self, info);
+    else protocol.channelOpenFail(info.sender, CONNECT_FAILED, `packets must hold ${SMALLEST_PACKET} bytes`);
+  };
+}
+
+/**
+ * Makes every channel open with `firstWindow` bytes and keeps ssh2 from renewing windows. Returns what renews them: it
+ * lets the client send that many bytes more.
+ */
+export function takeOverWindows(
+  connection: Connection,
+  firstWindow: number,
+): (channel: ServerChannel, bytes: number) => void {
+  const { _protocol: protocol } = inside(connection);
+  const confirm = protocol.channelOpenConfirm.bind(protocol);
+  const adjust = protocol.channelWindowAdjust.bind(protocol);
+  protocol.channelOpenConfirm = (remote, local, _window, packet) => confirm(remote, local, firstWindow, packet);
+  protocol.channelWindowAdjust = () => undefined;
+  return (channel, bytes) => adjust((channel as unknown as PrivateChannel).outgoing.id, bytes);
+}
+
+/** Whether our CLOSE was sent. The client may then use the number of the channel for another one. */
+export function isClosed(channel: ServerChannel): boolean {
+  const { state } = (channel as unknown as PrivateChannel).outgoing;
+  return state === 'closing' || state === 'closed';
+}
+
+/** Clears what ssh2 keeps of a write that waited for the window: it would send it once more later. */
+export function clearWaitingWrite(channel: ServerChannel): void {
+  Object.assign(channel, WAITING_WRITE);
+}

@@ -1,0 +1,113 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import { createCache, type Cache } from '../../../src/kube/watch/cache.ts';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { numericId } from '../../../src/resources/ids.ts';
+import type { SshKey } from '../../../src/resources/ssh-key.ts';
+import { StoreDirectory, type InstanceView } from '../../../src/ssh/directory.ts';
+import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+
+const onListenerError = (error: unknown): never => {
+  throw error;
+};
+let version = 0;
+let instances: Cache<GpuInstance>;
+let keys: Cache<SshKey>;
+let pods: Cache<Pod>;
+let directory: StoreDirectory;
+
+beforeEach(() => {
+  instances = createCache({ indexers: INDEXES.instances, onListenerError });
+  keys = createCache({ indexers: INDEXES.sshKeys, onListenerError });
+  pods = createCache<Pod>({ onListenerError });
+  directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
+});
+
+function meta(namespace: string, name: string, more: object = {}) {
+  version += 1;
+  return { namespace, name, uid: `${namespace}-${name}`, resourceVersion: String(version), ...more };
+}
+
+function addInstance(namespace: string, name: string, sshKeyIds: number[] = [], more: object = {}): InstanceView {
+  const object = { metadata: meta(namespace, name, more), spec: { sshKeyIds }, status: { podName: `${name}-1` } };
+  instances.upsert(object as unknown as GpuInstance);
+  const view = directory.find({ instance: name, namespace });
+  if (view === undefined) throw new Error('The instance was not found.');
+  return view;
+}
+
+function addKey(namespace: string, name: string, more: object = {}, publicKey = newEd25519Key('').public): SshKey {
+  const key = { metadata: meta(namespace, name, more), spec: { publicKey, displayName: '' } };
+  keys.upsert(key);
+  return key;
+}
+
+function addPod(namespace: string, name: string, state: object, more: object = {}): void {
+  const status = { containerStatuses: [{ name: 'main', state }] };
+  pods.upsert({ metadata: meta(namespace, name, more), spec: { containers: [] }, status } as unknown as Pod);
+}
+
+describe('an instance', () => {
+  it('is found by its name while one namespace alone has it, and always with its namespace', () => {
+    addInstance('a', 'i-one');
+    expect(directory.find({ instance: 'i-one', namespace: undefined })?.uid).toBe('a-i-one');
+    addInstance('b', 'i-one');
+    expect(directory.find({ instance: 'i-one', namespace: undefined })).toBeUndefined();
+    expect(directory.find({ instance: 'i-one', namespace: 'b' })?.uid).toBe('b-i-one');
+    expect(directory.find({ instance: 'i-one', namespace: 'c' })).toBeUndefined();
+    expect(directory.find({ instance: 'i-two', namespace: undefined })).toBeUndefined();
+  });
+
+  it.each<[string, object, { pod?: object; instance?: object }, boolean]>([
+    ['running', { running: {} }, {}, true],
+    ['waiting', { waiting: {} }, {}, false],
+    ['running in a pod that is being deleted', { running: {} }, { pod: { deletionTimestamp: 'now' } }, false],
+    ['running and being deleted', { running: {} }, { instance: { deletionTimestamp: 'now' } }, false],
+  ])('%s has a target: %4$s', (_name, state, { pod, instance }, expected) => {
+    addPod('a', 'i-1', state, pod);
+    expect(addInstance('a', 'i', [], instance).target?.pod).toBe(expected ? 'i-1' : undefined);
+  });
+});
+
+describe('a key', () => {
+  it('opens the instances of its namespace that name it, or name none', () => {
+    const [first, second] = [addKey('a', 'first'), addKey('a', 'second')];
+    addKey('b', 'other');
+    const view = addInstance('a', 'open');
+    const narrow = addInstance('a', 'narrow', [numericId(second.metadata.uid ?? '')]);
+    const known = [...directory.tenantKeys(view)];
+    expect(known.map(({ resource }) => resource)).toEqual(['a/first', 'a/second']);
+    expect(known.map((key) => directory.opens(key, view))).toEqual([true, true]);
+    expect(known.map((key) => directory.opens(key, narrow))).toEqual([false, true]);
+    expect(known.map((key) => directory.opens(key, addInstance('b', 'open')))).toEqual([false, false]);
+    keys.remove(first);
+    expect(known.map((key) => directory.opens(key, view))).toEqual([false, true]);
+  });
+
+  it('opens nothing once it is replaced, is being deleted, or cannot be read', () => {
+    const view = addInstance('a', 'open');
+    addKey('a', 'k');
+    const [before] = directory.tenantKeys(view);
+    if (before === undefined) throw new Error('The key was not found.');
+    addKey('a', 'k');
+    expect(directory.opens(before, view)).toBe(false);
+    const [after] = directory.tenantKeys(view);
+    expect(after && directory.opens(after, view)).toBe(true);
+    addKey('a', 'k', { deletionTimestamp: 'now' });
+    expect(after && directory.opens(after, view)).toBe(false);
+    addKey('a', 'k', {}, 'no key');
+    expect([...directory.tenantKeys(view)]).toEqual([]);
+  });
+});
+
+it('tells the namespaces of what changed, until it is told to stop', () => {
+  const told: string[] = [];
+  const stop = directory.onChange((namespace) => told.push(namespace));
+  const key = addKey('a', 'k');
+  addInstance('b', 'i');
+  keys.remove(key);
+  stop();
+  addKey('c', 'k');
+  expect(told).toEqual(['a', 'b', 'a']);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
+import { buildArguments, kubernetesVersion, programsFor, versionHash } from '../../../tools/lib/go/programs.ts';
+
+describe('the build plan', () => {
+  it('leaves out what only a real node needs', () => {
+    const simulated = programsFor({ realNode: false }).map(({ name }) => name);
+    expect(simulated).toContain('kube-apiserver');
+    expect(simulated).not.toContain('kubelet');
+    expect(programsFor({ realNode: true }).map(({ name }) => name)).toEqual(
+      expect.arrayContaining([...simulated, 'kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr']),
+    );
+  });
+
+  it('names its folder by version and platform', () => {
+    expect(versionHash('linux/x64')).toMatch(new RegExp(`^${kubernetesVersion()}-[0-9a-f]{12}$`));
+    expect(versionHash('linux/x64')).toBe(versionHash('linux/x64'));
+    expect(versionHash('linux/arm64')).not.toBe(versionHash('linux/x64'));
+  });
+
+  it('stamps the version into the programs of Kubernetes alone', () => {
+    const stamp = `gitVersion=v${kubernetesVersion()}`;
+    for (const program of programsFor({ realNode: true })) {
+      const ours = program.package.startsWith('k8s.io/');
+      expect(buildArguments(program, 'out').join(' ').includes(stamp), program.name).toBe(ours);
+    }
+  });
+});
+
+describe('diagnoseBuild', () => {
+  it.each([
+    ['write /tmp/x: no space left on device', 'the disk is full', /BERTH_CACHE/],
+    ['go: go.mod requires go >= 1.26.0 (running go 1.21.1; GOTOOLCHAIN=local)', 'too old', /GOTOOLCHAIN/],
+    [
+      'Get "https://proxy.example/x": dial tcp: lookup proxy.example: no such host',
+      'proxy cannot be reached',
+      /GOPROXY/,
+    ],
+    ['verifying k8s.io/api@v0.36.3: checksum mismatch', 'not the one that go.sum locks', /GOPROXY/],
+    ['k8s.io/kubernetes: compile: signal: killed', 'killed', /4 GB/],
+    ['x.go:1:2: undefined: y', 'reported an error', /run the command again/],
+  ])('explains %s', (output, cause, remedy) => {
+    const failure = diagnoseBuild('kubelet', `# some package\n${output}\n`);
+    expect(failure.message).toContain('kubelet');
+    expect(failure.message).toContain(cause);
+    expect(failure.remedy).toMatch(remedy);
+    expect(failure.details.at(-1)).toBe(output);
+  });
+});
