@@ -1,4 +1,4 @@
-import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
+import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
 import { INSTANCE_UID_LABEL } from '../../../resources/pod/owner.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
@@ -68,8 +68,8 @@ export async function writeUsageRecord({ deps, context }: Run, instance: GpuInst
     await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
   } catch (error) {
     // In a namespace that is going away nothing can be made any more.
-    const isGoing = error instanceof Error && error.message.includes('being terminated');
-    if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
+    if (error instanceof AlreadyExistsError || error instanceof NotFoundError) return;
+    if (!isNamespaceTerminating(error)) throw error;
   }
 }
 
