@@ -1,4 +1,4 @@
-import { type Controller, type ControllerOptions, createController } from '../runtime/controller.ts';
+import { Controller, type ControllerOptions } from '../runtime/controller.ts';
 import { apiKeySources, reconcileApiKey } from './api-key/reconcile.ts';
 import { poolSources, reconcilePool } from './gpu-pool/reconcile.ts';
 import { reconcileTemplate, templateSources } from './instance-template/reconcile.ts';
@@ -16,7 +16,7 @@ export function createStatusControllers(deps: CommonDeps): Controller[] {
     sources: ControllerOptions['sources'],
     reconcile: (run: StatusRun) => ReturnType<ControllerOptions['reconcile']>,
   ): Controller =>
-    createController({
+    new Controller({
       name,
       sources,
       reconcile: (key, context) => reconcile({ deps, key, context }),

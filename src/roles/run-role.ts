@@ -1,6 +1,6 @@
 import { ConfigError, readConfig } from '../config/config.ts';
 import { KubeConfigError } from '../kube/errors.ts';
-import { createShutdown, stopOnSignals } from '../runtime/shutdown.ts';
+import { Shutdown, stopOnSignals } from '../runtime/shutdown.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import { createProcess } from './process.ts';
 import type { Role } from './role.ts';
@@ -25,7 +25,7 @@ const GRACE_MS = 30_000;
 async function start(name: string, roles: readonly Role[]): Promise<void> {
   const config = readConfig(process.env);
   const proc = await createProcess(config, name);
-  const shutdown = createShutdown({ clock: proc.clock, log: proc.log, graceMs: GRACE_MS });
+  const shutdown = new Shutdown({ clock: proc.clock, log: proc.log, graceMs: GRACE_MS });
   const ignoreSignals = stopOnSignals(process, shutdown);
   shutdown.defer('signals', ignoreSignals);
   shutdown.defer('connections', () => proc.connection.close());

@@ -9,7 +9,6 @@ export interface ControllerMetrics {
   readonly queue: QueueMetrics;
   started(): void;
   finished(outcome: ReconcileOutcome, seconds: number): void;
-  terminalError(): void;
   timedOut(): void;
 }
 
@@ -31,6 +30,7 @@ export function createControllerMetrics(registry: Registry, clock: Clock) {
     labelNames,
     registers,
   });
+  // Always zero: Berth retries every error. Dashboards of controller-runtime read it.
   const terminal = new Counter({
     name: 'controller_runtime_terminal_reconcile_errors_total',
     help: 'Total number of terminal reconciliation errors per controller',
@@ -78,7 +78,6 @@ export function createControllerMetrics(registry: Registry, clock: Clock) {
         if (outcome === 'error') errors.inc({ controller });
         time.observe({ controller }, seconds);
       },
-      terminalError: () => terminal.inc({ controller }),
       timedOut: () => timeouts.inc({ controller }),
     };
   };

@@ -20,7 +20,7 @@ import {
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
-import { createFence } from '../../src/runtime/fence.ts';
+import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
@@ -91,7 +91,7 @@ export function controllerWorld(refusal: KubeError = FORBIDDEN) {
     stores,
     inventory,
     line: new WaitingLine(inventory),
-    fence: createFence(clock, log),
+    fence: new Fence(clock, log),
     vanished: createVanished(log),
     events: { record: () => undefined, run: () => Promise.resolve() },
     clock,

@@ -1,7 +1,7 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Pod } from '../../kube/types.ts';
-import { type Controller, createController } from '../../runtime/controller.ts';
-import { createFence } from '../../runtime/fence.ts';
+import { Controller } from '../../runtime/controller.ts';
+import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
@@ -31,12 +31,12 @@ const WORKERS = 32;
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, clock, inventory, log, stores } = deps;
   const line = new WaitingLine(inventory);
-  const fence = createFence(clock, log);
+  const fence = new Fence(clock, log);
   const vanished = createVanished(log);
   const logins = checkLogin && createPodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && createPodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
   const instanceDeps: InstanceDeps = { ...deps, line, fence, vanished, logins, jupyters };
-  return createController({
+  return new Controller({
     name: 'gpuinstance',
     sources: [
       ...instanceSources(stores, { inventory, line, vanished, clock }),

@@ -6,8 +6,8 @@ import { createEventRecorder } from '../../../src/kube/events.ts';
 import { createInformer } from '../../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { EVENTS, keyOf, refOf } from '../../../src/kube/types.ts';
-import { createController } from '../../../src/runtime/controller.ts';
-import { createFence } from '../../../src/runtime/fence.ts';
+import { Controller } from '../../../src/runtime/controller.ts';
+import { Fence } from '../../../src/runtime/fence.ts';
 import { storeSource } from '../../../src/runtime/source.ts';
 import { faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { CONFIG_MAPS, type ConfigMap, plainConnection, testNamespace } from '../../support/test-cluster.ts';
@@ -30,9 +30,9 @@ async function copier() {
     log,
   });
   const { store } = informer;
-  const fence = createFence(clock, log);
+  const fence = new Fence(clock, log);
   let reconciles = 0;
-  const controller = createController({
+  const controller = new Controller({
     name: 'copier',
     sources: [storeSource(store, (object) => [keyOf(object).replace(/-copy$/, '')])],
     async reconcile(key, { signal }) {
