@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
-import { createInformer, type Informer } from '../kube/watch/reflector.ts';
+import { Informer } from '../kube/watch/reflector.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type CacheDefinition, type CachedObject, type CacheName, CACHES } from './table.ts';
@@ -36,7 +36,7 @@ export class Caches {
     let informer = this.#informers.get(name);
     if (!informer) {
       const definition = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = createInformer({ ...definition, ...this.#deps });
+      informer = new Informer({ ...definition, ...this.#deps });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }

@@ -1,7 +1,7 @@
 import { request as httpRequest, type ClientRequest, type OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { createLru } from '../lib/lru.ts';
+import { Lru } from '../lib/lru.ts';
 import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
@@ -34,7 +34,7 @@ function unreachable(port: number, error: unknown): PortError {
 
 export function createUpstream(endpoint: StreamEndpoint): Upstream {
   /** By the uid of the pod; what is known stays true as long as the pod lives. */
-  const tokens = createLru<string, string>(KNOWN_TOKENS);
+  const tokens = new Lru<string, string>(KNOWN_TOKENS);
 
   /** Jupyter's token, which the instance tells on its loopback; undefined while it has none. */
   async function tokenOf(target: PortTarget): Promise<string | undefined> {

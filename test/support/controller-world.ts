@@ -5,7 +5,7 @@ import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
 import { createVanished } from '../../src/controllers/gpu-instance/vanished.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
-import { createCache } from '../../src/kube/watch/cache.ts';
+import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
@@ -26,7 +26,7 @@ import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
 
 function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
-  const cache = createCache<T>({
+  const cache = new Cache<T>({
     indexers,
     onListenerError: (error) => {
       throw error;
@@ -93,7 +93,7 @@ export function controllerWorld(refusal: KubeError = FORBIDDEN) {
     line: new WaitingLine(inventory),
     fence: new Fence(clock, log),
     vanished: createVanished(log),
-    events: { record: () => undefined, run: () => Promise.resolve() },
+    events: { record: () => undefined },
     clock,
     config: { defaultImage: 'debian:12', toolsImage: 'tools', ssh: { host: '', port: 22 } },
   };

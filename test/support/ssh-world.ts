@@ -7,7 +7,7 @@ import { inject } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../../src/kube/config/config.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
-import { createInformer, type Informer } from '../../src/kube/watch/reflector.ts';
+import { Informer } from '../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../src/kube/client/rest-client.ts';
 import { NAMESPACES, PODS, type KubeObject, type Pod, type ResourceType } from '../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
@@ -93,7 +93,7 @@ export async function sshWorld(): Promise<SshWorld> {
   await client.create(NAMESPACES, { metadata: { name: namespace } });
   const informers: Informer<never>[] = [];
   const inform = <T extends KubeObject>(type: ResourceType<T>): Informer<T> => {
-    const informer = createInformer({ client, type, namespace, clock, random: Math.random, log });
+    const informer = new Informer({ client, type, namespace, clock, random: Math.random, log });
     informers.push(informer as unknown as Informer<never>);
     return informer;
   };

@@ -1,4 +1,4 @@
-import { createLru } from '../../lib/lru.ts';
+import { Lru } from '../../lib/lru.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
@@ -35,7 +35,7 @@ export function createPodChecks<T>(options: {
   clock: Clock;
 }): PodChecks<T> {
   const { check, pauseMs, clock } = options;
-  const known = createLru<string, Known<T>>(MAX_KNOWN);
+  const known = new Lru<string, Known<T>>(MAX_KNOWN);
   const underWay = new Map<string, number>();
   let wake: AddKey | undefined;
 

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
 import { createInformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { status } from '../../support/local-server.ts';
@@ -41,7 +41,7 @@ function start(script = scriptedClient<Pod>()) {
   const clock = fakeClock();
   const registry = new Registry();
   const controller = new AbortController();
-  const informer = createInformer({
+  const informer = new Informer({
     client: script.client,
     type: PODS,
     labelSelector: 'app=x',
@@ -59,7 +59,7 @@ function start(script = scriptedClient<Pod>()) {
     controller.abort();
     await done;
   });
-  return { ...script, ...informer, clock, registry, controller, done, changes };
+  return { ...script, store: informer.store, clock, registry, controller, done, changes };
 }
 
 /** Started, and listed by pages at version 10 with pods a and b; one watch is open. */

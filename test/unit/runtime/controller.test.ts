@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import { ConflictError } from '../../../src/kube/errors.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 import { createControllerMetrics } from '../../../src/runtime/controller-metrics.ts';
@@ -38,7 +38,7 @@ function start(reconcile: ControllerOptions['reconcile'], options: Partial<Contr
   const clock = fakeClock();
   const log = pino({ level: 'silent' });
   const registry = new Registry();
-  const cache = createCache<Pod>({ onListenerError: () => undefined });
+  const cache = new Cache<Pod>({ onListenerError: () => undefined });
   const stop = new AbortController();
   const abort = new AbortController();
   const lines: Record<string, unknown>[] = [];
@@ -89,7 +89,7 @@ describe('the start', () => {
   });
 
   test('what exists already is looked at, as after winning the lease late', async () => {
-    const cache = createCache<Pod>({ onListenerError: () => undefined });
+    const cache = new Cache<Pod>({ onListenerError: () => undefined });
     cache.replace([cache.prepare(pod('a', 1))], '2');
     const seen: string[] = [];
     start(async (key) => void seen.push(key), { sources: [storeSource(cache.store, (object) => [keyOf(object)])] });
@@ -105,7 +105,7 @@ describe('the start', () => {
 });
 
 test('both sides of a change are looked at', async () => {
-  const cache = createCache<Pod>({ onListenerError: () => undefined });
+  const cache = new Cache<Pod>({ onListenerError: () => undefined });
   cache.replace([cache.prepare(pod('a', 1, 'first'))], '2');
   const seen: string[] = [];
   const source = storeSource(cache.store, (object) => [object.metadata.labels?.['owner'] ?? '']);
@@ -216,7 +216,7 @@ test('each line of a reconcile carries controller, key and an id of its own', as
 
 describe('the fence', () => {
   test('a key whose write is not in the cache yet is not worked on, and is as soon as it is', async () => {
-    const cache = createCache<Pod>({ onListenerError: () => undefined });
+    const cache = new Cache<Pod>({ onListenerError: () => undefined });
     cache.replace([cache.prepare(pod('a', 1))], '2');
     const clock = fakeClock();
     const fence = new Fence(clock, pino({ level: 'silent' }));
@@ -238,7 +238,7 @@ describe('the fence', () => {
   });
 
   test('a key whose event never comes is worked on when the fence gives up', async () => {
-    const cache = createCache<Pod>({ onListenerError: () => undefined });
+    const cache = new Cache<Pod>({ onListenerError: () => undefined });
     cache.replace([cache.prepare(pod('a', 1))], '2');
     const clock = fakeClock();
     const fence = new Fence(clock, pino({ level: 'silent' }));
@@ -297,7 +297,7 @@ describe('the end', () => {
 });
 
 test('what is there at the start comes in the order asked for, what happens then with the priority of its object', () => {
-  const cache = createCache<Pod>({ onListenerError: () => undefined });
+  const cache = new Cache<Pod>({ onListenerError: () => undefined });
   cache.replace([pod('b', 1), pod('c', 2), pod('a', 3)], '3');
   const byName = (left: Pod, right: Pod): number => left.metadata.name.localeCompare(right.metadata.name);
   const added: string[] = [];

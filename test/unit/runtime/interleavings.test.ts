@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 import { Controller } from '../../../src/runtime/controller.ts';
 import { Fence } from '../../../src/runtime/fence.ts';
@@ -28,7 +28,7 @@ test('however calls and events interleave, no key runs twice at once and each se
         const fence = new Fence(clock, log);
         const running = new Set<string>();
         const overlaps: string[] = [];
-        const cache = createCache<Pod>({ onListenerError: (error) => overlaps.push(String(error)) });
+        const cache = new Cache<Pod>({ onListenerError: (error) => overlaps.push(String(error)) });
         cache.replace([], '1');
         const lastSeen = new Map<string, string | undefined>();
         let version = 1;

@@ -25,7 +25,7 @@ export interface InstanceDeps {
   inventory: Inventory;
   line: WaitingLine;
   fence: Fence;
-  events: EventRecorder;
+  events: Pick<EventRecorder, 'record'>;
   clock: Clock;
   config: InstanceConfig;
   vanished: Vanished;
