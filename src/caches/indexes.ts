@@ -1,3 +1,4 @@
+import { findCondition } from '../kube/conditions.ts';
 import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
@@ -30,7 +31,7 @@ export const INDEXES = {
     node: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
     /** The reason of the Ready condition. */
     reason: ({ status }) => {
-      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      const ready = findCondition(status?.conditions, 'Ready');
       return ready === undefined ? [] : [ready.reason];
     },
     /** `true` for those whose client has no answer yet. */

@@ -1,3 +1,4 @@
+import { findCondition } from '../kube/conditions.ts';
 import type { GpuInstance } from './gpu-instance.ts';
 
 export type InstanceState =
@@ -73,7 +74,7 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
   reason: ReadyReason;
   message: string;
 } {
-  const ready = instance.status?.conditions?.find((condition) => condition.type === 'Ready');
+  const ready = findCondition(instance.status?.conditions, 'Ready');
   const message = ready?.message ?? '';
   if (instance.metadata.deletionTimestamp !== undefined) return { state: 'deleting', reason: 'Deleting', message };
   const reason = ready !== undefined && isReadyReason(ready.reason) ? ready.reason : 'Pending';

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject, ResourceType } from '../kube/types.ts';
+import { isObject } from '../lib/json.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
 import { AGE_COLUMN, conditionsSchema, GROUP, listMap, patterned, VERSION, type CustomResource } from './schema.ts';
 
@@ -126,7 +127,7 @@ export const instanceTemplateResource: CustomResource = {
 
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
-  if (value === null || typeof value !== 'object') return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value)
     .filter(([, v]) => v !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));

@@ -48,7 +48,9 @@ const POINT = Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 7)]);
 
 describe('public keys', () => {
   test.each(KEYS)('$bits bits as ssh-keygen reads them', ({ line, bits, fingerprint }) => {
-    expect(parseSshPublicKey(line)).toEqual({ type: line.split(' ')[0], bits, fingerprint, comment: 'me@host two' });
+    const [type, encoded = ''] = line.split(' ');
+    const blob = Buffer.from(encoded, 'base64');
+    expect(parseSshPublicKey(line)).toEqual({ type, blob, bits, fingerprint, comment: 'me@host two' });
   });
 
   test.each([
@@ -59,8 +61,8 @@ describe('public keys', () => {
   });
 
   test.each([
-    ['nothing', '', /no key type/],
-    ['a word', 'hello', /no key type/],
+    ['nothing', '', /not a key type/],
+    ['a word', 'hello', /not a key type/],
     ['a type alone', 'ssh-ed25519', /not base64/],
     ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----', /private key/],
     ['two lines', `${ED25519}\n${ED25519}`, /one line/],
