@@ -5,7 +5,7 @@ import { startMetricsServer } from './metrics-server.ts';
 import { createProcess } from './process.ts';
 import type { Role } from './role.ts';
 import { Caches } from '../caches/caches.ts';
-import { createInformerMetrics } from '../kube/watch/informer-metrics.ts';
+import { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 
 // Loaded on demand: the code of another role is memory that this one has no use for.
 const controller = async (): Promise<Role> => (await import('./controller.ts')).controllerRole;
@@ -30,7 +30,7 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('signals', ignoreSignals);
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
-  const metrics = createInformerMetrics(proc.registry);
+  const metrics = new InformerMetrics(proc.registry);
   const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();

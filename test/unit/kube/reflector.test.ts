@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
-import { createInformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
+import { InformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
 import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
@@ -48,7 +48,7 @@ function start(script = scriptedClient<Pod>()) {
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
-    metrics: createInformerMetrics(registry),
+    metrics: new InformerMetrics(registry),
   });
   const changes: string[] = [];
   informer.store.onChange(({ key, before, after }) => {
