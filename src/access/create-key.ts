@@ -7,7 +7,7 @@ export type NewKey = { namespace: string } & Partial<
   Pick<ApiKeySpec, 'displayName' | 'scopes' | 'expiresAt' | 'limits' | 'revoked'>
 >;
 
-/** Makes an APIKey. The token is in this answer and nowhere else. */
+/** Creates an APIKey. The token is in this answer and nowhere else. */
 export async function createKey(
   client: KubeClient,
   options: NewKey,

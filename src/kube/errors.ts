@@ -2,10 +2,6 @@ import { isObject } from '../lib/json.ts';
 
 /** `details` of a Kubernetes Status, as far as Berth reads it. */
 export interface StatusDetails {
-  name?: string;
-  group?: string;
-  kind?: string;
-  uid?: string;
   retryAfterSeconds?: number;
   causes?: { reason?: string; message?: string; field?: string }[];
 }

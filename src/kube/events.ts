@@ -6,7 +6,7 @@ import { NotFoundError } from './errors.ts';
 import { Lru } from '../lib/lru.ts';
 import { type Event, EVENTS, type KubeObject, type ResourceType } from './types.ts';
 
-/** What happened to an object, in words for its owner. */
+/** What happened to an object, for its owner to read. */
 export interface Happening {
   type: 'Normal' | 'Warning';
   /** CamelCase, from a documented list. */

@@ -20,8 +20,8 @@ import type {
 } from '@kubernetes/client-node';
 
 /**
- * A client-node model as it stands on the wire. The library types dates as `Date`, JSON carries RFC 3339 strings, and
- * we never run its deserialiser (it drops fields newer than the library).
+ * A client-node model as it stands on the wire. The library types dates as `Date`; JSON carries RFC 3339 strings. Berth
+ * does not run the library's deserialiser, which drops fields that are newer than the library.
  */
 export type Wire<T> = T extends Date
   ? string

@@ -21,18 +21,21 @@ export const apiKeySpecSchema = withRules(
       z.string().max(64),
       /^[0-9a-f]{64}$/,
       'write the SHA-256 of the token as 64 lower-case hex digits',
-    ).describe('SHA-256 of the token in lower-case hex. The token itself is stored nowhere.'),
-    prefix: z.string().max(16).default('').describe('First characters of the token, to recognise it by.'),
-    displayName: z.string().max(128).default('').describe('What the key is for, in the words of its owner.'),
+    ).describe('SHA-256 of the token in lower-case hex. Nothing stores the token itself.'),
+    prefix: z.string().max(16).default('').describe('First characters of the token, for people to recognise it.'),
+    displayName: z.string().max(128).default('').describe('What the key is for, in the words of the tenant.'),
     scopes: z
-      .array(z.enum(SCOPES).describe('One thing the key may do.'))
+      .array(z.enum(SCOPES).describe('One thing that the key may do.'))
       .min(1)
       .max(3)
       .default([...SCOPES])
       .meta({ 'x-kubernetes-list-type': 'set' })
       .describe('What the key may do: compute:read, compute:write, models.'),
-    expiresAt: timeSchema.optional().describe('When the key stops working. Never, when absent.'),
-    revoked: z.boolean().default(false).describe('True stops the key at once and keeps its record.'),
+    expiresAt: timeSchema.optional().describe('When the key stops working. Absent: never.'),
+    revoked: z
+      .boolean()
+      .default(false)
+      .describe('True stops the key at once and keeps its record. It cannot become false again.'),
     limits: z
       .object({
         requestsPerMinute: z.int().min(1).max(1_000_000).optional().describe('Calls per minute.'),
@@ -40,7 +43,7 @@ export const apiKeySpecSchema = withRules(
         concurrentRequests: z.int().min(1).max(100_000).optional().describe('Model calls at the same time.'),
       })
       .optional()
-      .describe('Limits of this key beside those of the installation.'),
+      .describe('Limits of this key, in addition to those of the installation.'),
   }),
   {
     rule: 'self.hash == oldSelf.hash',
@@ -51,9 +54,9 @@ export const apiKeySpecSchema = withRules(
 );
 
 export const apiKeyStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  lastUsedTime: timeSchema.optional().describe('Last use, exact to some minutes.'),
+  lastUsedTime: timeSchema.optional().describe('Last use, exact to a few minutes.'),
 });
 
 export type ApiKeySpec = z.infer<typeof apiKeySpecSchema>;
@@ -77,7 +80,7 @@ export const apiKeyResource: CustomResource = {
   singular: 'apikey',
   shortNames: ['bkey'],
   scope: 'Namespaced',
-  description: 'A bearer key of the HTTP interface. The namespace it lives in is the tenant it speaks for.',
+  description: 'A bearer key of the HTTP interface. Its namespace is the tenant that it acts for.',
   columns: [
     { name: 'Prefix', type: 'string', jsonPath: '.spec.prefix' },
     { name: 'Name', type: 'string', jsonPath: '.spec.displayName' },

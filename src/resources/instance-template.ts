@@ -12,12 +12,12 @@ export const imageSchema = patterned(
   z.string().max(MAX_IMAGE_LENGTH),
   IMAGE_PATTERN,
   'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case',
-).describe('Container image. Empty or absent: the image of the template, else the default image.');
+).describe('Container image. Empty or absent: the image of the template, or else the default image.');
 
 export const runtypeSchema = z
   .enum(RUNTYPES)
   .describe(
-    'ssh: a machine to log in to. jupyter: the same with a Jupyter server. args: runs the entrypoint of the image.',
+    'ssh: a machine to log in to. jupyter: the same, with a Jupyter server. args: the entrypoint of the image.',
   );
 
 export const envSchema = listMap(
@@ -35,7 +35,7 @@ export const envSchema = listMap(
         .describe('One environment variable.'),
     )
     .max(128)
-    .describe('Environment variables. Those of the instance win over those of the template, name by name.'),
+    .describe('Environment variables. For each name the instance wins over the template.'),
   'name',
 );
 
@@ -44,7 +44,7 @@ export const portsSchema = listMap(
     .array(
       z
         .object({
-          containerPort: z.int().min(1).max(65535).describe('Port the program listens on.'),
+          containerPort: z.int().min(1).max(65535).describe('Port that the program listens on.'),
           protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
           name: patterned(
             z.string().max(15),
@@ -57,7 +57,7 @@ export const portsSchema = listMap(
         .describe('One port.'),
     )
     .max(64)
-    .describe('Ports the programs of the instance listen on.'),
+    .describe('Ports that the programs of the instance listen on.'),
   'containerPort',
   'protocol',
 );
@@ -70,7 +70,7 @@ export const onStartSchema = z
 export const diskGbSchema = z.int().min(1).max(16384).describe('Size of the disk at /workspace, in GB.');
 
 export const instanceTemplateSpecSchema = z.object({
-  displayName: z.string().max(128).default('').describe('Name shown to people.'),
+  displayName: z.string().max(128).default('').describe('Name for people.'),
   image: imageSchema.optional(),
   runtype: runtypeSchema.optional(),
   command: commandSchema.optional().describe('Replaces the entrypoint of the image (runtype args).'),
@@ -82,10 +82,10 @@ export const instanceTemplateSpecSchema = z.object({
 });
 
 export const instanceTemplateStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  id: z.int().optional().describe('Numeric id, as template_id of the HTTP interface names it.'),
-  hashId: z.string().optional().describe('Hash of the content, as template_hash_id of the HTTP interface names it.'),
+  id: z.int().optional().describe('Numeric id: template_id of the HTTP interface.'),
+  hashId: z.string().optional().describe('Hash of the content: template_hash_id of the HTTP interface.'),
 });
 
 export type InstanceTemplateSpec = z.infer<typeof instanceTemplateSpecSchema>;
@@ -112,7 +112,8 @@ export const instanceTemplateResource: CustomResource = {
   singular: 'instancetemplate',
   shortNames: ['itpl'],
   scope: 'Namespaced',
-  description: 'Image, start-up and disk that instances may share. The label berth.dev/shared=true offers it to all.',
+  description:
+    'Image, start-up and disk for instances to start from. The label berth.dev/shared=true shows it to every tenant.',
   columns: [
     { name: 'ID', type: 'integer', jsonPath: '.status.id' },
     { name: 'Hash', type: 'string', jsonPath: '.status.hashId' },
@@ -134,7 +135,7 @@ function canonical(value: unknown): unknown {
   return Object.fromEntries(entries.map(([k, v]) => [k, canonical(v)]));
 }
 
-/** `template_hash_id`: 32 hex digits of the content (the name aside). Same content, same hash; an edit changes it. */
+/** `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. */
 export function templateHash(spec: InstanceTemplateSpec): string {
   const { displayName: _, ...content } = spec;
   return createHash('sha256')

@@ -150,7 +150,7 @@ export function fingerprintOf(blob: Buffer): string {
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   if (/PRIVATE KEY/.test(line)) {
-    throw new SshPublicKeyError('This is a private key. Keep it to yourself and paste the .pub file instead.');
+    throw new SshPublicKeyError('This is a private key, which nobody else may see. Paste the .pub file instead.');
   }
   if (/[\r\n\0]/.test(line.trim()))
     throw new SshPublicKeyError('The key must be one line: the content of one .pub file.');

@@ -9,12 +9,12 @@ export const usageRecordSpecSchema = withRules(
     product: z.string().max(128).describe('GPU product of the last start.'),
     gpuCount: z.int().min(0).describe('GPUs of the last start.'),
     gpuSeconds: z.number().min(0).describe('GPU seconds used over all starts.'),
-    cost: z.string().max(32).describe('What they cost, as a decimal amount.'),
+    cost: z.string().max(32).describe('Cost of the GPU seconds, as a decimal amount.'),
     currency: z.string().max(3).describe('ISO 4217 code of cost.'),
-    startedAt: timeSchema.optional().describe('First time the instance was running.'),
+    startedAt: timeSchema.optional().describe('When the instance was ready for the first time.'),
     endedAt: timeSchema.describe('When the instance ended.'),
   }),
-  { rule: 'self == oldSelf', message: 'a usage record never changes' },
+  { rule: 'self == oldSelf', message: 'a usage record cannot change: leave it as it is' },
 );
 
 export type UsageRecordSpec = z.infer<typeof usageRecordSpecSchema>;

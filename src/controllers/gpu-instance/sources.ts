@@ -8,7 +8,7 @@ import type { Inventory } from '../../inventory/inventory.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
 import { type ControllerStores } from '../stores.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
-import { EXPORTER_LABEL } from '../../resources/pod/exporter.ts';
+import { EXPORTER_LABEL } from '../../caches/indexes.ts';
 import type { Vanished } from './vanished.ts';
 import { compareRanks, type WaitingLine } from './waiting-line.ts';
 

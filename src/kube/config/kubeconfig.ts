@@ -46,7 +46,7 @@ const KUBECONFIG = z.object({
 type Cluster = z.infer<typeof CLUSTER>;
 type User = z.infer<typeof USER>;
 
-/** One kubeconfig file, its relative paths made absolute as kubectl does. */
+/** One kubeconfig file. Its relative paths start at its folder, as with kubectl. */
 interface File {
   path: string;
   content: z.infer<typeof KUBECONFIG>;
@@ -70,7 +70,7 @@ function parseYaml(source: string, path: string): unknown {
   }
 }
 
-/** Data in base64 wins over a file, as in client-go's rest.dataFromSliceOrFile. */
+/** Base64 data wins over a file, as in client-go's rest.dataFromSliceOrFile. */
 async function material(file: string, data: string | undefined, path: string | undefined): Promise<Buffer | undefined> {
   if (data !== undefined && data !== '') return Buffer.from(data, 'base64');
   if (path === undefined || path === '') return undefined;
@@ -113,7 +113,7 @@ function headersOf(user: { file: string; value: User }, clock: Clock): HeaderSou
   return () => Promise.resolve(fixed);
 }
 
-/** The entries of all files, each with its file: the first of a name wins, as with kubectl. */
+/** The entry of this name, with its file. The first file that has one wins, as with kubectl. */
 function named<T extends { name: string }>(files: File[], list: (file: File) => T[] | null | undefined, name: string) {
   for (const file of files) {
     const entry = list(file)?.find((candidate) => candidate.name === name);
@@ -124,13 +124,13 @@ function named<T extends { name: string }>(files: File[], list: (file: File) => 
 
 /**
  * The endpoint of one context of one or several kubeconfig files. Plain credentials (token, certificate, password) are
- * read here; exec and auth-provider plugins go through client-node, which costs some 80 MB and is loaded only then.
+ * read here. Only for exec and auth-provider plugins it loads client-node, which takes some 80 MB.
  */
 export async function kubeconfigEndpoint(
   paths: readonly string[],
   options: { context?: string | undefined; clock: Clock },
 ): Promise<KubeEndpoint> {
-  // Of several files kubectl passes over those that are not there.
+  // kubectl skips files that do not exist, as long as one does.
   const present = paths.filter((path) => existsSync(path));
   const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');

@@ -37,10 +37,12 @@ export class InformerMetrics {
       labelNames: ['kind'],
       registers,
     });
-    this.#gauge('objects', 'Objects in the watch cache.', ({ objects }) => objects);
-    this.#gauge('synced', 'Whether the first complete list has arrived.', ({ synced }) => (synced ? 1 : 0));
+    this.#gauge('berth_informer_objects', 'Objects in the watch cache.', ({ objects }) => objects);
+    this.#gauge('berth_informer_synced', 'Whether the first complete list has arrived.', ({ synced }) =>
+      synced ? 1 : 0,
+    );
     this.#gauge(
-      'stale_seconds',
+      'berth_informer_stale_seconds',
       'Seconds since an event, a bookmark or a list last proved the cache fresh.',
       ({ staleSeconds }) => staleSeconds,
     );
@@ -68,7 +70,7 @@ export class InformerMetrics {
   #gauge(name: string, help: string, value: (reading: InformerReading) => number): void {
     const readers = this.#readers;
     const gauge: Gauge<'kind'> = new Gauge({
-      name: `berth_informer_${name}`,
+      name,
       help,
       labelNames: ['kind'],
       registers: this.#registers,

@@ -28,7 +28,7 @@ export interface ListerOptions<T extends KubeObject> {
 
 const PAGE_SIZE = 500;
 const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
-// A server that does not know streaming lists sends the objects and then nothing.
+// A server without streaming lists sends the objects and then nothing.
 const SILENCE_MS = 30_000;
 
 /** The selectors of a watch as query parameters. */
@@ -100,7 +100,7 @@ async function streamList<T extends KubeObject>(options: ListerOptions<T>, signa
   throw new TransportError({ message, status: 0, reason: 'CutOff' });
 }
 
-/** Adds one event to the list; the resource version of the list when it is complete. */
+/** Adds one event to the list. Returns the resource version of the list when it is complete. */
 function collect<T extends KubeObject>(
   objects: Map<string, T>,
   { type, object }: WatchEvent<T>,
