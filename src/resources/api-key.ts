@@ -1,13 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
-  GROUP,
   patterned,
   timeSchema,
-  VERSION,
   withRules,
   type CustomResource,
 } from './schema.ts';
@@ -66,20 +65,11 @@ export interface ApiKey extends KubeObject {
   status?: ApiKeyStatus;
 }
 
-export const API_KEYS: ResourceType<ApiKey> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'APIKey',
-  plural: 'apikeys',
-  namespaced: true,
-};
+export const API_KEYS = berthType<ApiKey>('APIKey', 'apikeys');
 
 export const apiKeyResource: CustomResource = {
-  kind: 'APIKey',
-  plural: 'apikeys',
-  singular: 'apikey',
+  ...API_KEYS,
   shortNames: ['bkey'],
-  scope: 'Namespaced',
   description: 'A bearer key of the HTTP interface. Its namespace is the tenant that it acts for.',
   columns: [
     { name: 'Prefix', type: 'string', jsonPath: '.spec.prefix' },

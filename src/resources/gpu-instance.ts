@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   commandSchema,
   diskGbSchema,
@@ -11,13 +11,12 @@ import {
 } from './instance-template.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
   durationSchema,
   patterned,
-  GROUP,
   runtimeClassNameSchema,
   timeSchema,
-  VERSION,
   withRules,
   type CustomResource,
   type Rule,
@@ -239,20 +238,11 @@ export interface GpuInstance extends KubeObject {
   status?: GpuInstanceStatus;
 }
 
-export const GPU_INSTANCES: ResourceType<GpuInstance> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'GPUInstance',
-  plural: 'gpuinstances',
-  namespaced: true,
-};
+export const GPU_INSTANCES = berthType<GpuInstance>('GPUInstance', 'gpuinstances');
 
 export const gpuInstanceResource: CustomResource = {
-  kind: 'GPUInstance',
-  plural: 'gpuinstances',
-  singular: 'gpuinstance',
+  ...GPU_INSTANCES,
   shortNames: ['gpui'],
-  scope: 'Namespaced',
   description: 'One rented GPU instance.',
   columns: [
     { name: 'State', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },

@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
-  GROUP,
   patterned,
   runtimeClassNameSchema,
-  VERSION,
   type CustomResource,
 } from './schema.ts';
 
@@ -78,20 +77,11 @@ export interface GpuPool extends KubeObject {
   status?: GpuPoolStatus;
 }
 
-export const GPU_POOLS: ResourceType<GpuPool> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'GPUPool',
-  plural: 'gpupools',
-  namespaced: false,
-};
+export const GPU_POOLS = berthType<GpuPool>('GPUPool', 'gpupools', false);
 
 export const gpuPoolResource: CustomResource = {
-  kind: 'GPUPool',
-  plural: 'gpupools',
-  singular: 'gpupool',
+  ...GPU_POOLS,
   shortNames: ['gpool'],
-  scope: 'Cluster',
   description: 'Nodes for rent, in which sizes and at which prices.',
   columns: [
     { name: 'Nodes', type: 'integer', jsonPath: '.status.nodes' },

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import { isObject } from '../lib/json.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, listMap, patterned, VERSION, type CustomResource } from './schema.ts';
+import { AGE_COLUMN, berthType, conditionsSchema, listMap, patterned, type CustomResource } from './schema.ts';
 
 export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
@@ -95,23 +95,14 @@ export interface InstanceTemplate extends KubeObject {
   status?: InstanceTemplateStatus;
 }
 
-export const INSTANCE_TEMPLATES: ResourceType<InstanceTemplate> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'InstanceTemplate',
-  plural: 'instancetemplates',
-  namespaced: true,
-};
+export const INSTANCE_TEMPLATES = berthType<InstanceTemplate>('InstanceTemplate', 'instancetemplates');
 
 /** Templates of this namespace label value are visible to every tenant. */
 export const SHARED_TEMPLATE_LABEL = 'berth.dev/shared';
 
 export const instanceTemplateResource: CustomResource = {
-  kind: 'InstanceTemplate',
-  plural: 'instancetemplates',
-  singular: 'instancetemplate',
+  ...INSTANCE_TEMPLATES,
   shortNames: ['itpl'],
-  scope: 'Namespaced',
   description:
     'Image, start-up and disk for instances to start from. The label berth.dev/shared=true shows it to every tenant.',
   columns: [

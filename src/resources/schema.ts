@@ -1,9 +1,15 @@
 import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
 
 /** Group and version of every resource of Berth. */
 export const GROUP = 'berth.dev';
 export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;
+
+/** A resource of Berth, as the API server routes it. */
+export function berthType<T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> {
+  return { group: GROUP, version: VERSION, kind, plural, namespaced };
+}
 
 /** A CEL rule of the CRD. `message` says what to write instead. */
 export interface Rule {
@@ -88,13 +94,9 @@ export interface PrinterColumn {
   priority?: number;
 }
 
-/** Everything a CustomResourceDefinition needs beside the schema. */
-export interface CustomResource {
-  kind: string;
-  plural: string;
-  singular: string;
+/** All that a CustomResourceDefinition is made from. */
+export interface CustomResource extends ResourceType {
   shortNames: string[];
-  scope: 'Namespaced' | 'Cluster';
   description: string;
   columns: PrinterColumn[];
   spec: z.ZodType;

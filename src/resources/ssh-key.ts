@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, VERSION, withRules, type CustomResource } from './schema.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { AGE_COLUMN, berthType, conditionsSchema, withRules, type CustomResource } from './schema.ts';
 
 export const MAX_NAME_LENGTH = 128;
 
@@ -46,20 +46,11 @@ export interface SshKey extends KubeObject {
   status?: SshKeyStatus;
 }
 
-export const SSH_KEYS: ResourceType<SshKey> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'SSHKey',
-  plural: 'sshkeys',
-  namespaced: true,
-};
+export const SSH_KEYS = berthType<SshKey>('SSHKey', 'sshkeys');
 
 export const sshKeyResource: CustomResource = {
-  kind: 'SSHKey',
-  plural: 'sshkeys',
-  singular: 'sshkey',
+  ...SSH_KEYS,
   shortNames: ['sk'],
-  scope: 'Namespaced',
   description: 'A public key that opens the instances of its namespace over SSH.',
   columns: [
     { name: 'ID', type: 'integer', jsonPath: '.status.id' },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, GROUP, timeSchema, VERSION, withRules, type CustomResource } from './schema.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { AGE_COLUMN, berthType, timeSchema, withRules, type CustomResource } from './schema.ts';
 
 export const usageRecordSpecSchema = withRules(
   z.object({
@@ -22,20 +22,11 @@ export interface UsageRecord extends KubeObject {
   spec: UsageRecordSpec;
 }
 
-export const USAGE_RECORDS: ResourceType<UsageRecord> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'UsageRecord',
-  plural: 'usagerecords',
-  namespaced: true,
-};
+export const USAGE_RECORDS = berthType<UsageRecord>('UsageRecord', 'usagerecords');
 
 export const usageRecordResource: CustomResource = {
-  kind: 'UsageRecord',
-  plural: 'usagerecords',
-  singular: 'usagerecord',
+  ...USAGE_RECORDS,
   shortNames: ['usage'],
-  scope: 'Namespaced',
   description: 'What one ended instance used and cost.',
   columns: [
     { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },

@@ -17,46 +17,41 @@ const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 /** controller-runtime's metrics (pkg/internal/controller/metrics/metrics.go). */
 function registerMetrics(registry: Registry) {
-  const common = { labelNames: ['controller'] as const, registers: [registry] };
+  const registers = [registry];
+  const common = { labelNames: ['controller'] as const, registers };
+  const counter = (name: string, help: string) => new Counter({ name, help, ...common });
+  const gauge = (name: string, help: string) => new Gauge({ name, help, ...common });
   return {
     total: new Counter({
       name: 'controller_runtime_reconcile_total',
       help: 'Total number of reconciliations per controller',
       labelNames: ['controller', 'result'],
-      registers: [registry],
+      registers,
     }),
-    errors: new Counter({
-      name: 'controller_runtime_reconcile_errors_total',
-      help: 'Total number of reconciliation errors per controller',
-      ...common,
-    }),
+    errors: counter(
+      'controller_runtime_reconcile_errors_total',
+      'Total number of reconciliation errors per controller',
+    ),
     // Always zero, since Berth retries every error; dashboards for controller-runtime read it.
-    terminal: new Counter({
-      name: 'controller_runtime_terminal_reconcile_errors_total',
-      help: 'Total number of terminal reconciliation errors per controller',
-      ...common,
-    }),
-    timeouts: new Counter({
-      name: 'controller_runtime_reconcile_timeouts_total',
-      help: 'Total number of reconciliation timeouts per controller',
-      ...common,
-    }),
+    terminal: counter(
+      'controller_runtime_terminal_reconcile_errors_total',
+      'Total number of terminal reconciliation errors per controller',
+    ),
+    timeouts: counter(
+      'controller_runtime_reconcile_timeouts_total',
+      'Total number of reconciliation timeouts per controller',
+    ),
     time: new Histogram({
       name: 'controller_runtime_reconcile_time_seconds',
       help: 'Length of time per reconciliation per controller',
       buckets: BUCKETS,
       ...common,
     }),
-    workers: new Gauge({
-      name: 'controller_runtime_max_concurrent_reconciles',
-      help: 'Maximum number of concurrent reconciles per controller',
-      ...common,
-    }),
-    active: new Gauge({
-      name: 'controller_runtime_active_workers',
-      help: 'Number of currently used workers per controller',
-      ...common,
-    }),
+    workers: gauge(
+      'controller_runtime_max_concurrent_reconciles',
+      'Maximum number of concurrent reconciles per controller',
+    ),
+    active: gauge('controller_runtime_active_workers', 'Number of currently used workers per controller'),
   };
 }
 

@@ -7,30 +7,21 @@ const LABELS = ['name', 'controller'] as const;
 /** The work queue metrics of client-go under the names that controller-runtime registers (pkg/metrics/workqueue.go). */
 function registerMetrics(registry: Registry) {
   const common = { labelNames: LABELS, registers: [registry] };
+  const counter = (name: string, help: string) => new Counter({ name, help, ...common });
+  const histogram = (name: string, help: string) => new Histogram({ name, help, buckets: BUCKETS, ...common });
   return {
     depth: new Gauge({
       name: 'workqueue_depth',
       help: 'Current depth of workqueue by workqueue and priority',
       ...common,
     }),
-    adds: new Counter({ name: 'workqueue_adds_total', help: 'Total number of adds handled by workqueue', ...common }),
-    retries: new Counter({
-      name: 'workqueue_retries_total',
-      help: 'Total number of retries handled by workqueue',
-      ...common,
-    }),
-    wait: new Histogram({
-      name: 'workqueue_queue_duration_seconds',
-      help: 'How long in seconds an item stays in workqueue before being requested',
-      buckets: BUCKETS,
-      ...common,
-    }),
-    work: new Histogram({
-      name: 'workqueue_work_duration_seconds',
-      help: 'How long in seconds processing an item from workqueue takes.',
-      buckets: BUCKETS,
-      ...common,
-    }),
+    adds: counter('workqueue_adds_total', 'Total number of adds handled by workqueue'),
+    retries: counter('workqueue_retries_total', 'Total number of retries handled by workqueue'),
+    wait: histogram(
+      'workqueue_queue_duration_seconds',
+      'How long in seconds an item stays in workqueue before being requested',
+    ),
+    work: histogram('workqueue_work_duration_seconds', 'How long in seconds processing an item from workqueue takes.'),
   };
 }
 
