@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../kube/client/client.ts';
 import { API_KEYS, type ApiKey, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
 
-/** What the owner of a key decides about it. */
+/** What the tenant decides about a key. */
 export type NewKey = { namespace: string } & Partial<
   Pick<ApiKeySpec, 'displayName' | 'scopes' | 'expiresAt' | 'limits' | 'revoked'>
 >;

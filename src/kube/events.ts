@@ -7,7 +7,7 @@ import { Lru } from '../lib/lru.ts';
 import { type Event, EVENTS, type KubeObject, type ResourceType } from './types.ts';
 
 /** What happened to an object, for its owner to read. */
-export interface Happening {
+export interface EventFields {
   type: 'Normal' | 'Warning';
   /** CamelCase, from a documented list. */
   reason: string;
@@ -43,15 +43,15 @@ const REFILL_MS = 300_000;
 /** A process does not wait longer than this for its last Events when the API server does not answer. */
 const LAST_MS = 2_000;
 
-function eventFor<T extends KubeObject>(type: ResourceType<T>, object: T, happening: Happening): Event {
+function eventFor<T extends KubeObject>(type: ResourceType<T>, object: T, fields: EventFields): Event {
   const { name, namespace, uid, resourceVersion } = object.metadata;
   const apiVersion = type.group === '' ? type.version : `${type.group}/${type.version}`;
   return {
     metadata: { name, namespace: namespace ?? 'default' },
     involvedObject: { apiVersion, kind: type.kind, name, namespace, uid, resourceVersion },
-    type: happening.type,
-    reason: happening.reason,
-    message: happening.message.slice(0, MAX_MESSAGE),
+    type: fields.type,
+    reason: fields.reason,
+    message: fields.message.slice(0, MAX_MESSAGE),
   };
 }
 
@@ -61,7 +61,7 @@ export class EventRecorder {
   readonly #known = new Lru<string, Sent>(MAX_KNOWN);
   readonly #buckets = new Lru<string, { tokens: number; at: number }>(MAX_KNOWN);
   readonly #waiting: Pending[] = [];
-  readonly #lastMoment = new AbortController();
+  readonly #cutOff = new AbortController();
   #wake = Promise.withResolvers<void>();
   #serial: number;
 
@@ -71,8 +71,8 @@ export class EventRecorder {
   }
 
   /** Takes the Event without waiting. Repeats of the same words count up one Event; a flood about one object is dropped. */
-  record<T extends KubeObject>(type: ResourceType<T>, object: T, happening: Happening): void {
-    const event = eventFor(type, object, happening);
+  record<T extends KubeObject>(type: ResourceType<T>, object: T, fields: EventFields): void {
+    const event = eventFor(type, object, fields);
     const objectKey = `${type.kind}/${event.metadata.namespace}/${event.metadata.name}/${object.metadata.uid}`;
     const key = `${objectKey}/${event.type}/${event.reason}/${event.message}`;
     if (this.#waiting.length >= MAX_WAITING || !this.#takeToken(objectKey)) {
@@ -92,7 +92,7 @@ export class EventRecorder {
     let cancel: (() => void) | undefined;
     const onStop = (): void => {
       const error = new Error('The time for the last Events is over.');
-      cancel = clock.setTimeout(() => this.#lastMoment.abort(error), LAST_MS);
+      cancel = clock.setTimeout(() => this.#cutOff.abort(error), LAST_MS);
       this.#wake.resolve();
     };
     if (stop.aborted) onStop();
@@ -116,7 +116,7 @@ export class EventRecorder {
   }
 
   async #sendAll(): Promise<void> {
-    const { signal } = this.#lastMoment;
+    const { signal } = this.#cutOff;
     for (let pending = this.#waiting.shift(); pending && !signal.aborted; pending = this.#waiting.shift()) {
       const { involvedObject, reason } = pending.event;
       await this.#send(pending).catch((error: unknown) =>
@@ -132,7 +132,7 @@ export class EventRecorder {
     try {
       const next = { ...sent, count: sent.count + 1 };
       const body = { count: next.count, lastTimestamp: rfc3339(clock.now()) };
-      await client.patch(EVENTS, sent, body, { type: 'merge', signal: this.#lastMoment.signal });
+      await client.patch(EVENTS, sent, body, { type: 'merge', signal: this.#cutOff.signal });
       this.#known.set(pending.key, next);
     } catch (error) {
       // Events live for an hour by default.
@@ -157,7 +157,7 @@ export class EventRecorder {
       source: { component },
       reportingComponent: component,
     };
-    await client.create(EVENTS, created, { signal: this.#lastMoment.signal });
+    await client.create(EVENTS, created, { signal: this.#cutOff.signal });
     this.#known.set(key, { namespace, name, count: 1 });
   }
 }

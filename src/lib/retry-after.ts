@@ -1,4 +1,4 @@
-/** A server that asks for a longer wait is taken to ask for this one. */
+/** A longer wait counts as this one. */
 const MAX_MS = 24 * 3_600_000;
 const SECONDS = /^\d+(\.\d+)?$/;
 // Date.parse takes many other texts for dates, "-5" among them.

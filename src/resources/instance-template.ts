@@ -97,7 +97,7 @@ export interface InstanceTemplate extends KubeObject {
 
 export const INSTANCE_TEMPLATES = berthType<InstanceTemplate>('InstanceTemplate', 'instancetemplates');
 
-/** Templates of this namespace label value are visible to every tenant. */
+/** Label of a template: `true` shows it to every tenant. */
 export const SHARED_TEMPLATE_LABEL = 'berth.dev/shared';
 
 export const instanceTemplateResource: CustomResource = {

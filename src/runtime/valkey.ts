@@ -32,7 +32,7 @@ export function connectValkey(url: string, { commandTimeout, log, without }: Val
     reachable = false;
   });
   client.on('ready', () => {
-    if (!reachable) log.info('Valkey is reached again');
+    if (!reachable) log.info('Valkey can be reached again');
     reachable = true;
   });
   return client;

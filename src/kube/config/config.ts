@@ -45,6 +45,6 @@ async function findEndpoint(options: LoadOptions): Promise<KubeEndpoint> {
   );
   if (exists) return fromFiles([home], { context, clock });
   throw new KubeConfigError(
-    `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Name a kubeconfig.`,
+    `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Set KUBECONFIG to a kubeconfig.`,
   );
 }

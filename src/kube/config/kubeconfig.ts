@@ -135,17 +135,27 @@ export async function kubeconfigEndpoint(
   const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');
   const name = options.context ?? files.map((file) => file.content['current-context']).find(Boolean);
-  if (!name) throw new KubeConfigError(`${where} has no current-context; choose one.`);
+  if (!name) throw new KubeConfigError(`${where} has no current-context. Set it with: kubectl config use-context NAME`);
   const context = named(files, (file) => file.content.contexts, name)?.entry.context;
-  if (!context) throw new KubeConfigError(`${where} has no context named "${name}".`);
+  if (!context)
+    throw new KubeConfigError(`${where} has no context named "${name}". List them with: kubectl config get-contexts`);
   const cluster = named(files, (file) => file.content.clusters, context.cluster);
-  if (!cluster) throw new KubeConfigError(`${where} has no cluster named "${context.cluster}".`);
+  if (!cluster)
+    throw new KubeConfigError(
+      `${where} has no cluster named "${context.cluster}", which the context "${name}" uses. Add it.`,
+    );
   const user = named(files, (file) => file.content.users, context.user ?? '');
-  if (context.user && !user) throw new KubeConfigError(`${where} has no user named "${context.user}".`);
+  if (context.user && !user)
+    throw new KubeConfigError(
+      `${where} has no user named "${context.user}", which the context "${name}" uses. Add it.`,
+    );
   if (cluster.entry.cluster['proxy-url']) {
-    throw new KubeConfigError(`${where}: proxy-url of cluster "${context.cluster}" is not supported.`);
+    throw new KubeConfigError(
+      `${where}: Berth does not support proxy-url, which cluster "${context.cluster}" has. Remove it.`,
+    );
   }
-  if (user?.entry.user?.as) throw new KubeConfigError(`${where}: impersonation ("as") is not supported.`);
+  if (user?.entry.user?.as)
+    throw new KubeConfigError(`${where}: Berth does not support impersonation ("as"). Use a context without it.`);
 
   const clusterPart = { file: cluster.file, value: cluster.entry.cluster };
   const userPart = { file: user?.file ?? where, value: user?.entry.user ?? {} };

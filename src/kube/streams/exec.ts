@@ -27,7 +27,7 @@ export interface ExecOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** How a remote process ended. `lost`: the stream died before the status came, so nobody knows. */
+/** How a remote process ended. `lost`: the stream died before the status came, so the end is unknown. */
 export type ExecExit =
   | { kind: 'exited'; code: number }
   | { kind: 'failed'; message: string }

@@ -7,7 +7,7 @@ export interface StreamEndpoint {
   /** Scheme, host, port and path prefix, with no slash at the end. */
   server: string;
   tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>;
-  /** The headers that authenticate; `refresh` after a 401 reads the credential anew. */
+  /** The headers that authenticate. Call it with `refresh` after a 401 to read the credential again. */
   headers(options?: { refresh: boolean }): Promise<Record<string, string>>;
 }
 

@@ -142,7 +142,7 @@ export class Informer<T extends KubeObject> {
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
       const waitMs = Math.round(Math.max(this.#backoff.next(), askedToWait(error)));
-      this.#log.warn({ err: error, state, next, waitMs }, 'A watch cache lost its source and tries again');
+      this.#log.warn({ err: error, state, next, waitMs }, 'A list or a watch failed; trying again');
       await clock.sleep(waitMs, signal);
       return next;
     }
