@@ -1,5 +1,4 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
-import { createHistogram, type Series } from '../runtime/histogram.ts';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { CallOutcome } from './proxy/serve.ts';
@@ -81,16 +80,20 @@ export class GatewayMetrics {
         }
       },
     });
-    this.#duration = createHistogram(registry, {
+    this.#duration = new Histogram({
       name: 'gen_ai_server_request_duration_seconds',
       help: 'From the request to the end of the answer.',
+      labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome'],
       // The buckets that the conventions advise.
       buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+      registers,
     });
-    this.#firstToken = createHistogram(registry, {
+    this.#firstToken = new Histogram({
       name: 'gen_ai_server_time_to_first_token_seconds',
       help: 'From the request to the first byte of a streamed answer.',
+      labelNames: ['gen_ai_request_model', 'berth_route'],
       buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
     });
     this.#failovers = new Counter({
       name: 'berth_gateway_failovers_total',
@@ -131,8 +134,8 @@ export class GatewayMetrics {
     const children: Children = {
       labels: { ...labels, berth_key_id: key },
       counts: { requests: 0, input: 0, output: 0, cached_input: 0, reasoning_output: 0 },
-      duration: this.#duration.series(labels),
-      firstToken: this.#firstToken.series({ gen_ai_request_model: model, berth_route: route }),
+      duration: this.#duration.labels(labels),
+      firstToken: this.#firstToken.labels({ gen_ai_request_model: model, berth_route: route }),
     };
     this.#children.set(id, children);
     return children;
@@ -149,8 +152,8 @@ interface Children {
     string
   >;
   counts: Record<TokenType | 'requests', number>;
-  duration: Series;
-  firstToken: Series;
+  duration: Histogram.Internal<string>;
+  firstToken: Histogram.Internal<string>;
 }
 
 function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>): void {

@@ -1,4 +1,4 @@
-import { createActivity, type Activity } from '../access/activity.ts';
+import { Activity } from '../access/activity.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { createValkeyStore } from '../gateway/state/valkey-store.ts';
 import { getPrincipal } from '../access/principal.ts';
@@ -61,7 +61,7 @@ function createModels({ process, caches, shutdown }: RoleContext, { counters }: 
 }
 
 function startActivity({ process, caches, shutdown }: RoleContext): Activity {
-  const activity = createActivity({ ...process, instances: caches.get('instances') });
+  const activity = new Activity({ ...process, instances: caches.get('instances') });
   const ended = new AbortController();
   const written = activity.run(ended.signal);
   shutdown.defer('activity', () => {

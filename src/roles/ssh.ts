@@ -1,5 +1,5 @@
-import { createEventRecorder } from '../kube/events.ts';
-import { createActivity } from '../access/activity.ts';
+import { EventRecorder } from '../kube/events.ts';
+import { Activity } from '../access/activity.ts';
 import { auditSink } from '../ssh/audit.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
@@ -14,8 +14,8 @@ export const sshRole: Role = async ({ process, caches, shutdown }) => {
   const hostKeys = await loadHostKeys(client, config.namespace);
   const instances = caches.get('instances');
   const directory = new StoreDirectory({ instances, keys: caches.get('sshKeys'), pods: caches.get('pods') });
-  const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
-  const activity = createActivity({ client, instances, clock, log });
+  const events = new EventRecorder({ client, clock, log, component: 'berth-ssh' });
+  const activity = new Activity({ client, instances, clock, log });
   const server = new SshServer({
     endpoint: connection,
     directory,
