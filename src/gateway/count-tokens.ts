@@ -10,11 +10,11 @@ import {
 import type { Member } from './balance/pool.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { smallRequest } from './discovery/small-http.ts';
-import { findModel, parseBody } from './proxy/admit.ts';
-import { nextCallId } from './proxy/call-id.ts';
-import { ClientWriter } from './proxy/client-writer.ts';
-import { answerError, BODY_MAX, requireScope } from './proxy/handle-call.ts';
-import { readBody } from './proxy/read-body.ts';
+import { findModel, parseBody } from './calls/admit.ts';
+import { nextCallId } from './calls/call-id.ts';
+import { ClientWriter } from './calls/client-writer.ts';
+import { answerError, BODY_MAX, requireScope } from './calls/handle-call.ts';
+import { readBody } from './calls/read-body.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 

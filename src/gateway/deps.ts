@@ -5,8 +5,8 @@ import type { Catalog } from './discovery/catalog.ts';
 import type { KeyLimiter } from './key-limiter.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { Principal } from './principal.ts';
-import type { BodyBudget } from './proxy/read-body.ts';
-import type { RetryBudget } from './proxy/retry-budget.ts';
+import type { BodyBudget } from './calls/read-body.ts';
+import type { RetryBudget } from './balance/retry-budget.ts';
 import type { ResponseStore } from './state/response-store.ts';
 
 /** What the handlers of the model endpoints work with. */

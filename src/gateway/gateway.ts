@@ -9,8 +9,8 @@ import type { MinuteCounter } from '../runtime/counter.ts';
 import { KeyLimiter } from './key-limiter.ts';
 import { GatewayMetrics } from './metrics.ts';
 import type { Principal } from './principal.ts';
-import { BodyBudget } from './proxy/read-body.ts';
-import { RetryBudget } from './proxy/retry-budget.ts';
+import { BodyBudget } from './calls/read-body.ts';
+import { RetryBudget } from './balance/retry-budget.ts';
 import { createModelRouter } from './router.ts';
 import { createMemoryStore, type ResponseStore } from './state/response-store.ts';
 

@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { createHistogram, type Series } from '../runtime/histogram.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { CallOutcome } from './proxy/serve.ts';
+import type { CallOutcome } from './calls/serve.ts';
 
 /** One finished call. */
 export interface CallRecord {

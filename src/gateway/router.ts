@@ -3,9 +3,9 @@ import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
 import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { sendModel, sendModels } from './model-list.ts';
-import { findModel } from './proxy/admit.ts';
-import { nextCallId } from './proxy/call-id.ts';
-import { handleCall, requestIdOf, requireScope } from './proxy/handle-call.ts';
+import { findModel } from './calls/admit.ts';
+import { nextCallId } from './calls/call-id.ts';
+import { handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
 
 export type { ModelRouterDeps } from './deps.ts';
 

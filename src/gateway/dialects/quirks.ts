@@ -1,4 +1,4 @@
-import type { RequestFeatures } from './inspect/features.ts';
+import type { RequestFeatures } from './inspect/request-features.ts';
 import type { Dialect } from './types.ts';
 
 /** Engines the table knows. Anything else is `unknown` and trusted with what its probe found. */

@@ -1,12 +1,12 @@
 import { parseChatRequest } from './chat/parse-request.ts';
 import { ignoresToolChoice, renderChatRequest } from './chat/render-request.ts';
-import { estimateTokens } from './inspect/estimate.ts';
+import { estimateTokens } from './inspect/estimate-tokens.ts';
 import { invalid, unsupported } from './errors/dialect-error.ts';
-import { isObject, objectAt, objectsOf, optionalNumber } from './json.ts';
-import { outputLimit } from './parts/limits.ts';
+import { isObject, objectAt, objectsOf, optionalNumber } from './fields.ts';
+import { outputLimit } from './shared/limits.ts';
 import { parseMessagesRequest } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
-import { withoutNonce } from './inspect/nonce.ts';
+import { withoutNonce } from './inspect/billing-line.ts';
 import type { Quirks } from './quirks.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest } from './responses/parse-request.ts';

@@ -1,16 +1,16 @@
-import { itemId, tidy } from './parts/blocks.ts';
+import { itemId, tidy } from './shared/output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
-import { estimateTokens } from './inspect/estimate.ts';
+import { estimateTokens } from './inspect/estimate-tokens.ts';
 import { DialectError } from './errors/dialect-error.ts';
-import { isObject } from './json.ts';
+import { isObject } from './fields.ts';
 import { parseMessagesResponse } from './messages/parse-response.ts';
 import { renderMessagesResponse } from './messages/render-response.ts';
 import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
 import type { Dialect, HistoryItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from './types.ts';
 import { readErrorObject } from './errors/upstream-error.ts';
-import { wishesOf } from './parts/wishes.ts';
+import { wishesOf } from './shared/answer-options.ts';
 
 /** The answer of a backend in the client's dialect. `items` are this answer's output, to be stored after the input's. */
 export interface TranslatedResponse {

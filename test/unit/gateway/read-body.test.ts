@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BodyBudget, BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/proxy/read-body.ts';
-import { countStructure } from '../../../src/gateway/proxy/structure.ts';
+import { BodyBudget, BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/calls/read-body.ts';
+import { countStructure } from '../../../src/gateway/calls/json-structure.ts';
 
 const MIB = 2 ** 20;
 

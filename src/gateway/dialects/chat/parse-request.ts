@@ -10,7 +10,7 @@ import {
   shown,
   stringAt,
   textValue,
-} from '../json.ts';
+} from '../fields.ts';
 import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;

@@ -1,7 +1,7 @@
-import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfChat } from '../parts/stop.ts';
+import { isObject, objectsOf, optionalString } from '../fields.ts';
+import { stopOfChat } from '../shared/stop-reason.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 
 /** A chat.completion body in the internal form; tolerant of everything engines add or leave out. */
 export function parseChatResponse(body: Json): IrResponse | undefined {

@@ -1,9 +1,9 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfChat } from '../parts/stop.ts';
+import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { stopOfChat } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
 import type { Json } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { matchedStop, reasoningOf } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */

@@ -1,7 +1,7 @@
 import { unsupported } from '../errors/dialect-error.ts';
 import type { Quirks } from '../quirks.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import { resultText, type Turn } from '../parts/turns.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import { resultText, type Turn } from '../shared/conversation.ts';
 import type { Json, OutputItem, Part } from '../types.ts';
 
 /** Turns (without system) as chat messages. */

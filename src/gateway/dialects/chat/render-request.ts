@@ -1,6 +1,6 @@
 import { unsupported } from '../errors/dialect-error.ts';
 import type { Quirks } from '../quirks.ts';
-import { foldSystem, toTurns } from '../parts/turns.ts';
+import { foldSystem, toTurns } from '../shared/conversation.ts';
 import type { IrRequest, Json, OutputFormat, Tool } from '../types.ts';
 import { renderTurns } from './render-messages.ts';
 

@@ -1,4 +1,4 @@
-import { isObject, objectsOf, optionalString, parseJson, shown, textValue } from '../json.ts';
+import { isObject, objectsOf, optionalString, parseJson, shown, textValue } from '../fields.ts';
 import type { ClientError, Json } from '../types.ts';
 
 /** Longer messages are cut, before the patterns run (they are not linear) and after. */

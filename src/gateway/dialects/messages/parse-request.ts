@@ -10,10 +10,10 @@ import {
   shown,
   stringAt,
   textValue,
-} from '../json.ts';
-import { stripNonce } from '../inspect/nonce.ts';
-import { decodeReasoning } from '../parts/reasoning-token.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
+} from '../fields.ts';
+import { stripNonce } from '../inspect/billing-line.ts';
+import { decodeReasoning } from '../shared/encrypted-content.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
 import type { HistoryItem, IrRequest, Json, Part, Tool, ToolChoice } from '../types.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;

@@ -1,8 +1,8 @@
-import { objectsOf, optionalString } from '../json.ts';
-import { stopOfMessages } from '../parts/stop.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
+import { objectsOf, optionalString } from '../fields.ts';
+import { stopOfMessages } from '../shared/stop-reason.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 
 /** A messages answer in the internal form; blocks of kinds nobody asked for are skipped. */
 export function parseMessagesResponse(body: Json): IrResponse | undefined {

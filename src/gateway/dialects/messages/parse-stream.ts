@@ -1,10 +1,10 @@
-import { isObject, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfMessages } from '../parts/stop.ts';
+import { isObject, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { stopOfMessages } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
 import type { Json } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */
 export class MessagesStreamParser {

@@ -1,7 +1,7 @@
 import { unsupported } from '../errors/dialect-error.ts';
 import type { Quirks } from '../quirks.ts';
-import { inputOf } from '../parts/tool-input.ts';
-import { textOf, type Turn } from '../parts/turns.ts';
+import { inputOf } from '../shared/tool-arguments.ts';
+import { textOf, type Turn } from '../shared/conversation.ts';
 import type { Json, OutputItem, Part } from '../types.ts';
 
 /** Turns (without system) as messages; results and the user text after them share one user message. */

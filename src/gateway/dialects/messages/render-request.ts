@@ -1,7 +1,7 @@
 import { ignoresToolChoice, type RenderOptions } from '../chat/render-request.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { pick } from '../json.ts';
-import { foldSystem, toTurns } from '../parts/turns.ts';
+import { pick } from '../fields.ts';
+import { foldSystem, toTurns } from '../shared/conversation.ts';
 import type { IrRequest, Json, Tool } from '../types.ts';
 import { MESSAGES_SAMPLING } from './parse-request.ts';
 import { renderTurns } from './render-messages.ts';

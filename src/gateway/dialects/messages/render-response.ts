@@ -1,8 +1,8 @@
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { MESSAGES_STOP } from '../parts/stop.ts';
-import { inputOf } from '../parts/tool-input.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { MESSAGES_STOP } from '../shared/stop-reason.ts';
+import { inputOf } from '../shared/tool-arguments.ts';
 import type { IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderMessagesUsage } from '../usage.ts';
+import { renderMessagesUsage } from '../shared/usage.ts';
 
 /** Stands for "made by this gateway": clients require a signature and send it back, nobody checks it. */
 export const OWN_SIGNATURE = encodeReasoning({ kind: 'reasoning', text: '' });

@@ -1,6 +1,6 @@
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
-import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../json.ts';
-import { decodeReasoning } from '../parts/reasoning-token.ts';
+import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../fields.ts';
+import { decodeReasoning } from '../shared/encrypted-content.ts';
 import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
 

@@ -1,5 +1,5 @@
 import { unsupported } from '../errors/dialect-error.ts';
-import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../json.ts';
+import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../fields.ts';
 import type { HistoryItem, IrRequest, Json } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { parseResponsesChoice, parseResponsesTools } from './tools.ts';

@@ -1,7 +1,7 @@
-import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfResponses } from '../parts/stop.ts';
+import { isObject, objectsOf, optionalString } from '../fields.ts';
+import { stopOfResponses } from '../shared/stop-reason.ts';
 import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
 

@@ -1,9 +1,9 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfResponses } from '../parts/stop.ts';
+import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { stopOfResponses } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
 import type { Json, OutputItem } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { parseOutputItem } from './parse-response.ts';
 
 type Key = string | number;

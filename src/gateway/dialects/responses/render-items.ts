@@ -1,7 +1,7 @@
-import { itemId } from '../parts/blocks.ts';
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import { resultText } from '../parts/turns.ts';
+import { itemId } from '../shared/output-items.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import { resultText } from '../shared/conversation.ts';
 import type { HistoryItem, Json, OutputItem, Part } from '../types.ts';
 
 /**

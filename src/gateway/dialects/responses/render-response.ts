@@ -1,10 +1,10 @@
-import { isObject, parseJson } from '../json.ts';
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { incompleteReason } from '../parts/stop.ts';
-import { argumentText } from '../parts/tool-input.ts';
+import { isObject, parseJson } from '../fields.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { incompleteReason } from '../shared/stop-reason.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
 import type { CallItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderResponsesUsage } from '../usage.ts';
-import type { Wishes } from '../parts/wishes.ts';
+import { renderResponsesUsage } from '../shared/usage.ts';
+import type { Wishes } from '../shared/answer-options.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

@@ -1,9 +1,9 @@
 import { responseErrorCode } from '../errors/error-body.ts';
-import { incompleteReason } from '../parts/stop.ts';
+import { incompleteReason } from '../shared/stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
-import { argumentText } from '../parts/tool-input.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
 import type { ClientError, Json, OutputItem, TranslationContext } from '../types.ts';
-import type { Wishes } from '../parts/wishes.ts';
+import type { Wishes } from '../shared/answer-options.ts';
 import { customInput, renderOutputItem, renderPart, renderResource, type ResourceState } from './render-response.ts';
 
 /** Writes the events of a responses stream, numbered without a gap. */

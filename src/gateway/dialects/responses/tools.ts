@@ -9,7 +9,7 @@ import {
   shown,
   stringAt,
   textValue,
-} from '../json.ts';
+} from '../fields.ts';
 import type { Json, Tool, ToolChoice } from '../types.ts';
 
 /** Name on the wire of a tool inside a namespace: engines know flat names only. */

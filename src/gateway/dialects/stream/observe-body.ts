@@ -1,8 +1,8 @@
-import { tidy } from '../parts/blocks.ts';
-import { isObject, objectsOf, optionalString, parseJson } from '../json.ts';
+import { tidy } from '../shared/output-items.ts';
+import { isObject, objectsOf, optionalString, parseJson } from '../fields.ts';
 import { parseOutputItem } from '../responses/parse-response.ts';
 import type { Dialect, HistoryItem, Json, Usage } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 
 export interface ObservedBody {
   usage: Usage | undefined;

@@ -1,6 +1,6 @@
-import { itemId } from '../parts/blocks.ts';
+import { itemId } from '../shared/output-items.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
-import { ArgumentsScan } from './arguments-scan.ts';
+import { ArgumentsScan } from './block.ts';
 import type { Emitter } from './emitter.ts';
 
 /** No answer has so many calls at once. What waits goes out in one go, so many more would keep other streams waiting. */

@@ -1,13 +1,13 @@
 import { ChatStreamParser } from '../chat/parse-stream.ts';
 import { ChatEmitter } from '../chat/render-stream.ts';
 import { DialectError } from '../errors/dialect-error.ts';
-import { tokensOfText } from '../inspect/estimate.ts';
+import { tokensOfText } from '../inspect/estimate-tokens.ts';
 import { MessagesStreamParser } from '../messages/parse-stream.ts';
 import { MessagesEmitter } from '../messages/render-stream.ts';
 import { ResponsesStreamParser } from '../responses/parse-stream.ts';
 import { ResponsesEmitter } from '../responses/render-stream.ts';
 import type { ClientError, Dialect, HistoryItem, TranslationContext, Usage } from '../types.ts';
-import { wishesOf } from '../parts/wishes.ts';
+import { wishesOf } from '../shared/answer-options.ts';
 import type { Emitter } from './emitter.ts';
 import { BlockSequencer } from './sequencer.ts';
 import { SseReader } from './sse-reader.ts';

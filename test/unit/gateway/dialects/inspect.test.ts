@@ -5,7 +5,7 @@ import {
   inspectRequest,
   translateRequest,
 } from '../../../../src/gateway/dialects/index.ts';
-import { promptPrefix } from '../../../../src/gateway/dialects/inspect/inspect.ts';
+import { promptPrefix } from '../../../../src/gateway/dialects/inspect/inspect-request.ts';
 import { at, DIALECTS, VLLM, WEATHER } from './support.ts';
 
 const NONCE = 'x-anthropic-billing-header: cc_version=2.1.0; cch=';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createStreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
-import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/arguments-scan.ts';
+import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/block.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
 import { callDelta, chunk } from './engines.ts';
 import { at, contextOf, VLLM } from './support.ts';

@@ -1,5 +1,5 @@
-import { isObject, objectsOf, textValue } from '../json.ts';
-import { stripNonce } from './nonce.ts';
+import { isObject, objectsOf, textValue } from '../fields.ts';
+import { stripNonce } from './billing-line.ts';
 import type { Dialect, Json } from '../types.ts';
 
 const TOKENS_PER_MESSAGE = 4;

@@ -1,8 +1,8 @@
 import { streamError } from '../errors/error-body.ts';
-import { isObject, parseJson, shown } from '../json.ts';
+import { isObject, parseJson, shown } from '../fields.ts';
 import type { ClientError, Dialect, HistoryItem, Json, Usage } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import {
   applyCuts,
   dataOf,

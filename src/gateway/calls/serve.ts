@@ -6,12 +6,12 @@ import { promptPrefix, readUpstreamError, type ClientError } from '../dialects/i
 import type { Endpoint } from '../endpoint.ts';
 import { Attempt, type Outcome } from './attempt.ts';
 import { isKept, type Call } from './call.ts';
-import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './classify.ts';
+import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './apply-outcome.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { keepAnswer, type KeepDeps } from './keep.ts';
-import { planFor, type Plan } from './plan.ts';
-import { receiverFor, type AnswerReceiver } from './receivers.ts';
-import type { RetryBudget } from './retry-budget.ts';
+import { planFor, type Plan } from './upstream-request.ts';
+import { receiverFor, type AnswerReceiver } from './stream-receiver.ts';
+import type { RetryBudget } from '../balance/retry-budget.ts';
 
 export interface ServeDeps extends KeepDeps {
   dispatcher: Dispatcher;

@@ -1,4 +1,4 @@
-import { isObject, objectsOf } from '../json.ts';
+import { isObject, objectsOf } from '../fields.ts';
 import type { Dialect, Json } from '../types.ts';
 
 /** What a request asks for beyond plain text; the quirk table decides by these. */

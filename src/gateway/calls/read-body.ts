@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { countStructure } from './structure.ts';
+import { countStructure } from './json-structure.ts';
 
 /** To parse a million may block every other call for more than a second, and no prompt has so many pieces. */
 const STRUCTURE_MAX = 500_000;

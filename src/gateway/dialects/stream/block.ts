@@ -1,4 +1,4 @@
-import { parseJson } from '../json.ts';
+import { parseJson } from '../fields.ts';
 
 /**
  * Tells whether arguments that come in fragments are a whole JSON object or list, looking at each fragment once.

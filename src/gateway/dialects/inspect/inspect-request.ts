@@ -8,10 +8,10 @@ import {
   optionalString,
   parseJson,
   textValue,
-} from '../json.ts';
-import { stripNonce } from './nonce.ts';
+} from '../fields.ts';
+import { stripNonce } from './billing-line.ts';
 import type { Dialect, HistoryItem, Json } from '../types.ts';
-import { textOf } from '../parts/turns.ts';
+import { textOf } from '../shared/conversation.ts';
 
 /** What routing needs to know of a client body. */
 export interface Inspection {

@@ -1,4 +1,4 @@
-import { isObject, optionalBoolean } from '../json.ts';
+import { isObject, optionalBoolean } from '../fields.ts';
 import { parseResponsesTools } from '../responses/tools.ts';
 import type { Dialect, Json, ToolOrigin } from '../types.ts';
 

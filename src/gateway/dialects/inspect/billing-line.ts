@@ -1,4 +1,4 @@
-import { isObject } from '../json.ts';
+import { isObject } from '../fields.ts';
 import type { Json } from '../types.ts';
 
 /**

@@ -1,5 +1,5 @@
-import { isObject, optionalCount } from './json.ts';
-import type { Dialect, Json, Usage } from './types.ts';
+import { isObject, optionalCount } from '../fields.ts';
+import type { Dialect, Json, Usage } from '../types.ts';
 
 /** The usage object of a backend, or undefined when it is not one (a stream chunk's `usage: null`). */
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {

@@ -13,7 +13,7 @@ import {
 import type { Receiver } from './attempt.ts';
 import { isKept, type Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
-import type { Plan } from './plan.ts';
+import type { Plan } from './upstream-request.ts';
 
 /** A receiver with what it learned of the answer. */
 export interface AnswerReceiver extends Receiver {

@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../json.ts';
+import { isObject, parseJson } from '../fields.ts';
 import type { ReasoningItem } from '../types.ts';
 
 const PREFIX = 'berth1.';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { parseInput } from '../dialects/index.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import type { Call } from './call.ts';
-import type { AnswerReceiver } from './receivers.ts';
+import type { AnswerReceiver } from './stream-receiver.ts';
 
 export interface KeepDeps {
   store: ResponseStore;

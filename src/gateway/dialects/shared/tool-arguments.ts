@@ -1,4 +1,4 @@
-import { isObject, parseJson } from '../json.ts';
+import { isObject, parseJson } from '../fields.ts';
 import type { Json } from '../types.ts';
 
 /** The key under which arguments that are not a JSON object travel through the messages dialect. */
