@@ -6,7 +6,8 @@ import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
-import type { Principal } from '../../src/gateway/principal.ts';
+import { setPrincipal, type Principal } from '../../src/access/principal.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
@@ -41,14 +42,18 @@ export async function startGateway(cluster = new ModelCluster(), store?: Respons
     slices,
     pods,
     namespace: 'berth-system',
-    getPrincipal: () => principal,
     counter: memoryCounter,
     store,
     registry,
-    logger: quiet,
+    log: quiet,
+    clock: systemClock(),
   });
   gateway.start();
   const app = express();
+  app.use((request, _response, next) => {
+    setPrincipal(request, principal);
+    next();
+  });
   app.use('/api/v1', gateway.router);
   const server = createServer(app);
   await new Promise<void>((resolve) => {

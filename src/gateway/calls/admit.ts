@@ -1,7 +1,8 @@
-import { DialectError, inspectRequest, requestFeatures, type ClientError, type Dialect } from '../dialects/index.ts';
-import type { Pool } from '../balance/pool.ts';
+import type { Principal } from '../../access/principal.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import type { Principal } from '../principal.ts';
+import { DialectError, inspectRequest, requestFeatures, type Dialect } from '../dialects/index.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
 
@@ -16,24 +17,28 @@ export interface Incoming {
   startedAt: number;
 }
 
-/** Reads and checks a body, finds its model and the history it continues. Throws DialectError. */
-export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<{ call: Call; pool: Pool }> {
+/**
+ * Parses and checks a body, and finds its model and the history it continues.
+ *
+ * @throws DialectError when the call cannot be served
+ */
+export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<{ call: Call; model: Model }> {
   const { dialect, principal, bytes } = incoming;
   const body = parseBody(bytes);
   const inspection = inspectRequest(dialect, body);
-  const pool = findModel(deps, principal, inspection.model);
+  const model = findModel(deps, principal, inspection.model);
   const { previousResponseId, itemReferences } = inspection;
   const call: Call = {
     ...incoming,
     // Checked by `inspectRequest`.
-    body: body as Record<string, unknown>,
+    body: body as Json,
     inspection,
     features: requestFeatures(dialect, body),
     history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal.keyId, previousResponseId),
     references: itemReferences.length === 0 ? new Map() : await deps.store.findItems(principal.keyId, itemReferences),
-    createdAt: Math.floor(deps.wallClock() / 1000),
+    createdAt: Math.floor(deps.clock.now() / 1000),
   };
-  return { call, pool };
+  return { call, model };
 }
 
 /** @throws DialectError 400 when it is not JSON */
@@ -45,30 +50,23 @@ export function parseBody(bytes: Buffer): unknown {
   }
 }
 
-/** @throws DialectError 404 with the names that there are */
-export function findModel(deps: ModelRouterDeps, { namespace }: Principal, model: string): Pool {
+/** @throws DialectError 404 with the names of the known models */
+export function findModel(deps: ModelRouterDeps, { namespace }: Principal, name: string): Model {
   const catalog = deps.catalog();
-  const pool = catalog.find(namespace, model);
-  if (pool !== undefined) return pool;
-  throw new DialectError(
-    unknownModel(
-      model,
-      catalog.list(namespace).map(({ model }) => model),
-    ),
-  );
-}
-
-function unknownModel(model: string, known: readonly string[]): ClientError {
-  const shown = known
-    .slice(0, NAMES_IN_ERROR)
-    .map((name) => `'${name}'`)
-    .join(', ');
-  const rest = known.length > NAMES_IN_ERROR ? ` and ${known.length - NAMES_IN_ERROR} more` : '';
-  const list = known.length === 0 ? 'No model is served at the moment.' : `Known models: ${shown}${rest}.`;
-  return {
+  const model = catalog.find(namespace, name);
+  if (model !== undefined) return model;
+  const known = catalog.list(namespace).map((each) => each.name);
+  throw new DialectError({
     status: 404,
-    message: `The model '${model.slice(0, 200)}' does not exist or you do not have access to it. ${list}`,
+    message: `The model '${name.slice(0, 200)}' does not exist or you do not have access to it. ${knownModels(known)}`,
     code: 'model_not_found',
     param: 'model',
-  };
+  });
+}
+
+function knownModels(names: readonly string[]): string {
+  if (names.length === 0) return 'No model is served at the moment.';
+  const listed = names.slice(0, NAMES_IN_ERROR).map((name) => `'${name}'`);
+  const rest = names.length > NAMES_IN_ERROR ? ` and ${names.length - NAMES_IN_ERROR} more` : '';
+  return `Known models: ${listed.join(', ')}${rest}.`;
 }

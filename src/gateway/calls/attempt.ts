@@ -3,21 +3,21 @@ import type { Dispatcher } from 'undici';
 
 /** How one request to one endpoint ended. */
 export type Outcome =
-  /** The answer came wholly. */
+  /** The whole answer has arrived. */
   | { kind: 'complete' }
-  /** The endpoint answered with an error, or with something that is no answer; nothing was passed on. */
+  /** The endpoint answered with an error or another media type. Nothing was passed on. */
   | { kind: 'refused'; status: number; headers: IncomingHttpHeaders; body: string }
-  /** The connection failed or fell silent; `started` tells whether the receiver had the first bytes of an answer. */
+  /** The connection failed or fell silent, or the answer cannot be understood. */
   | { kind: 'broken'; error: Error }
-  /** We stopped it. */
+  /** `abort` was called. */
   | { kind: 'aborted' };
 
-/** Where the bytes of a good answer go. */
+/** Takes the bytes of a good answer. */
 export interface Receiver {
-  /** Media type that a good answer has. */
+  /** The media type of a good answer. */
   readonly contentType: string;
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
-  /** The answer is complete; nothing of its end is passed on yet. Throws when it cannot be understood. */
+  /** The answer is complete. Passes on nothing of its end yet. Throws when the answer cannot be understood. */
   end(controller: Dispatcher.DispatchController): void;
 }
 
@@ -51,17 +51,17 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#done.promise;
   }
 
-  /** Closes the connection at once: the only way to tell an HTTP/1.1 server to stop. */
+  /** Closes the connection at once, which is the only way to tell an HTTP/1.1 server to stop. */
   abort(): void {
     this.#aborted = true;
-    this.#controller?.abort(new AbortedError('the client left'));
-    // Not on its way yet: nothing will report the end of it.
+    this.#controller?.abort(new AbortedError('The client left.'));
+    // The request has not begun, so undici will not report its end.
     if (this.#controller === undefined) this.#done.resolve({ kind: 'aborted' });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#aborted) controller.abort(new AbortedError('the client left'));
+    if (this.#aborted) controller.abort(new AbortedError('The client left.'));
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -80,7 +80,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     refusal.chunks.push(chunk);
     if (refusal.size < ERROR_BODY_MAX) return;
     this.#refuse(refusal);
-    controller.abort(new AbortedError('the error is longer than is read'));
+    controller.abort(new AbortedError('The rest of the error is not read.'));
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {

@@ -3,18 +3,18 @@ import { errorBody, streamError, type ClientError, type Dialect } from '../diale
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
-  // `no-transform` keeps compressing middle boxes from holding events back.
+  // `no-transform`: a proxy that compresses would hold events back.
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
 } as const;
 
 const TEXT_MAX = 16 * 1024;
-/** Between comments on a stream that has no first byte yet. */
+/** Between comments on a stream without a first byte. */
 const KEEP_ALIVE_MS = 10_000;
-/** A client that reads nothing for so long is gone in all but name. */
+/** A client that reads nothing for this long is taken as gone. */
 const STALL_MS = 300_000;
 
-/** The error may be a DialectError, whose message a spread would lose. */
+/** A spread would lose the message of a DialectError. */
 function fieldsOf({ status, message, type, code, param }: ClientError): ClientError {
   return { status, message, type, code, param };
 }
@@ -24,7 +24,7 @@ export interface Flow {
   resume(): void;
 }
 
-/** The client's side of one call: headers once, bytes under back-pressure, errors in the dialect's shape. */
+/** The client's side of one call: sends headers once, bytes under back-pressure and errors in the dialect's shape. */
 export class ClientWriter {
   readonly #response: ServerResponse;
   readonly #dialect: Dialect;
@@ -36,7 +36,7 @@ export class ClientWriter {
   #draining = false;
   /** The client closed the connection before the answer was complete. */
   gone = false;
-  /** Bytes of the answer itself were sent: from here on nothing may be sent again. */
+  /** Bytes of the answer were sent. From now on no other endpoint may answer. */
   started = false;
 
   constructor(response: ServerResponse, dialect: Dialect, requestId: string) {
@@ -46,7 +46,7 @@ export class ClientWriter {
     response.on('close', () => this.#closed());
   }
 
-  /** Called once if the client leaves early, at once if it has. */
+  /** Calls back once when the client leaves early, at once when it has left. */
   onGone(callback: (() => void) | undefined): void {
     this.#onGone = callback;
     if (this.gone) callback?.();
@@ -56,7 +56,7 @@ export class ClientWriter {
     this.#route = value;
   }
 
-  /** Until the first byte, a comment every 10 s tells clients and proxies that the stream is alive. */
+  /** Sends a comment every 10 s until the first byte: clients and proxies see that the stream is alive. */
   keepAlive(): void {
     this.#keepAlive ??= setInterval(() => {
       if (this.gone || this.started || this.#response.writableNeedDrain) return;
@@ -83,7 +83,7 @@ export class ClientWriter {
     });
   }
 
-  /** Ends a stream, with its last bytes if there are any. */
+  /** Ends a stream, after `data` if given. */
   endStream(data?: string | Uint8Array): void {
     if (this.gone) return;
     this.started = true;
@@ -93,17 +93,17 @@ export class ClientWriter {
     else this.#response.end(data);
   }
 
-  /** A whole JSON answer. */
+  /** Sends a whole JSON answer. */
   sendWhole(body: Buffer): void {
     if (this.gone) return;
     this.started = true;
     this.#writeHead({ 'content-type': 'application/json', 'content-length': body.byteLength });
-    // As text of one byte per character it leaves with the headers in one write; as bytes in two.
+    // Node writes latin1 text together with the headers, and bytes in a second write.
     if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
     else this.#response.end(body);
   }
 
-  /** The error as a whole answer or, when a stream is open, as its last event. `retryAfterMs` becomes Retry-After. */
+  /** Sends an error: as the last event of an open stream, else as a whole answer with `retryAfterMs` in Retry-After. */
   sendError(error: ClientError, retryAfterMs?: number): void {
     clearInterval(this.#keepAlive);
     if (this.gone || this.#response.writableEnded) return;
@@ -118,7 +118,7 @@ export class ClientWriter {
     const text = Buffer.from(JSON.stringify(body));
     this.#response.writeHead(status, {
       ...headers,
-      // Node would read the rest of a refused body to its end.
+      // On a kept connection, Node would read the rest of a refused body.
       ...(!this.#response.req.complete && { connection: 'close' }),
       'content-type': 'application/json',
       'content-length': text.byteLength,
@@ -135,7 +135,7 @@ export class ClientWriter {
 
   #writeHead(headers: OutgoingHttpHeaders): void {
     if (this.#route !== '') headers['x-berth-route'] = this.#route;
-    // Anthropic's SDKs report it.
+    // Anthropic's SDKs show this id in errors.
     if (this.#dialect === 'messages') headers['request-id'] = this.#requestId;
     this.#response.writeHead(200, headers);
   }

@@ -1,46 +1,44 @@
-import { randomUUID } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { DialectError, type ClientError, type Dialect, type Usage } from '../dialects/index.ts';
+import { getPrincipal, type Principal } from '../../access/principal.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import type { Denied, Reservation } from '../key-limiter.ts';
-import type { Principal } from '../principal.ts';
+import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
+import type { Reservation } from '../key-limiter.ts';
 import { admit, type Incoming } from './admit.ts';
-import type { Call } from './call.ts';
+import { answerError, LimitError } from './answer-error.ts';
+import type { Served } from './apply-outcome.ts';
+import { nextCallId, type Call } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
-import { BodyTooLargeError, ClientGoneError, OverloadedError, readBody } from './read-body.ts';
-import { nextCallId } from './call-id.ts';
-import { serve, type CallOutcome, type Served } from './serve.ts';
+import { readBody } from './read-body.ts';
+import { serve } from './serve.ts';
 
-export const MODELS_SCOPE = 'models';
-/** As documented for the model endpoints. */
+/** The limit that docs/models.md states. */
 export const BODY_MAX = 32 * 1024 * 1024;
-const OVERLOAD_RETRY_MS = 1000;
-/** Rough, for reservations alone: English text has about four characters to a token. */
+/** A rough estimate: English text has about four characters to a token. */
 const BYTES_PER_TOKEN = 4;
 
-/** What is known of a call when it ends, whatever way it ends. */
-interface Ledger {
+/** What metrics need to know of a call, however it ends. */
+interface CallSummary {
   model?: string;
   served: Served;
   usage?: Usage | undefined;
 }
 
-/** Serves one POST of a dialect from the first byte in to the last one out. Never rejects. */
+/** Serves one POST of a dialect, from reading the request to the end of the answer. Never rejects. */
 export async function handleCall(
   deps: ModelRouterDeps,
   dialect: Dialect,
   request: Request,
   response: Response,
 ): Promise<void> {
-  const startedAt = deps.now();
-  const principal = deps.getPrincipal(request);
+  const startedAt = deps.clock.monotonic();
+  const principal = getPrincipal(request);
   const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
-  const ledger: Ledger = { served: { outcome: 'client_error', attempts: 0 } };
+  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0 } };
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
-    await run({ deps, client, ledger }, request, {
+    await run({ deps, client, summary }, request, {
       id,
       dialect,
       principal,
@@ -48,22 +46,22 @@ export async function handleCall(
       sessionHeader: sessionOf(request),
     });
   } catch (error) {
-    ledger.served.outcome = answerError(deps, client, error);
+    summary.served.outcome = answerError(deps, client, error);
   } finally {
     if (denied === undefined) deps.limiter.leave(principal);
-    record(deps, { dialect, principal, startedAt }, ledger);
+    record(deps, { dialect, principal, startedAt }, summary);
   }
 }
 
 interface Running {
   deps: ModelRouterDeps;
   client: ClientWriter;
-  ledger: Ledger;
+  summary: CallSummary;
 }
 
 type Origin = Omit<Incoming, 'bytes'>;
 
-async function run({ deps, client, ledger }: Running, request: Request, origin: Origin): Promise<void> {
+async function run({ deps, client, summary }: Running, request: Request, origin: Origin): Promise<void> {
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
@@ -71,30 +69,30 @@ async function run({ deps, client, ledger }: Running, request: Request, origin: 
     const denied = await deps.limiter.countRequest(principal);
     if (denied !== undefined) throw new LimitError(denied);
   }
-  const { bytes, held } = await readBody(request, BODY_MAX, deps.bodies);
+  const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
   try {
-    const { call, pool } = await admit(deps, { ...origin, bytes });
-    ledger.model = pool.model;
+    const { call, model } = await admit(deps, { ...origin, bytes });
+    summary.model = model.name;
     const reservation = principal.limits === undefined ? undefined : await reserve(deps, call);
     try {
-      ledger.served = await serve(deps, call, pool, client);
-      ledger.usage = usageOf(call, ledger.served);
+      summary.served = await serve(deps, call, model, client);
+      summary.usage = usageOf(call, summary.served);
     } finally {
-      const { inputTokens, outputTokens } = ledger.usage ?? { inputTokens: 0, outputTokens: 0 };
-      if (reservation !== undefined) await reservation.settle(inputTokens + outputTokens);
+      const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
+      if (reservation !== undefined) await reservation.replace(inputTokens + outputTokens);
     }
   } finally {
-    deps.bodies.give(held);
+    deps.bodies.release(heldBytes);
   }
 }
 
 async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promise<Reservation> {
   const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(bytes.length / BYTES_PER_TOKEN));
-  if ('settle' in reserved) return reserved;
+  if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }
 
-/** What the engine reported; for an answer cut off before it did, an estimate of what was made for the client. */
+/** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */
 function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage | undefined {
   if (receiver === undefined) return undefined;
   const { usage, estimatedOutputTokens } = receiver;
@@ -112,22 +110,12 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
   };
 }
 
-class LimitError extends Error {
-  override readonly name = 'LimitError';
-  readonly retryAfterMs: number;
-
-  constructor({ message, retryAfterMs }: Denied) {
-    super(message);
-    this.retryAfterMs = retryAfterMs;
-  }
-}
-
 /** @throws DialectError 403 */
 export function requireScope({ scopes }: Principal): void {
-  if (scopes.includes(MODELS_SCOPE)) return;
+  if (scopes.includes('models')) return;
   throw new DialectError({
     status: 403,
-    message: `This API key lacks the scope '${MODELS_SCOPE}'. Create a key with it on the dashboard.`,
+    message: "This API key lacks the scope 'models'. Create a key with that scope on the dashboard.",
     type: 'permission_error',
     code: 'insufficient_scope',
   });
@@ -138,51 +126,18 @@ function requireIdentity({ headers }: Request): void {
   if (encoding === undefined || encoding === 'identity') return;
   throw new DialectError({
     status: 415,
-    message: 'Compressed request bodies are not supported: send the body without Content-Encoding.',
+    message: 'Compressed request bodies are not supported. Send the body without Content-Encoding.',
     code: 'unsupported_content_encoding',
   });
-}
-
-/** Tells the client what went wrong, and says how the call counts. */
-export function answerError(
-  { logger }: Pick<ModelRouterDeps, 'logger'>,
-  client: ClientWriter,
-  error: unknown,
-): CallOutcome {
-  if (client.gone || error instanceof ClientGoneError) return 'client_closed';
-  if (error instanceof LimitError) {
-    client.sendError({ status: 429, message: error.message, code: 'rate_limit_exceeded' }, error.retryAfterMs);
-    return 'rate_limited';
-  }
-  if (error instanceof OverloadedError) {
-    client.sendError(
-      { status: 503, message: 'The gateway holds too many requests at the moment. Try again shortly.' },
-      OVERLOAD_RETRY_MS,
-    );
-    return 'unavailable';
-  }
-  if (error instanceof BodyTooLargeError) {
-    client.sendError({ status: 413, message: error.message, code: 'request_too_large' });
-    return 'client_error';
-  }
-  if (error instanceof DialectError) {
-    client.sendError(error, error.status === 503 ? OVERLOAD_RETRY_MS : undefined);
-    return error.status < 500 ? 'client_error' : 'unavailable';
-  }
-  const incident = randomUUID();
-  logger.error({ err: error, incident }, 'model call failed');
-  const failure: ClientError = { status: 500, message: `The gateway failed. The incident id is ${incident}.` };
-  client.sendError(failure);
-  return 'upstream_error';
 }
 
 function record(
   deps: ModelRouterDeps,
   origin: Pick<Origin, 'dialect' | 'principal' | 'startedAt'>,
-  ledger: Ledger,
+  summary: CallSummary,
 ): void {
   const { dialect, principal, startedAt } = origin;
-  const { served, usage, model } = ledger;
+  const { served, usage, model } = summary;
   const { outcome, attempts, firstByteAt, route = 'none' } = served;
   deps.metrics.record({
     dialect,
@@ -190,14 +145,14 @@ function record(
     keyId: principal.keyId,
     route,
     outcome,
-    seconds: (deps.now() - startedAt) / 1000,
+    seconds: (deps.clock.monotonic() - startedAt) / 1000,
     firstByteSeconds: firstByteAt === undefined ? undefined : (firstByteAt - startedAt) / 1000,
     attempts,
     usage,
   });
 }
 
-/** What the agents send to keep a conversation on one server: Claude Code, Codex, OpenCode. */
+/** Headers by which agents keep a conversation on one server: Claude Code, Codex, OpenCode. */
 const SESSION_HEADERS = ['x-claude-code-session-id', 'session_id', 'session-id', 'x-session-affinity'] as const;
 
 function sessionOf({ headers }: Request): string | undefined {
@@ -208,7 +163,7 @@ function sessionOf({ headers }: Request): string | undefined {
   return undefined;
 }
 
-/** The id that the app in front gave the request, so that header, log and error body agree. */
+/** The id that the app in front gave the request: header, log and error body agree. */
 export function requestIdOf(response: Response): string | undefined {
   const header = response.getHeader('x-request-id');
   return typeof header === 'string' ? header : undefined;

@@ -3,10 +3,10 @@ const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
 const BRACE = 0x7b;
-/** Where strings are short, or full of escaped quotes, looking at each byte beats a search for the next quote. */
+/** In short strings, and in those full of escaped quotes, reading each byte is faster than a search for the next quote. */
 const NEAR = 64;
 
-/** How many objects, arrays and commas a JSON text has, or `max + 1` as soon as there are more than `max`. */
+/** Counts the objects, arrays and commas of a JSON text. Stops at `max + 1`. */
 export function countStructure(json: Buffer, max: number): number {
   let count = 0;
   for (let at = 0; at < json.length && count <= max; at++) {
@@ -17,7 +17,7 @@ export function countStructure(json: Buffer, max: number): number {
   return count;
 }
 
-/** The place of the quote that ends the string whose text starts at `from`, or the length. */
+/** Where the string that starts at `from` ends: the index of its closing quote, or the length. */
 function endOfString(json: Buffer, from: number): number {
   let at = from;
   for (;;) {
@@ -32,7 +32,7 @@ function endOfString(json: Buffer, from: number): number {
   }
 }
 
-/** Whether an odd number of backslashes, none of them before `from`, stands before `at`. */
+/** Whether an odd number of backslashes comes before `at`, counted back to `from` at most. */
 function isEscaped(json: Buffer, at: number, from: number): boolean {
   let before = at;
   while (before > from && json[before - 1] === BACKSLASH) before--;

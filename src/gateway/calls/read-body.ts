@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { countStructure } from './json-structure.ts';
 
-/** To parse a million may block every other call for more than a second, and no prompt has so many pieces. */
+/** Parsing a million may block every other call for more than a second. No prompt has that many. */
 const STRUCTURE_MAX = 500_000;
-/** What an object, array or value takes once it is parsed: 20 to 100 bytes. */
+/** A parsed object, array or value takes 20 to 100 bytes. */
 const STRUCTURE_BYTES = 64;
 
 /** Its message is for the client. */
@@ -15,7 +15,7 @@ export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** Memory that request bodies of all calls hold at once. */
+/** Bounds the memory that the request bodies of all calls hold. */
 export class BodyBudget {
   readonly #max: number;
   #held = 0;
@@ -25,7 +25,7 @@ export class BodyBudget {
     this.#max = max;
   }
 
-  /** So little is held that it does not matter how much more it takes when it is parsed: up to 30 times its length. */
+  /** Little is held: even when parsed, which may take 30 times as much, it fits. */
   get isCalm(): boolean {
     return this.#held <= this.#max / 64;
   }
@@ -36,26 +36,27 @@ export class BodyBudget {
     return true;
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.#held -= bytes;
   }
 }
 
+/** Its message is for the client. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
 export interface HeldBody {
   bytes: Buffer;
-  /** What the budget gets back when the body is dropped. */
-  held: number;
+  /** What the caller releases when it drops the body. */
+  heldBytes: number;
 }
 
 /**
- * The whole body of a request, to be parsed as JSON. The caller gives back to the budget what it holds.
+ * Reads the whole body of a request that is to be parsed as JSON.
  *
  * @param limit bytes
- * @throws BodyTooLargeError, OverloadedError (the budget is used up), ClientGoneError
+ * @throws BodyTooLargeError, OverloadedError when the budget is used up, ClientGoneError
  */
 export function readBody(request: IncomingMessage, limit: number, budget: BodyBudget): Promise<HeldBody> {
   return new Promise((resolve, reject) => {
@@ -64,13 +65,13 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
     let done = false;
     const fail = (error: Error): void => {
       done = true;
-      budget.give(size);
+      budget.release(size);
       chunks.length = 0;
       reject(error);
     };
     const gone = (): void => {
-      // Comes after every request, also after a complete one.
-      if (!done) fail(new ClientGoneError('the client left while it sent the body'));
+      // Node emits `close` after a complete request too.
+      if (!done) fail(new ClientGoneError('The client left while it sent the body.'));
     };
     if (Number(request.headers['content-length'] ?? 0) > limit) {
       done = true;
@@ -91,14 +92,14 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
     request.on('end', () => {
       if (done) return;
       const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
-      // A body of so few bytes cannot have too many, and counting would cost as much as parsing does.
+      // A short body cannot have too many pieces, and counting would cost as much as parsing.
       const count = size <= STRUCTURE_MAX && budget.isCalm ? 0 : countStructure(bytes, STRUCTURE_MAX);
       const parsed = count * STRUCTURE_BYTES;
       if (count > STRUCTURE_MAX) {
-        fail(tooFine());
+        fail(tooManyPieces());
       } else if (budget.take(parsed)) {
         done = true;
-        resolve({ bytes, held: size + parsed });
+        resolve({ bytes, heldBytes: size + parsed });
       } else {
         fail(overloaded());
       }
@@ -112,12 +113,12 @@ function tooLong(limit: number): BodyTooLargeError {
   return new BodyTooLargeError(`The request body is longer than ${limit} bytes.`);
 }
 
-function tooFine(): BodyTooLargeError {
+function tooManyPieces(): BodyTooLargeError {
   return new BodyTooLargeError(
     `The JSON of the request body has more than ${STRUCTURE_MAX} objects, arrays and commas. Send fewer or shorter lists, or send long data as one string.`,
   );
 }
 
 function overloaded(): OverloadedError {
-  return new OverloadedError('too many request bytes are held');
+  return new OverloadedError('The gateway holds too many requests at the moment. Try again shortly.');
 }

@@ -1,76 +1,50 @@
+import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { FailureKind } from '../balance/breaker.ts';
-import type { Member, Pool } from '../balance/pool.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
-import { promptPrefix, readUpstreamError, type ClientError } from '../dialects/index.ts';
-import type { Endpoint } from '../endpoint.ts';
-import { Attempt, type Outcome } from './attempt.ts';
-import { isKept, type Call } from './call.ts';
-import { codeOf, diedIdle, isTimeout, judgeStatus, retryAfterMs } from './apply-outcome.ts';
-import type { ClientWriter } from './client-writer.ts';
-import { keepAnswer, type KeepDeps } from './keep.ts';
-import { planFor, type Plan } from './upstream-request.ts';
-import { receiverFor, type AnswerReceiver } from './stream-receiver.ts';
+import type { Member, Model } from '../balance/model.ts';
 import type { RetryBudget } from '../balance/retry-budget.ts';
+import { parseInput, promptPrefix } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
+import type { ResponseStore } from '../state/response-store.ts';
+import type { AnswerReceiver } from './answer-receiver.ts';
+import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
+import { Attempt } from './attempt.ts';
+import { isStored, type Call } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+import { StreamReceiver } from './stream-receiver.ts';
+import { dispatchOptions, upstreamRequest, type UpstreamRequest } from './upstream-request.ts';
+import { WholeReceiver } from './whole-receiver.ts';
 
-export interface ServeDeps extends KeepDeps {
+export interface ServeDeps {
   dispatcher: Dispatcher;
   retries: RetryBudget;
-  /** Milliseconds since the epoch: for Retry-After dates. */
-  wallClock: () => number;
-  /** Milliseconds, monotonic. */
-  now: () => number;
-}
-
-export type CallOutcome =
-  | 'ok'
-  | 'client_error'
-  | 'rate_limited'
-  | 'unavailable'
-  | 'upstream_error'
-  | 'interrupted'
-  | 'client_closed';
-
-/** How a call ended, for the accounts. */
-export interface Served {
-  outcome: CallOutcome;
-  /** Absent when no endpoint was reached. */
-  route?: 'native' | 'translated';
-  endpoint?: string;
-  attempts: number;
-  receiver?: AnswerReceiver;
-  firstByteAt?: number;
-}
-
-interface Failure {
-  error: ClientError;
-  retryAfterMs?: number;
+  store: ResponseStore;
+  log: Logger;
+  clock: Clock;
 }
 
 const MAX_ATTEMPTS = 3;
-/** A prefix longer than this is told apart by its start alone. */
+/** Longer prefixes are compared by their first characters alone. */
 const KEY_CHARS = 32_768;
-const FIRST_BYTE_TIMEOUT_MS = 600_000;
-const SILENCE_TIMEOUT_MS = 300_000;
-const REST_AFTER_429_MS = 1000;
 const NO_SERVER_RETRY_MS = 5000;
 
 /**
- * Sends a call to an endpoint of the pool and the answer to the client. Before the first byte of the answer another
- * endpoint is tried when one fails, three in all, never the same twice; after it, never.
+ * Sends a call to an endpoint of its model, and the answer to the client. When an endpoint fails before the first byte
+ * of its answer, another one is tried: three in all, never the same twice. After the first byte, none is.
  *
  * @throws DialectError when the chosen endpoint cannot serve the call
  */
-export async function serve(deps: ServeDeps, call: Call, pool: Pool, client: ClientWriter): Promise<Served> {
-  // Alone, an endpoint gets everything.
-  const key = pool.members.length > 1 ? routingKey(call) : undefined;
+export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
+  // A single endpoint gets every call.
+  const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried: Endpoint[] = [];
   const served: Served = { outcome: 'unavailable', attempts: 0 };
   let failure: Failure | undefined;
   deps.retries.earn();
   if (call.inspection.stream) client.keepAlive();
   while (served.attempts < MAX_ATTEMPTS) {
-    const member = pool.pick(key, tried);
+    const member = model.pick(key, tried);
     if (member === undefined || (served.attempts > 0 && !deps.retries.spend())) break;
     tried.push(member.endpoint);
     served.attempts += 1;
@@ -78,7 +52,7 @@ export async function serve(deps: ServeDeps, call: Call, pool: Pool, client: Cli
     if (next === undefined) return served;
     failure = next;
   }
-  failure ??= unavailable(pool);
+  failure ??= unavailable(model);
   client.sendError(failure.error, failure.retryAfterMs);
   return served;
 }
@@ -94,21 +68,20 @@ interface Serving {
 async function tryMember(serving: Serving, member: Member): Promise<Failure | undefined> {
   const { deps, call, client, served } = serving;
   const { endpoint } = member;
-  const plan = planFor(call, member);
-  served.route = plan.native ? 'native' : 'translated';
-  served.endpoint = endpoint.name;
+  const request = upstreamRequest(call, member);
+  served.route = request.native ? 'native' : 'translated';
   client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
   endpoint.inFlight += 1;
   try {
-    let sent = await send(serving, endpoint, plan);
-    if (sent.outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(sent.outcome.error)) {
-      sent = await send(serving, endpoint, plan);
+    let result = await send(serving, endpoint, request);
+    if (result.outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(result.outcome.error)) {
+      result = await send(serving, endpoint, request);
     }
-    const { outcome, receiver } = sent;
+    const { outcome, receiver } = result;
     served.receiver = receiver;
-    const failure = settle(serving, endpoint, sent);
+    const failure = applyOutcome(serving, endpoint, result);
     if (outcome.kind === 'complete') {
-      if (served.outcome === 'ok' && isKept(call)) await keepAnswer(deps, call, receiver);
+      if (served.outcome === 'ok' && isStored(call)) await storeAnswer(deps, call, receiver);
       receiver.finish();
     }
     return failure;
@@ -117,123 +90,70 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
   }
 }
 
-interface Sent {
-  outcome: Outcome;
-  receiver: AnswerReceiver;
-  /** As the breaker says. */
-  begunAt: number;
-}
-
-async function send({ deps, call, client, served }: Serving, endpoint: Endpoint, plan: Plan): Promise<Sent> {
+async function send(serving: Serving, endpoint: Endpoint, request: UpstreamRequest): Promise<Result> {
+  const { deps, call, client, served } = serving;
   const begunAt = endpoint.breaker.begin();
-  // Of an answer that comes whole nobody knows when it began.
+  // When an answer comes whole, its first byte says nothing about the queue.
   let waiting = call.inspection.stream ? 1 : 0;
   endpoint.waiting += waiting;
   const begun = (): void => {
     endpoint.waiting -= waiting;
     waiting = 0;
   };
-  const receiver = receiverFor(call, plan, client, () => {
-    served.firstByteAt = deps.now();
+  const receiver = receiverFor(call, request, client, () => {
+    served.firstByteAt = deps.clock.monotonic();
     begun();
-    // A stream may last for minutes: nobody else waits for its end.
+    // A stream may last for minutes. Other calls need not wait for its end.
     if (call.inspection.stream) endpoint.breaker.release();
   });
   const attempt = new Attempt(receiver);
   client.onGone(() => attempt.abort());
-  if (!client.gone) deps.dispatcher.dispatch(requestOf(call, endpoint, plan), attempt);
+  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint.origin, request), attempt);
   const outcome = await attempt.outcome;
   client.onGone(undefined);
   begun();
   return { outcome, receiver, begunAt };
 }
 
-function requestOf(call: Call, { origin }: Endpoint, { path, body }: Plan): Dispatcher.DispatchOptions {
-  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
-  return {
-    origin,
-    path,
-    method: 'POST',
-    headers: ['content-type', 'application/json', 'accept', accept, 'x-request-id', call.id],
-    body,
-    headersTimeout: FIRST_BYTE_TIMEOUT_MS,
-    bodyTimeout: SILENCE_TIMEOUT_MS,
-  };
+function receiverFor(
+  call: Call,
+  request: UpstreamRequest,
+  client: ClientWriter,
+  onFirstByte: () => void,
+): AnswerReceiver {
+  const { id, createdAt, inspection, body } = call;
+  const context = { id, createdAt, model: inspection.model, request: body };
+  const deps = { call, request, client, context, onFirstByte };
+  return inspection.stream ? new StreamReceiver(deps) : new WholeReceiver(deps);
 }
 
-function settle(serving: Serving, endpoint: Endpoint, { outcome, receiver, begunAt }: Sent): Failure | undefined {
-  const { client, served } = serving;
-  switch (outcome.kind) {
-    case 'complete':
-      endpoint.answered = true;
-      endpoint.breaker.succeed();
-      served.outcome = receiver.error === undefined ? 'ok' : 'upstream_error';
-      return undefined;
-    case 'aborted':
-      endpoint.breaker.release();
-      served.outcome = 'client_closed';
-      return undefined;
-    case 'refused':
-      endpoint.answered = true;
-      return settleRefusal(serving, endpoint, outcome, begunAt);
-    case 'broken':
-      break;
+/** Stores a complete answer for later calls to continue. Never rejects. */
+async function storeAnswer({ store, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
+  const { inspection, principal, body, references } = call;
+  if (answer.responseId === undefined) return;
+  const previous = inspection.previousResponseId;
+  try {
+    await store.put(principal.keyId, answer.responseId, {
+      items: [...parseInput(body.input, references), ...answer.items],
+      response: answer.response,
+      ...(previous !== undefined && { previous }),
+    });
+  } catch (err) {
+    // The answer itself is good. The client gets it, and cannot continue it by its id.
+    log.warn({ err }, 'Answer was not stored');
   }
-  const { error } = outcome;
-  endpoint.breaker.fail(failureKind(error), begunAt);
-  if (client.started) {
-    served.outcome = 'interrupted';
-    receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer.' });
-    return undefined;
-  }
-  served.outcome = 'upstream_error';
-  if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
-  client.sendError({ status: 504, message: 'The model server did not answer in time.' });
-  return undefined;
 }
 
-function failureKind(error: Error): FailureKind {
-  if (isTimeout(error)) return 'unavailable';
-  // Without a code it is not the network: the answer could not be understood.
-  return codeOf(error) === '' ? 'error' : 'connection';
-}
-
-function brokenMessage(error: Error): string {
-  if (codeOf(error) === '') return 'The answer of the model server could not be understood.';
-  return 'The model server closed the connection before it answered.';
-}
-
-function settleRefusal(
-  { deps, client, served }: Serving,
-  endpoint: Endpoint,
-  { status, headers, body }: Extract<Outcome, { kind: 'refused' }>,
-  begunAt: number,
-): Failure | undefined {
-  const verdict = judgeStatus(status);
-  if (verdict.breaker === undefined) endpoint.breaker.succeed();
-  else endpoint.breaker.fail(verdict.breaker, begunAt);
-  const wait =
-    retryAfterMs(headers['retry-after'], deps.wallClock()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
-  if (wait !== undefined && verdict.failover) endpoint.breaker.rest(wait);
-  const failure = { error: readUpstreamError(status, body), ...(wait !== undefined && { retryAfterMs: wait }) };
-  if (verdict.failover) {
-    served.outcome = status === 429 ? 'rate_limited' : 'upstream_error';
-    return failure;
-  }
-  served.outcome = status < 500 ? 'client_error' : 'upstream_error';
-  client.sendError(failure.error, failure.retryAfterMs);
-  return undefined;
-}
-
-function unavailable(pool: Pool): Failure {
-  const wait = pool.waitMs;
+function unavailable(model: Model): Failure {
+  const wait = model.waitMs;
   const message =
     wait === undefined
-      ? `The model '${pool.model}' has no ready server at the moment. Try again later.`
-      : `Every server of the model '${pool.model}' is failing at the moment. Try again shortly.`;
+      ? `The model '${model.name}' has no ready server at the moment. Try again later.`
+      : `Every server of the model '${model.name}' is failing at the moment. Try again shortly.`;
   return { error: { status: 503, message }, retryAfterMs: wait ?? NO_SERVER_RETRY_MS };
 }
 
+/** A hash of what the prefix cache depends on: calls with the same key go to the same endpoint. */
 function routingKey({ inspection, history, dialect, body, sessionHeader }: Call): number | undefined {
   const session = inspection.sessionHint ?? sessionHeader;
   if (session !== undefined) return hash32(session.slice(0, KEY_CHARS));

@@ -1,60 +1,60 @@
-import {
-  chooseUpstream,
-  DialectError,
-  quirksOf,
-  translateRequest,
-  type Dialect,
-  type Quirks,
-} from '../dialects/index.ts';
-import type { Member } from '../balance/pool.ts';
+import type { Dispatcher } from 'undici';
+import type { Member } from '../balance/model.ts';
+import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
 import type { Call } from './call.ts';
 
-/** How a call is sent to one endpoint. */
-export interface Plan {
+/** What is sent to one endpoint for a call. */
+export interface UpstreamRequest {
   /** The dialect that the endpoint is spoken to. */
   dialect: Dialect;
+  /** The endpoint answers in the dialect of the client. */
   native: boolean;
-  quirks: Quirks;
   path: string;
   body: Buffer;
 }
 
-const PATHS = {
-  chat: '/v1/chat/completions',
-  responses: '/v1/responses',
-  messages: '/v1/messages',
-} as const satisfies Record<Dialect, string>;
+/** Long enough for a call that waits in the queue of its engine. */
+const FIRST_BYTE_TIMEOUT_MS = 600_000;
+const SILENCE_TIMEOUT_MS = 300_000;
 
 /** @throws DialectError when the endpoint cannot serve the call */
-export function planFor(call: Call, { endpoint, upstreamModel, contextLength }: Member): Plan {
-  const { dialect, features, inspection } = call;
+export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): UpstreamRequest {
+  const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
-  const choice = chooseUpstream(dialect, probe?.dialects ?? ['chat'], quirks, features);
+  const choice = chooseUpstream(client, probe?.dialects ?? ['chat'], quirks, features);
   if (choice === undefined) {
     throw new DialectError({ status: 503, message: `No server of '${inspection.model}' speaks a known dialect.` });
   }
-  const path = `${probe?.prefix ?? ''}${PATHS[choice.dialect]}`;
-  const plan = { dialect: choice.dialect, native: choice.native, quirks, path };
-  if (goesUnchanged(call, plan, upstreamModel)) return { ...plan, body: call.bytes };
-  const { history, references } = call;
-  const options = {
+  const { dialect, native } = choice;
+  const path = `${probe?.prefix ?? ''}${ROUTES[dialect]}`;
+  const isPlainChat = client === 'chat' && native && !inspection.stream && inspection.model === upstreamModel;
+  // The gateway has nothing to add, so the client's own bytes go out.
+  if (isPlainChat && quirks.honoursToolChoice && quirks.remoteImages)
+    return { dialect, native, path, body: call.bytes };
+  const body = translateRequest(client, dialect, call.body, {
     model: upstreamModel,
     quirks,
     history,
     references,
-    ...(contextLength !== undefined && { contextLength }),
-  };
-  const body = translateRequest(dialect, choice.dialect, call.body, options);
-  return { ...plan, body: Buffer.from(JSON.stringify(body)) };
+    contextLength,
+  });
+  return { dialect, native, path, body: Buffer.from(JSON.stringify(body)) };
 }
 
-/** A plain chat request to an engine without quirks: the gateway has nothing to add, so the client's bytes go out. */
-function goesUnchanged(
-  { dialect, inspection }: Call,
-  { native, quirks }: Omit<Plan, 'body'>,
-  upstream: string,
-): boolean {
-  if (dialect !== 'chat' || !native || inspection.stream || inspection.model !== upstream) return false;
-  return quirks.honoursToolChoice && quirks.remoteImages;
+export function dispatchOptions(
+  call: Call,
+  origin: string,
+  { path, body }: UpstreamRequest,
+): Dispatcher.DispatchOptions {
+  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
+  return {
+    origin,
+    path,
+    method: 'POST',
+    headers: ['content-type', 'application/json', 'accept', accept, 'x-request-id', call.id],
+    body,
+    headersTimeout: FIRST_BYTE_TIMEOUT_MS,
+    bodyTimeout: SILENCE_TIMEOUT_MS,
+  };
 }

@@ -1,9 +1,5 @@
+import { isObject, type Json } from '../../lib/json.ts';
 import { invalid } from './errors/dialect-error.ts';
-import type { Json } from './types.ts';
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 export function objectAt(value: unknown, path: string): Json {
   if (!isObject(value)) throw invalid(path, 'expected an object');
@@ -20,7 +16,7 @@ export function stringAt(value: unknown, path: string): string {
   return value;
 }
 
-/** A missing or null field is undefined: OpenAI's SDKs send nulls for "not set". */
+/** Undefined for anything but a string. OpenAI's SDKs send null for a field that is not set. */
 export function optionalString(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
@@ -29,7 +25,7 @@ export function optionalNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** A count that a server reports, 0 to 2^53 - 1; anything else is as good as none. */
+/** A count that a server reports, 0 to 2^53 - 1. Anything else is undefined. */
 export function optionalCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
@@ -38,7 +34,7 @@ export function optionalBoolean(value: unknown): boolean | undefined {
   return typeof value === 'boolean' ? value : undefined;
 }
 
-/** The objects of an array that may be absent; anything else in it is skipped (upstream output, so tolerant). */
+/** The objects of an array that may be absent. Other members are skipped, because engines send many things. */
 export function objectsOf(value: unknown): Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
@@ -62,12 +58,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A string, or nothing for anything else. */
+/** A string, empty for anything else. */
 export function textValue(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A value as an error message shows it: short, and safe for any JSON (`String` throws on some objects). */
-export function shown(value: unknown): string {
+/** A value in an error message: short, and safe for any JSON (`String` throws on some objects). */
+export function excerpt(value: unknown): string {
   return (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')).slice(0, 60);
 }

@@ -1,16 +1,17 @@
+import { isObject, type Json } from '../../lib/json.ts';
 import { itemId, tidy } from './shared/output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
 import { estimateTokens } from './inspect/estimate-tokens.ts';
 import { DialectError } from './errors/dialect-error.ts';
-import { isObject } from './fields.ts';
+
 import { parseMessagesResponse } from './messages/parse-response.ts';
 import { renderMessagesResponse } from './messages/render-response.ts';
 import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
-import type { Dialect, HistoryItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from './types.ts';
+import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
 import { readErrorObject } from './errors/upstream-error.ts';
-import { wishesOf } from './shared/answer-options.ts';
+import { answerOptions } from './shared/answer-options.ts';
 
 /** The answer of a backend in the client's dialect. `items` are this answer's output, to be stored after the input's. */
 export interface TranslatedResponse {
@@ -32,12 +33,12 @@ export function translateResponse(
   body: unknown,
   context: TranslationContext,
 ): TranslatedResponse {
-  const wishes = wishesOf(client, context.request);
+  const options = answerOptions(client, context.request);
   const parsed = parse(upstream, body);
-  const response = { ...parsed, items: identify(tidy(parsed.items, wishes.singleCall), context.id) };
+  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id) };
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
-  if (client === 'responses') return { body: renderResponsesResponse(response, context, wishes), usage, items };
+  if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
   const counted = usage ?? estimatedUsage(client, context);
   return { body: renderMessagesResponse(response, context, counted), usage, items };
 }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { buildCatalog, PoolCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
+import { buildCatalog, ModelCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
 import type { Probe, ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
 
 const OWN = 'berth-system';
-const now = (): number => 0;
+const clock = fakeClock();
 
 function probeOf(...models: string[]): Probe {
   return {
@@ -34,8 +35,8 @@ function state(
   };
   const endpoints = Array.from({ length: pods }, (_, index) => {
     const key = `${spec.uid}/${index}`;
-    const target: Target = { key, origin: origin ?? `http://${key}`, incarnation: '', server: spec, available };
-    const endpoint = new Endpoint(target, now);
+    const target: Target = { key, origin: origin ?? `http://${key}`, restarts: '', server: spec, available };
+    const endpoint = new Endpoint(target, clock);
     endpoint.update(target, probe);
     return endpoint;
   });
@@ -43,7 +44,7 @@ function state(
 }
 
 function catalogOf(...states: ServerState[]) {
-  return buildCatalog(states, OWN, new PoolCache(now));
+  return buildCatalog(states, OWN, new ModelCache(clock));
 }
 
 describe('catalog', () => {
@@ -54,14 +55,14 @@ describe('catalog', () => {
     );
     expect(catalog.find('tenant', 'tiny')?.readyCount).toBe(3);
     expect(catalog.find('tenant', 'big')?.readyCount).toBe(2);
-    expect(catalog.list('tenant').map(({ model }) => model)).toEqual(['big', 'tiny']);
+    expect(catalog.list('tenant').map(({ name }) => name)).toEqual(['big', 'tiny']);
   });
 
   it('never shows a tenant the servers of another', () => {
     const catalog = catalogOf(state({ namespace: 'a' }, probeOf('mine')), state({ namespace: 'b' }, probeOf('theirs')));
     expect(catalog.find('a', 'mine')).toBeDefined();
     expect(catalog.find('a', 'theirs')).toBeUndefined();
-    expect(catalog.list('a').map(({ model }) => model)).toEqual(['mine']);
+    expect(catalog.list('a').map(({ name }) => name)).toEqual(['mine']);
     expect(catalog.list('c')).toEqual([]);
   });
 
@@ -110,7 +111,7 @@ describe('catalog', () => {
   });
 
   it('keeps a pool while its members stay', () => {
-    const cache = new PoolCache(now);
+    const cache = new ModelCache(clock);
     const states = [state({}, probeOf('tiny'), { pods: 2 })];
     const first = buildCatalog(states, OWN, cache).find('t', 'tiny');
     expect(buildCatalog(states, OWN, cache).find('t', 'tiny')).toBe(first);

@@ -88,8 +88,8 @@ describe('probe', () => {
   it('says what is missing', async () => {
     await expect(probed({ models: [] })).rejects.toThrow(ProbeError);
     await engine?.close();
-    await expect(probed({ dialects: [] })).rejects.toThrow('none of chat/completions');
+    await expect(probed({ dialects: [] })).rejects.toThrow('none of the routes chat/completions');
     await engine?.close();
-    await expect(probed({ prefix: '/elsewhere' })).rejects.toThrow('GET /v1/models answered 404');
+    await expect(probed({ prefix: '/elsewhere' })).rejects.toThrow('The server answered GET /v1/models with 404.');
   });
 });

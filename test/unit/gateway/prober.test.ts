@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Prober } from '../../../src/gateway/discovery/prober.ts';
 import type { Probe, Target } from '../../../src/gateway/discovery/types.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 const FOUND: Probe = {
   engine: 'vllm',
@@ -13,19 +14,19 @@ const FOUND: Probe = {
 
 function target(key: string, more: Partial<Target> = {}): Target {
   const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
-  return { key, origin: `http://${key}`, incarnation: '1', server, available: true, ...more };
+  return { key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 function setup(answer: (target: Target) => Promise<Probe> = () => Promise.resolve(FOUND)) {
-  const clock = { now: 0 };
+  const clock = fakeClock();
   const probed = vi.fn(answer);
   const prober = new Prober({
     probe: probed,
     changed: () => {},
     failed: () => {},
-    now: () => clock.now,
+    clock,
     random: () => 0.5,
   });
   return { clock, probed, prober };
@@ -41,7 +42,7 @@ describe('Prober', () => {
     await settle();
     expect(probed).toHaveBeenCalledTimes(1);
     expect(prober.get('a')).toEqual(FOUND);
-    clock.now = 60_000;
+    clock.stall(60_000);
     prober.tick();
     expect(probed).toHaveBeenCalledTimes(2);
   });
@@ -58,7 +59,7 @@ describe('Prober', () => {
     const { prober, probed } = setup();
     prober.sync([target('a')]);
     await settle();
-    prober.sync([target('a', { incarnation: '2' })]);
+    prober.sync([target('a', { restarts: '2' })]);
     expect(probed).toHaveBeenCalledTimes(2);
   });
 
@@ -68,16 +69,16 @@ describe('Prober', () => {
     prober.sync([target('a')]);
     await settle();
     broken = true;
-    clock.now = 60_000;
+    clock.stall(60_000);
     const waits: number[] = [];
-    let last = clock.now;
-    for (let calls = probed.mock.calls.length; waits.length < 9; clock.now += 250) {
+    let last = clock.monotonic();
+    for (let calls = probed.mock.calls.length; waits.length < 9; clock.stall(250)) {
       prober.tick();
       await settle();
       if (probed.mock.calls.length === calls) continue;
       calls = probed.mock.calls.length;
-      waits.push(clock.now - last);
-      last = clock.now;
+      waits.push(clock.monotonic() - last);
+      last = clock.monotonic();
     }
     expect(waits).toEqual([0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
     expect(prober.get('a')).toEqual(FOUND);
@@ -104,7 +105,7 @@ describe('Prober', () => {
     prober.sync([...Array.from({ length: 16 }, (_, index) => target(`t${index}`)), target('last')]);
     // Those that fail are due again before the next ones do.
     for (let count = 0; count < 3; count += 1) {
-      clock.now += 20_000;
+      clock.stall(20_000);
       for (const fail of hung.splice(0)) fail();
       await settle();
     }
@@ -124,9 +125,9 @@ describe('Prober', () => {
       return [target('loads'), ...Array.from({ length: 16 }, (_, index) => target(`t${index}`, changed))];
     };
     for (let count = 0; count < 20; count += 1) {
-      clock.now += 2500;
+      clock.stall(2500);
       prober.sync(round(count));
-      clock.now += 2500;
+      clock.stall(2500);
       for (const fail of hung.splice(0)) fail();
       await settle();
     }

@@ -17,7 +17,7 @@ function read(body: string, budget: BodyBudget) {
 /** Whether the budget holds nothing. */
 function isWhole(budget: BodyBudget, max: number): boolean {
   const all = budget.take(max);
-  if (all) budget.give(max);
+  if (all) budget.release(max);
   return all;
 }
 
@@ -60,18 +60,18 @@ it('a body of millions of tiny objects is refused before it is parsed, and nothi
 it('a body holds of the budget what it takes when it is parsed', async () => {
   const budget = new BodyBudget(64 * MIB);
   const body = `[${'{},'.repeat(200_000)}{}]`;
-  const { bytes, held } = await read(body, budget);
-  expect(held).toBe(bytes.length + 64 * 400_002);
+  const { bytes, heldBytes } = await read(body, budget);
+  expect(heldBytes).toBe(bytes.length + 64 * 400_002);
   await expect(read(body, budget)).resolves.toBeDefined();
   await expect(read(body, budget)).rejects.toBeInstanceOf(OverloadedError);
-  budget.give(2 * held);
+  budget.release(2 * heldBytes);
   expect(isWhole(budget, 64 * MIB)).toBe(true);
 });
 
 it('a body of ordinary length holds its length alone until much is held', async () => {
   const budget = new BodyBudget(64 * MIB);
   const body = `[${'{},'.repeat(1000)}{}]`;
-  expect((await read(body, budget)).held).toBe(body.length);
+  expect((await read(body, budget)).heldBytes).toBe(body.length);
   budget.take(16 * MIB);
-  expect((await read(body, budget)).held).toBe(body.length + 64 * 2002);
+  expect((await read(body, budget)).heldBytes).toBe(body.length + 64 * 2002);
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { readHistory } from '../../../src/gateway/state/history.ts';
-import { createMemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
+import { MemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
 import { cpuTime } from '../../support/cpu-time.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 function stored(text: string, previous?: string): StoredResponse {
   const items = [
@@ -11,8 +12,8 @@ function stored(text: string, previous?: string): StoredResponse {
 }
 
 function setup(bounds = { ttlMs: 1000, maxSizePerKey: 600, maxSize: 1500 }) {
-  const clock = { now: 0 };
-  return { clock, store: createMemoryStore(() => clock.now, bounds) };
+  const clock = fakeClock();
+  return { clock, store: new MemoryStore(clock, bounds) };
 }
 
 describe('memory store of responses', () => {
@@ -29,7 +30,7 @@ describe('memory store of responses', () => {
   it('forgets after the time to live', async () => {
     const { store, clock } = setup();
     await store.put('a', 'r1', stored('one'));
-    clock.now = 1000;
+    clock.stall(1000);
     expect(await store.get('a', 'r1')).toBeUndefined();
   });
 
@@ -64,7 +65,7 @@ describe('memory store of responses', () => {
   });
 
   it('finds many items of one id in time by their number', async () => {
-    const store = createMemoryStore(() => 0);
+    const store = new MemoryStore(fakeClock());
     const items = Array.from({ length: 100_000 }, () => ({ kind: 'text' as const, text: 'x', id: 'a' }));
     await store.put('a', 'r1', { items, response: {} });
     let found: Awaited<ReturnType<typeof store.findItems>> | undefined;
@@ -73,7 +74,7 @@ describe('memory store of responses', () => {
   });
 
   it('drops many answers in time by their number', async () => {
-    const store = createMemoryStore(() => 0, { ttlMs: 1, maxSizePerKey: 2 ** 24, maxSize: 2 ** 25 });
+    const store = new MemoryStore(fakeClock(), { ttlMs: 1, maxSizePerKey: 2 ** 24, maxSize: 2 ** 25 });
     for (let id = 0; id < 300_000; id++) await store.put('a', `r${id}`, { items: [], response: {} });
     const large = { items: [], response: 'x'.repeat(2 ** 24 - 100) };
     expect(await cpuTime(() => store.put('a', 'large', large))).toBeLessThan(3000);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryStore } from '../../../src/gateway/state/response-store.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { MemoryStore } from '../../../src/gateway/state/response-store.ts';
 import { CALLER, eventually, gatewayTo, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
 
@@ -102,10 +103,10 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
 describe.each([true, false])('an answer that is to be stored, stream %s', (stream) => {
   it('ends for the client when it is stored: the next call may continue it at once', async () => {
     const stored = Promise.withResolvers<void>();
-    const memory = createMemoryStore(() => performance.now());
-    const put = vi.fn(() => stored.promise);
+    const memory = new MemoryStore(systemClock());
+    const put = vi.spyOn(memory, 'put').mockReturnValue(stored.promise);
     const engine = await startEngine({ engine: 'tgi' });
-    const gateway = await startGateway(undefined, { ...memory, put });
+    const gateway = await startGateway(undefined, memory);
     gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
     await gateway.ready('tiny');
     const ended = vi.fn();

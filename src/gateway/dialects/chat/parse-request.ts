@@ -1,17 +1,17 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   optionalBoolean,
   optionalNumber,
   optionalString,
   pick,
-  shown,
   stringAt,
   textValue,
 } from '../fields.ts';
-import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
+import type { HistoryItem, IrRequest, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
@@ -133,7 +133,7 @@ function parseParts(content: unknown, path: string): Part[] {
     if (part.type !== 'image_url') {
       throw unsupported(
         `${path}[${position}].type`,
-        `Content of type '${shown(part.type)}' is not supported; send text or image_url.`,
+        `Content of type '${excerpt(part.type)}' is not supported; send text or image_url.`,
       );
     }
     const image = objectAt(part.image_url, `${path}[${position}].image_url`);
@@ -148,7 +148,7 @@ function parseTools(value: unknown): Tool[] {
     const path = `tools[${position}]`;
     const tool = objectAt(entry, path);
     if (tool.type !== 'function')
-      throw unsupported(`${path}.type`, `Tools of type '${shown(tool.type)}' are not supported; declare a function.`);
+      throw unsupported(`${path}.type`, `Tools of type '${excerpt(tool.type)}' are not supported; declare a function.`);
     const fn = objectAt(tool.function, `${path}.function`);
     return {
       name: stringAt(fn.name, `${path}.function.name`),
@@ -175,14 +175,14 @@ function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: S
     );
     return { toolChoice: { mode: allowed.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
   }
-  throw unsupported('tool_choice', `tool_choice of type '${shown(choice.type)}' is not supported.`);
+  throw unsupported('tool_choice', `tool_choice of type '${excerpt(choice.type)}' is not supported.`);
 }
 
 function parseFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema')
-    throw unsupported('response_format', `response_format '${shown(value.type)}' is not supported.`);
+    throw unsupported('response_format', `response_format '${excerpt(value.type)}' is not supported.`);
   const schema = objectAt(value.json_schema, 'response_format.json_schema');
   return {
     type: 'json_schema',

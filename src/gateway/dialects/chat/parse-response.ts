@@ -1,6 +1,7 @@
-import { isObject, objectsOf, optionalString } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
-import type { IrResponse, Json, OutputItem } from '../types.ts';
+import type { IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../shared/usage.ts';
 
 /** A chat.completion body in the internal form; tolerant of everything engines add or leave out. */
@@ -37,8 +38,8 @@ function parseCall(call: Json): OutputItem {
   const fn = isObject(call.function) ? call.function : {};
   return {
     kind: 'call',
-    callId: optionalString(call.id) ?? '',
-    name: optionalString(fn.name) ?? '',
+    callId: textValue(call.id),
+    name: textValue(fn.name),
     arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
   };
 }

@@ -1,7 +1,8 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalNumber, parseJson, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
-import type { Json } from '../types.ts';
+
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 import { matchedStop, reasoningOf } from './parse-response.ts';
@@ -49,7 +50,7 @@ export class ChatStreamParser {
     const reasoning = reasoningOf(delta);
     if (reasoning) this.#sink.reasoning(reasoning);
     if (typeof delta.content === 'string') this.#sink.text(delta.content);
-    else for (const part of objectsOf(delta.content)) this.#sink.text(optionalString(part.text) ?? '');
+    else for (const part of objectsOf(delta.content)) this.#sink.text(textValue(part.text));
     if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
     // TGI has sent a single object where the dialect has a list.
     if (isObject(delta.tool_calls)) this.#call(delta.tool_calls);
@@ -58,8 +59,8 @@ export class ChatStreamParser {
 
   #call(call: Json): void {
     const fn = isObject(call.function) ? call.function : {};
-    const id = optionalString(call.id) ?? '';
-    const name = optionalString(fn.name) ?? '';
+    const id = textValue(call.id);
+    const name = textValue(fn.name);
     const index = optionalNumber(call.index) ?? (name === '' ? this.#calls - 1 : this.#calls);
     const known = this.#keys.get(index);
     const isNew = known === undefined || (id !== '' && name !== '' && known.id !== '' && known.id !== id);

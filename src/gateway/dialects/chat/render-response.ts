@@ -1,5 +1,6 @@
+import type { Json } from '../../../lib/json.ts';
 import { CHAT_FINISH } from '../shared/stop-reason.ts';
-import type { IrResponse, Json, TranslationContext } from '../types.ts';
+import type { IrResponse, TranslationContext } from '../types.ts';
 import { renderChatUsage } from '../shared/usage.ts';
 import { renderCall } from './render-messages.ts';
 

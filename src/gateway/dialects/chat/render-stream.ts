@@ -3,7 +3,7 @@ import { CHAT_FINISH } from '../shared/stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
 import { renderChatUsage } from '../shared/usage.ts';
-import type { Wishes } from '../shared/answer-options.ts';
+import type { AnswerOptions } from '../shared/answer-options.ts';
 
 /** Writes chat.completion.chunk events. */
 export class ChatEmitter implements Emitter {
@@ -11,11 +11,11 @@ export class ChatEmitter implements Emitter {
   readonly #includeUsage: boolean;
   #calls = 0;
 
-  constructor(context: TranslationContext, wishes: Wishes) {
+  constructor(context: TranslationContext, options: AnswerOptions) {
     const { id, createdAt, model } = context;
     const common = JSON.stringify({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created: createdAt, model });
     this.#head = `data: ${common.slice(0, -1)},"choices":[`;
-    this.#includeUsage = wishes.includeUsage;
+    this.#includeUsage = options.includeUsage;
   }
 
   start(): string {

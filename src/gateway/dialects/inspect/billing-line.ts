@@ -1,23 +1,22 @@
-import { isObject } from '../fields.ts';
-import type { Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
 
 /**
- * Claude Code's first system block is a billing line with a value that changes on every request. Left in the
- * prompt it defeats every prefix cache (waybarrios/vllm-mlx#277 measures 13.7x), so it is removed from prompts
- * and never hashed. vLLM strips it itself since PR #36829; the others do not (llama.cpp #20623).
+ * Claude Code's first system block is a billing line, which differs in every request. In the prompt it defeats every
+ * prefix cache (waybarrios/vllm-mlx#277 measures 13.7x), so it is removed from prompts and never hashed. vLLM removes it
+ * since PR #36829, other engines do not (llama.cpp #20623).
  */
-const NONCE = /^x-anthropic-billing-header:[^\n]*\n*/i;
+const BILLING_LINE = /^x-anthropic-billing-header:[^\n]*\n*/i;
 
 /** Text without a leading billing line. */
-export function stripNonce(text: string): string {
-  return text.charCodeAt(0) === 0x78 || text.charCodeAt(0) === 0x58 ? text.replace(NONCE, '') : text;
+export function withoutBillingLine(text: string): string {
+  return text.charCodeAt(0) === 0x78 || text.charCodeAt(0) === 0x58 ? text.replace(BILLING_LINE, '') : text;
 }
 
-/** A messages body whose system prompt is free of the billing line; the same object when there is none. */
-export function withoutNonce(body: Json): Json {
+/** A messages body without the billing line in its system prompt: the same object when there is none. */
+export function withoutBillingBlock(body: Json): Json {
   const { system } = body;
   if (typeof system === 'string') {
-    const stripped = stripNonce(system);
+    const stripped = withoutBillingLine(system);
     return stripped === system ? body : { ...body, system: stripped };
   }
   if (!Array.isArray(system)) return body;
@@ -28,8 +27,8 @@ export function withoutNonce(body: Json): Json {
       kept.push(block);
       continue;
     }
-    const text = stripNonce(block.text);
-    if (text !== block.text) changed = true;
+    const text = withoutBillingLine(block.text);
+    changed ||= text !== block.text;
     if (text === block.text) kept.push(block);
     else if (text !== '') kept.push({ ...block, text });
   }

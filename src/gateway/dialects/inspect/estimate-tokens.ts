@@ -1,22 +1,28 @@
-import { isObject, objectsOf, textValue } from '../fields.ts';
-import { stripNonce } from './billing-line.ts';
-import type { Dialect, Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, textValue } from '../fields.ts';
+import { withoutBillingLine } from './billing-line.ts';
+import type { Dialect, OutputItem } from '../types.ts';
 
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_TOOL = 12;
-/** Vision encoders spend some hundred to two thousand tokens on an image; Anthropic's own rule gives 1.6 k at most. */
+/** Vision encoders use some hundred to two thousand tokens for an image. Anthropic's own rule gives 1.6 k at most. */
 const TOKENS_PER_IMAGE = 1500;
 
 /**
- * Tokens of a text: about 4 ASCII characters each, as today's vocabularies average, and 1.5 of those that take three
- * bytes. Two-byte scripts fall between. Counted from the encoded length alone, which is native and quick.
+ * Estimates the tokens of a text: one for 4 ASCII characters, as current vocabularies average, and one for 1.5 characters
+ * of three bytes. Scripts of two bytes are in between. It needs only the encoded length, which is native and fast.
  */
-export function tokensOfText(text: string): number {
+function tokensOfText(text: string): number {
   const wide = (Buffer.byteLength(text) - text.length) / 2;
   return Math.ceil((text.length - wide) / 4 + wide / 1.5);
 }
 
-/** An estimate of the prompt's size in tokens, for `count_tokens` without an engine and for `message_start`. */
+/** Estimates the tokens of an answer. */
+export function tokensOfItems(items: readonly OutputItem[]): number {
+  return items.reduce((sum, item) => sum + tokensOfText(item.kind === 'call' ? item.arguments : item.text), 0);
+}
+
+/** Estimates the tokens of a prompt, for `message_start` and for `count_tokens` where no engine counts them. */
 export function estimateTokens(dialect: Dialect, body: unknown): number {
   if (!isObject(body)) return 0;
   let total = 3;
@@ -31,8 +37,11 @@ export function estimateTokens(dialect: Dialect, body: unknown): number {
 }
 
 function tokensOfSystem(body: Json): number {
-  if (typeof body.system === 'string') return tokensOfText(stripNonce(body.system));
-  return objectsOf(body.system).reduce((sum, block) => sum + tokensOfText(stripNonce(textValue(block.text))), 0);
+  if (typeof body.system === 'string') return tokensOfText(withoutBillingLine(body.system));
+  return objectsOf(body.system).reduce(
+    (sum, block) => sum + tokensOfText(withoutBillingLine(textValue(block.text))),
+    0,
+  );
 }
 
 function tokensOfEntries(entries: unknown): number {
@@ -50,7 +59,7 @@ const TEXT_FIELDS = [
   'name',
 ] as const;
 
-/** The text found in a message, block or item, however deep; images count flat. */
+/** The text of a message, block or item at any depth. Every image counts the same. */
 function tokensOfValue(value: unknown): number {
   if (typeof value === 'string') return tokensOfText(value);
   if (Array.isArray(value)) return value.reduce((sum: number, inner) => sum + tokensOfValue(inner), 0);

@@ -1,38 +1,28 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError, invalid } from '../errors/dialect-error.ts';
-import {
-  arrayAt,
-  isObject,
-  objectAt,
-  objectsOf,
-  optionalNumber,
-  optionalString,
-  parseJson,
-  textValue,
-} from '../fields.ts';
-import { stripNonce } from './billing-line.ts';
-import type { Dialect, HistoryItem, Json } from '../types.ts';
+import { arrayAt, objectAt, objectsOf, optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
+import { withoutBillingLine } from './billing-line.ts';
+import type { Dialect, HistoryItem } from '../types.ts';
 import { textOf } from '../shared/conversation.ts';
 
-/** What routing needs to know of a client body. */
+/** What routing needs to know of a client's body. */
 export interface Inspection {
   model: string;
   stream: boolean;
-  /** Normalised, dialect-independent start of the prompt: system text, tool names, first user text. */
+  /** The start of the prompt, the same in every dialect: system text, tool names, first user text. */
   promptPrefix: string[];
-  /** A client-supplied session key (`prompt_cache_key`, Claude Code's session id): stronger than the prefix. */
+  /** The client's own session key (`prompt_cache_key`, Claude Code's session id), which counts more than the prefix. */
   sessionHint: string | undefined;
-  /** The client itself asked for usage in a chat stream; otherwise the forced usage chunk must be hidden. */
+  /** The client asked for usage in a chat stream. Otherwise the usage chunk, which the gateway asks for, is hidden. */
   wantsUsage: boolean;
-  /** Responses only: the answer is to be kept (default true there, false elsewhere). */
+  /** The answer is to be stored: the default in the responses dialect, never in the others. */
   store: boolean;
   previousResponseId: string | undefined;
-  /** Responses only: ids of `item_reference` inputs the gateway's store must supply. */
+  /** Responses only: the ids of `item_reference` inputs, which the gateway's store must have. */
   itemReferences: string[];
-  /** Upper bound of output tokens the client asked for, if any. */
-  maxTokens: number | undefined;
 }
 
-/** Parses and checks a client body far enough to route it. Throws `DialectError`. */
+/** Checks a client's body far enough to route it. Throws DialectError. */
 export function inspectRequest(dialect: Dialect, value: unknown): Inspection {
   if (!isObject(value)) throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
   if (typeof value.model !== 'string' || value.model === '') throw missing('model');
@@ -49,10 +39,6 @@ export function inspectRequest(dialect: Dialect, value: unknown): Inspection {
     store: dialect === 'responses' && value.store !== false,
     previousResponseId: dialect === 'responses' ? optionalString(value.previous_response_id) : undefined,
     itemReferences: dialect === 'responses' ? referencesOf(value.input) : [],
-    maxTokens:
-      optionalNumber(value.max_completion_tokens) ??
-      optionalNumber(value.max_tokens) ??
-      optionalNumber(value.max_output_tokens),
   };
 }
 
@@ -76,7 +62,7 @@ function checkInput(dialect: Dialect, body: Json): void {
   checkMessages(body);
 }
 
-/** The part of the checks that a count_tokens body, which has no limit, must pass too. Throws `DialectError`. */
+/** The checks that a count_tokens body must pass too, which has no limit. Throws DialectError. */
 export function checkMessages(value: unknown): void {
   const body = objectAt(value, 'body');
   if (body.messages === undefined) throw missing('messages');
@@ -95,16 +81,15 @@ function referencesOf(input: unknown): string[] {
 }
 
 /**
- * The start of the prompt in a form that is the same whichever dialect carries it, without the per-request billing
- * line. `history` is the stored chain of a responses request. Bounded: only the first user text counts, so that all
- * turns of one conversation share it.
+ * The start of the prompt in a form that is the same in every dialect, without the billing line. `history` is the stored
+ * chain of a responses request. Only the first user text counts: all turns of one conversation share it.
  */
 export function promptPrefix(dialect: Dialect, body: Json, history: readonly HistoryItem[] = []): string[] {
   const tools = objectsOf(body.tools)
     .map((tool) => textValue(isObject(tool.function) ? tool.function.name : tool.name))
     .join(',');
   const system: string[] = [];
-  if (dialect === 'messages') system.push(stripNonce(plainText(body.system)));
+  if (dialect === 'messages') system.push(withoutBillingLine(plainText(body.system)));
   if (dialect === 'responses' && typeof body.instructions === 'string') system.push(body.instructions);
   const stored = history.find((item) => item.kind === 'message' && item.role === 'user');
   if (stored?.kind === 'message') return [system.join('\n\n'), tools, textOf(stored.parts)];
@@ -123,7 +108,7 @@ export function promptPrefix(dialect: Dialect, body: Json, history: readonly His
 function plainText(content: unknown): string {
   if (typeof content === 'string') return content;
   return objectsOf(content)
-    .map((part) => (typeof part.text === 'string' ? stripNonce(part.text) : ''))
+    .map((part) => (typeof part.text === 'string' ? withoutBillingLine(part.text) : ''))
     .filter((text) => text !== '')
     .join('\n\n');
 }
@@ -132,7 +117,7 @@ function sessionHint(dialect: Dialect, body: Json): string | undefined {
   if (dialect !== 'messages') return optionalString(body.prompt_cache_key);
   const user = isObject(body.metadata) ? optionalString(body.metadata.user_id) : undefined;
   if (user === undefined) return undefined;
-  // Claude Code: `user_<hash>_account_<uuid>_session_<uuid>`, or in later releases a JSON object with session_id.
+  // Claude Code sends `user_<hash>_account_<uuid>_session_<uuid>`, in later releases a JSON object with session_id.
   const session = /_session_([A-Za-z0-9-]+)/.exec(user)?.[1];
   const parsed = user.startsWith('{') ? parseJson(user) : undefined;
   return session ?? (isObject(parsed) ? optionalString(parsed.session_id) : undefined);

@@ -1,11 +1,12 @@
-import { isObject, objectsOf } from '../fields.ts';
-import type { Dialect, Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf } from '../fields.ts';
+import type { Dialect } from '../types.ts';
 
-/** What a request asks for beyond plain text; the quirk table decides by these. */
+/** What a request asks for beyond plain text. The quirk table decides by these. */
 export interface RequestFeatures {
   stream: boolean;
   tools: boolean;
-  /** Tool kinds only the responses dialect has (`custom`, `namespace`) and that the gateway emulates. */
+  /** Kinds of tools that only the responses dialect has (`custom`, `namespace`), which the gateway emulates. */
   clientTools: boolean;
   /** The input replays calls, results or reasoning of earlier turns. */
   toolHistory: boolean;
@@ -19,7 +20,7 @@ export interface RequestFeatures {
   midSystem: boolean;
 }
 
-/** No special feature: the features of the plainest request. */
+/** A request without any special feature. */
 export const PLAIN: RequestFeatures = {
   stream: false,
   tools: false,
@@ -35,7 +36,7 @@ export const PLAIN: RequestFeatures = {
   midSystem: false,
 };
 
-/** Looks at a body without converting it; never throws. */
+/** Reads the features of a body. Never throws. */
 export function requestFeatures(dialect: Dialect, body: unknown): RequestFeatures {
   if (!isObject(body)) return PLAIN;
   const features = { ...PLAIN, stream: body.stream === true, tools: objectsOf(body.tools).length > 0 };

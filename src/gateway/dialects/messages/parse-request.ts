@@ -1,20 +1,20 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   objectsOf,
   optionalNumber,
   optionalString,
   pick,
-  shown,
   stringAt,
   textValue,
 } from '../fields.ts';
-import { stripNonce } from '../inspect/billing-line.ts';
+import { withoutBillingLine } from '../inspect/billing-line.ts';
 import { decodeReasoning } from '../shared/encrypted-content.ts';
 import { argumentsOf } from '../shared/tool-arguments.ts';
-import type { HistoryItem, IrRequest, Json, Part, Tool, ToolChoice } from '../types.ts';
+import type { HistoryItem, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
@@ -59,7 +59,7 @@ function parseSystem(system: unknown): HistoryItem[] {
   const kept: Part[] = [];
   for (const part of parts) {
     if (part.type !== 'text') throw invalid('system', 'expected text blocks');
-    const text = stripNonce(part.text);
+    const text = withoutBillingLine(part.text);
     if (text !== '') kept.push({ type: 'text', text });
   }
   return kept.length === 0 ? [] : [{ kind: 'message', role: 'system', parts: kept }];
@@ -110,7 +110,7 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
       case 'thinking':
         return [parseThinkingBlock(block, at)];
       case 'redacted_thinking':
-        return [{ kind: 'reasoning', text: '', redacted: optionalString(block.data) ?? '' }];
+        return [{ kind: 'reasoning', text: '', redacted: textValue(block.data) }];
       case 'tool_use':
         return [
           {
@@ -121,7 +121,7 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
           },
         ];
       default:
-        throw unsupported(at, `Assistant content of type '${shown(block.type)}' is not supported by this backend.`);
+        throw unsupported(at, `Assistant content of type '${excerpt(block.type)}' is not supported by this backend.`);
     }
   });
 }
@@ -159,9 +159,9 @@ function parsePart(block: Json, path: string): Part[] {
         ...parseParts(block.content, `${path}.content`),
       ];
     case 'tool_reference':
-      return [{ type: 'text', text: `Tool: ${shown(block.tool_name)}` }];
+      return [{ type: 'text', text: `Tool: ${excerpt(block.tool_name)}` }];
     default:
-      throw unsupported(path, `Content of type '${shown(block.type)}' is not supported by this backend.`);
+      throw unsupported(path, `Content of type '${excerpt(block.type)}' is not supported by this backend.`);
   }
 }
 

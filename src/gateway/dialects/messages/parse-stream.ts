@@ -1,8 +1,9 @@
-import { isObject, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
 import { stopOfMessages } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
 import { argumentsOf } from '../shared/tool-arguments.ts';
-import type { Json } from '../types.ts';
+
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 
@@ -61,27 +62,27 @@ export class MessagesStreamParser {
   #start(index: number, block: Json): void {
     const isCall = block.type === 'tool_use';
     this.#open.set(index, { isCall, input: isCall ? block.input : undefined });
-    if (isCall) this.#sink.call(index, optionalString(block.id) ?? '', optionalString(block.name) ?? '');
-    else if (block.type === 'text') this.#sink.text(optionalString(block.text) ?? '');
-    else if (block.type === 'thinking') this.#sink.reasoning(optionalString(block.thinking) ?? '');
+    if (isCall) this.#sink.call(index, textValue(block.id), textValue(block.name));
+    else if (block.type === 'text') this.#sink.text(textValue(block.text));
+    else if (block.type === 'thinking') this.#sink.reasoning(textValue(block.thinking));
     else if (block.type === 'redacted_thinking') {
-      this.#sink.reasoningMark({ redacted: optionalString(block.data) ?? '' });
+      this.#sink.reasoningMark({ redacted: textValue(block.data) });
     }
   }
 
   #delta(index: number, delta: Json): void {
     switch (delta.type) {
       case 'text_delta':
-        this.#sink.text(optionalString(delta.text) ?? '');
+        this.#sink.text(textValue(delta.text));
         break;
       case 'thinking_delta':
-        this.#sink.reasoning(optionalString(delta.thinking) ?? '');
+        this.#sink.reasoning(textValue(delta.thinking));
         break;
       case 'signature_delta':
-        this.#sink.reasoningMark({ signature: optionalString(delta.signature) ?? '' });
+        this.#sink.reasoningMark({ signature: textValue(delta.signature) });
         break;
       case 'input_json_delta':
-        this.#sink.callArguments(index, optionalString(delta.partial_json) ?? '');
+        this.#sink.callArguments(index, textValue(delta.partial_json));
         break;
       default:
     }

@@ -1,7 +1,8 @@
+import type { Json } from '../../../lib/json.ts';
 import { encodeReasoning } from '../shared/encrypted-content.ts';
 import { MESSAGES_STOP } from '../shared/stop-reason.ts';
 import { inputOf } from '../shared/tool-arguments.ts';
-import type { IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
+import type { IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderMessagesUsage } from '../shared/usage.ts';
 
 /** Stands for "made by this gateway": clients require a signature and send it back, nobody checks it. */

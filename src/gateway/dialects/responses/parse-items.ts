@@ -1,7 +1,8 @@
+import type { Json } from '../../../lib/json.ts';
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
-import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../fields.ts';
+import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { decodeReasoning } from '../shared/encrypted-content.ts';
-import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
+import type { HistoryItem, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
 
 export type References = ReadonlyMap<string, readonly HistoryItem[]>;
@@ -55,7 +56,7 @@ function parseItem(item: Json, path: string): readonly HistoryItem[] {
     case 'reasoning':
       return [parseReasoningItem(item)];
     default:
-      throw unsupported(`${path}.type`, `Input items of type '${shown(item.type)}' are not supported here.`);
+      throw unsupported(`${path}.type`, `Input items of type '${excerpt(item.type)}' are not supported here.`);
   }
 }
 
@@ -122,7 +123,7 @@ function parseContent(content: unknown, path: string): Part[] {
       default:
         throw unsupported(
           `${at}.type`,
-          `Content of type '${shown(part.type)}' is not supported; send input_text or input_image.`,
+          `Content of type '${excerpt(part.type)}' is not supported; send input_text or input_image.`,
         );
     }
   });

@@ -1,6 +1,7 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../fields.ts';
-import type { HistoryItem, IrRequest, Json } from '../types.ts';
+import { excerpt, optionalBoolean, optionalNumber, optionalString, pick } from '../fields.ts';
+import type { HistoryItem, IrRequest } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
 
@@ -61,7 +62,7 @@ function parseFormat(value: unknown): IrRequest['format'] {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema') {
-    throw unsupported('text.format', `text.format '${shown(value.type)}' is not supported.`);
+    throw unsupported('text.format', `text.format '${excerpt(value.type)}' is not supported.`);
   }
   return {
     type: 'json_schema',

@@ -1,7 +1,8 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
 import { stopOfResponses } from '../shared/stop-reason.ts';
 import type { BlockSequencer } from '../stream/sequencer.ts';
-import type { Json, OutputItem } from '../types.ts';
+import type { OutputItem } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 import { parseOutputItem } from './parse-response.ts';
@@ -26,7 +27,7 @@ export class ResponsesStreamParser {
       return;
     }
     const key = keyOf(event);
-    const delta = optionalString(event.delta) ?? '';
+    const delta = textValue(event.delta);
     switch (event.type) {
       case 'response.created':
       case 'response.in_progress':
@@ -74,8 +75,8 @@ export class ResponsesStreamParser {
 
   #added(key: Key, item: Json): void {
     if (item.type !== 'function_call') return;
-    this.#sink.call(key, optionalString(item.call_id) ?? '', optionalString(item.name) ?? '');
-    this.#sink.callArguments(key, optionalString(item.arguments) ?? '');
+    this.#sink.call(key, textValue(item.call_id), textValue(item.name));
+    this.#sink.callArguments(key, textValue(item.arguments));
   }
 
   /** The finished item fills in whatever its events left out. */

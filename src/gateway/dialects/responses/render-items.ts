@@ -1,8 +1,9 @@
+import type { Json } from '../../../lib/json.ts';
 import { itemId } from '../shared/output-items.ts';
 import { encodeReasoning } from '../shared/encrypted-content.ts';
 import { argumentText } from '../shared/tool-arguments.ts';
 import { resultText } from '../shared/conversation.ts';
-import type { HistoryItem, Json, OutputItem, Part } from '../types.ts';
+import type { HistoryItem, OutputItem, Part } from '../types.ts';
 
 /**
  * Internal items as `input` items for a responses backend. Replayed output carries ids and a status, which the

@@ -1,19 +1,24 @@
-import { isObject, parseJson } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
 import { encodeReasoning } from '../shared/encrypted-content.ts';
 import { incompleteReason } from '../shared/stop-reason.ts';
 import { argumentText } from '../shared/tool-arguments.ts';
-import type { CallItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
+import type { CallItem, IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
 import { renderResponsesUsage } from '../shared/usage.ts';
-import type { Wishes } from '../shared/answer-options.ts';
+import type { AnswerOptions } from '../shared/answer-options.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
 /** A whole answer as a response resource; every item must carry its id. */
-export function renderResponsesResponse(response: IrResponse, context: TranslationContext, wishes: Wishes): Json {
+export function renderResponsesResponse(
+  response: IrResponse,
+  context: TranslationContext,
+  options: AnswerOptions,
+): Json {
   const reason = incompleteReason(response.stop);
-  return renderResource(context, wishes, {
+  return renderResource(context, options, {
     status: reason === undefined ? 'completed' : 'incomplete',
-    output: response.items.map((item) => renderOutputItem(item, 'completed', wishes)),
+    output: response.items.map((item) => renderOutputItem(item, 'completed', options)),
     usage: response.usage,
     incomplete: reason,
   });
@@ -28,8 +33,8 @@ export interface ResourceState {
 }
 
 /** The response resource with every field the published schema requires, echoing the request. */
-export function renderResource(context: TranslationContext, wishes: Wishes, state: ResourceState): Json {
-  const { body } = wishes;
+export function renderResource(context: TranslationContext, options: AnswerOptions, state: ResourceState): Json {
+  const { body } = options;
   const done = state.status === 'completed';
   return {
     id: `resp_${context.id}`,
@@ -72,22 +77,22 @@ export function renderResource(context: TranslationContext, wishes: Wishes, stat
 }
 
 /** One output item. In progress it is empty: its content follows as events. */
-export function renderOutputItem(item: OutputItem, status: ItemStatus, wishes: Wishes): Json {
+export function renderOutputItem(item: OutputItem, status: ItemStatus, options: AnswerOptions): Json {
   const open = status === 'in_progress';
   switch (item.kind) {
     case 'text':
     case 'refusal':
       return { id: item.id, type: 'message', status, role: 'assistant', content: open ? [] : [renderPart(item)] };
     case 'call':
-      return renderCall(item, status, wishes);
+      return renderCall(item, status, options);
     default: {
       const parts = open || item.text === '' ? [] : [item.text];
       return {
         id: item.id,
         type: 'reasoning',
         status,
-        summary: wishes.summary ? parts.map((text) => ({ type: 'summary_text', text })) : [],
-        content: wishes.summary ? [] : parts.map((text) => ({ type: 'reasoning_text', text })),
+        summary: options.summary ? parts.map((text) => ({ type: 'summary_text', text })) : [],
+        content: options.summary ? [] : parts.map((text) => ({ type: 'reasoning_text', text })),
         encrypted_content: open ? null : encodeReasoning(item),
       };
     }
@@ -100,8 +105,8 @@ export function renderPart(item: { kind: 'text' | 'refusal'; text: string }): Js
   return { type: 'output_text', text: item.text, annotations: [], logprobs: [] };
 }
 
-function renderCall(item: CallItem, status: ItemStatus, wishes: Wishes): Json {
-  const origin = wishes.origins.get(item.name);
+function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions): Json {
+  const origin = options.origins.get(item.name);
   const open = status === 'in_progress';
   if (origin?.type === 'custom') {
     return {

@@ -1,16 +1,16 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   objectsOf,
   optionalBoolean,
   optionalString,
-  shown,
   stringAt,
   textValue,
 } from '../fields.ts';
-import type { Json, Tool, ToolChoice } from '../types.ts';
+import type { Tool, ToolChoice } from '../types.ts';
 
 /** Name on the wire of a tool inside a namespace: engines know flat names only. */
 export function wireName(namespace: string | undefined, name: string): string {
@@ -36,7 +36,7 @@ function parseTool(tool: Json, path: string, namespace: string | undefined): Too
   if (tool.type !== 'function') {
     throw unsupported(
       path,
-      `The hosted tool '${shown(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
+      `The hosted tool '${excerpt(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
     );
   }
   const name = stringAt(tool.name, `${path}.name`);
@@ -59,7 +59,7 @@ function customTool(tool: Json, path: string, namespace: string | undefined): To
     typeof format.definition === 'string' ? `\n\nThe input must match this grammar:\n${format.definition}` : '';
   return {
     name: wireName(namespace, name),
-    description: `${optionalString(tool.description) ?? ''}${grammar}`,
+    description: `${textValue(tool.description)}${grammar}`,
     parameters: {
       type: 'object',
       properties: { input: { type: 'string', description: 'The raw input of the tool.' } },
@@ -102,6 +102,6 @@ export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice;
   }
   throw unsupported(
     'tool_choice',
-    `tool_choice of type '${shown(choice.type)}' names a hosted tool, which is not available here.`,
+    `tool_choice of type '${excerpt(choice.type)}' names a hosted tool, which is not available here.`,
   );
 }

@@ -1,22 +1,23 @@
-import { isObject, optionalBoolean } from '../fields.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { optionalBoolean } from '../fields.ts';
 import { parseResponsesTools } from '../responses/tools.ts';
-import type { Dialect, Json, ToolOrigin } from '../types.ts';
+import type { Dialect, ToolOrigin } from '../types.ts';
 
-/** What the client's body says about the shape of the answer. */
-export interface Wishes {
+/** What the client's body says about the form of the answer. */
+export interface AnswerOptions {
   body: Json;
-  /** Tools declared as something else than plain functions, by their name on the wire. */
+  /** Tools that are more than plain functions, by the name that the engine sees. */
   origins: ReadonlyMap<string, ToolOrigin>;
-  /** At most one call was asked for; engines that ignore the flag are held to it here. */
+  /** The client wants one call at most. The gateway drops others, because some engines ignore the flag. */
   singleCall: boolean;
-  /** Chat streams: send the usage chunk. */
+  /** Send the usage chunk of a chat stream. */
   includeUsage: boolean;
-  /** Responses: show reasoning as a summary, the only form most clients display, because one was asked for. */
+  /** Responses: show reasoning as a summary, which the client asked for. Most clients display no other form. */
   summary: boolean;
 }
 
-/** Reads the wishes of a body that `inspectRequest` accepted. */
-export function wishesOf(client: Dialect, request: unknown): Wishes {
+/** Reads the options of a body that `inspectRequest` accepted. */
+export function answerOptions(client: Dialect, request: unknown): AnswerOptions {
   const body = isObject(request) ? request : {};
   const reasoning = isObject(body.reasoning) ? body.reasoning : {};
   return {

@@ -1,4 +1,5 @@
-import { isObject, parseJson } from '../fields.ts';
+import { isObject } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
 import type { ReasoningItem } from '../types.ts';
 
 const PREFIX = 'berth1.';

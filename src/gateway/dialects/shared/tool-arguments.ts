@@ -1,5 +1,5 @@
-import { isObject, parseJson } from '../fields.ts';
-import type { Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
 
 /** The key under which arguments that are not a JSON object travel through the messages dialect. */
 const RAW = '__raw_arguments';

@@ -1,5 +1,6 @@
-import { isObject, optionalCount } from '../fields.ts';
-import type { Dialect, Json, Usage } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { optionalCount } from '../fields.ts';
+import type { Dialect, Usage } from '../types.ts';
 
 /** The usage object of a backend, or undefined when it is not one (a stream chunk's `usage: null`). */
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {

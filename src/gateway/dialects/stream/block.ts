@@ -1,8 +1,47 @@
 import { parseJson } from '../fields.ts';
+import type { OutputItem } from '../types.ts';
+
+/** One block of an answer on its way to the client. */
+export interface Block {
+  item: OutputItem;
+  /** -1 until the client has got its start. */
+  index: number;
+  /** The part of the text or arguments that the client has not got. Slicing it off the whole would copy it each time. */
+  pending: string;
+  /** Of a call: whether its arguments are whole. */
+  scan: ArgumentsScan;
+  /** The engine has ended the block. */
+  sealed: boolean;
+  /** The text has only white space so far. */
+  blank: boolean;
+}
+
+export function newBlock(item: OutputItem): Block {
+  return {
+    item,
+    index: -1,
+    pending: item.kind === 'call' ? item.arguments : item.text,
+    scan: new ArgumentsScan(),
+    sealed: false,
+    blank: item.kind === 'text' && isBlank(item.text),
+  };
+}
+
+export function isBlank(text: string): boolean {
+  return text.trim() === '';
+}
 
 /**
- * Tells whether arguments that come in fragments are a whole JSON object or list, looking at each fragment once.
- * They are parsed once, when their brackets have closed: what is no JSON then cannot become any by what follows.
+ * Whether a block with a successor is complete. A text is. The fragments of a call may be interleaved with those of the
+ * next one, so a call is complete when its arguments are whole JSON.
+ */
+export function isComplete({ item, scan }: Block): boolean {
+  return item.kind !== 'call' || scan.isWhole(item.arguments);
+}
+
+/**
+ * Tells whether arguments that come in fragments are a whole JSON object or list. It reads each fragment once and parses
+ * the arguments once, when their brackets have closed: a text that is no JSON then cannot become JSON.
  */
 export class ArgumentsScan {
   #state: 'open' | 'closed' | 'whole' | 'broken' = 'open';

@@ -1,6 +1,7 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { streamError } from '../errors/error-body.ts';
-import { isObject, parseJson, shown } from '../fields.ts';
-import type { ClientError, Dialect, HistoryItem, Json, Usage } from '../types.ts';
+import { excerpt, parseJson } from '../fields.ts';
+import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 import {
@@ -8,67 +9,52 @@ import {
   dataOf,
   endOfEvent,
   endOfLastEvent,
-  startsLikeChatNews,
+  isChatErrorOrEnd,
   valueIsObject,
   type Cut,
 } from './event-bytes.ts';
 import { observeResponse } from './observe-body.ts';
 
-export interface PassThroughObserver {
-  /** Bytes to forward now, always whole events; undefined when none is complete yet. */
-  push(chunk: Uint8Array): Uint8Array | undefined;
-  /** What is left when the upstream ended, closing blank line or not. */
-  end(): Uint8Array | undefined;
-  readonly usage: Usage | undefined;
-  /** Events seen: engines send about one per token, so this bills an answer that was cut off. */
-  readonly estimatedOutputTokens: number;
-  /** Responses only: the output of the final event, and its id. */
-  readonly items: HistoryItem[];
-  readonly responseId: string | undefined;
-  /** The dialect's terminal event was forwarded. */
-  readonly finished: boolean;
-  /** The error the backend reported inside the stream, if it did. */
-  readonly error: ClientError | undefined;
-}
-
-/** An event longer than this is forwarded in pieces, unread: memory per stream stays bounded. */
+/** A longer event is forwarded in pieces and not read, which bounds the memory per stream. */
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 const USAGE = Buffer.from('"usage":');
 
-/** Starts of the events worth decoding, after their `event: `. */
-const READ: Record<'messages' | 'responses', readonly string[]> = {
+/** How the names of events start that are decoded. */
+const DECODED: Record<'messages' | 'responses', readonly string[]> = {
   messages: ['message_', 'error'],
   responses: ['response.completed', 'response.incompl', 'response.failed', 'error'],
 };
 const NAME_CHARS = 18;
 
 /**
- * Watches a stream that is forwarded byte for byte. Only events that carry usage, an error or the end of the answer
- * are decoded, told by how they start; a chat stream is also searched for usage, once per chunk. With `hideUsage`, the chunk that carries nothing but usage is
- * left out: the gateway asked for it, not the client. Error events are rewritten without internal addresses.
+ * Watches a stream that is forwarded byte for byte. It decodes only events that have usage, an error or the end of the
+ * answer, which it knows by their first bytes. In a chat stream it also searches each chunk for usage. It rewrites error
+ * events to remove internal addresses.
  */
-export function createPassThroughObserver(dialect: Dialect, options: { hideUsage: boolean }): PassThroughObserver {
-  return new Observer(dialect, options.hideUsage);
-}
-
-class Observer implements PassThroughObserver {
+export class PassThroughObserver {
   usage: Usage | undefined;
+  /** Responses only: the output of the final event. */
   items: HistoryItem[] = [];
   responseId: string | undefined;
+  /** The error that the server reported inside the stream. */
   error: ClientError | undefined;
+  /** Events seen. Engines send about one per token, so this counts the tokens of an answer that was cut off. */
   estimatedOutputTokens = 0;
+  /** The final event of the dialect was forwarded. */
   finished = false;
   readonly #dialect: Dialect;
   readonly #hideUsage: boolean;
   #held: Buffer | undefined;
   #rawUsage: Json = {};
 
-  constructor(dialect: Dialect, hideUsage: boolean) {
+  /** @param options hideUsage: leave out the usage chunk of a chat stream, which the gateway asked for, not the client */
+  constructor(dialect: Dialect, options: { hideUsage: boolean }) {
     this.#dialect = dialect;
-    this.#hideUsage = hideUsage && dialect === 'chat';
+    this.#hideUsage = options.hideUsage && dialect === 'chat';
   }
 
+  /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
   push(chunk: Uint8Array): Uint8Array | undefined {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const data = this.#held === undefined ? bytes : Buffer.concat([this.#held, bytes]);
@@ -81,6 +67,7 @@ class Observer implements PassThroughObserver {
     return this.#forward(end === data.length ? data : data.subarray(0, end));
   }
 
+  /** The server ended the stream. Returns the rest of it, with or without a closing blank line. */
   end(): Uint8Array | undefined {
     const data = this.#held;
     this.#held = undefined;
@@ -94,7 +81,7 @@ class Observer implements PassThroughObserver {
       const to = endOfEvent(data, from);
       this.estimatedOutputTokens++;
       const hasUsage = usageAt !== -1 && usageAt < to;
-      if (hasUsage || this.#startsLikeNews(data, from)) this.#visit(data, { from, to }, cuts);
+      if (hasUsage || this.#isErrorOrEnd(data, from)) this.#visit(data, { from, to }, cuts);
       if (hasUsage) usageAt = nextUsage(data, to);
       from = to;
     }
@@ -114,15 +101,15 @@ class Observer implements PassThroughObserver {
     cuts.push({ ...event, replacement: replacement === '' ? undefined : Buffer.from(replacement) });
   }
 
-  /** Whether an event may be an error or an end. One without a name, in a dialect that names them, may be anything. */
-  #startsLikeNews(data: Buffer, from: number): boolean {
-    if (this.#dialect === 'chat') return startsLikeChatNews(data, from);
+  /** Whether an event may be an error or the end. An event without a name, in a dialect that names them, may be both. */
+  #isErrorOrEnd(data: Buffer, from: number): boolean {
+    if (this.#dialect === 'chat') return isChatErrorOrEnd(data, from);
     if (data[from] !== 0x65) return true;
     const name = data.toString('latin1', from + 7, from + 7 + NAME_CHARS);
-    return READ[this.#dialect].some((start) => name.startsWith(start));
+    return DECODED[this.#dialect].some((start) => name.startsWith(start));
   }
 
-  /** Takes note of an event; what to forward instead, '' for nothing, undefined to leave it as it is. */
+  /** Reads an event. Returns what to forward instead: '' for nothing, undefined for the event as it is. */
   #read(body: Json): string | undefined {
     if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response);
     if (body.type === 'error' || isObject(body.error) || typeof body.error === 'string') {
@@ -139,7 +126,7 @@ class Observer implements PassThroughObserver {
     return undefined;
   }
 
-  /** Counts are cumulative; a null or missing one leaves what was said before. */
+  /** Counts are cumulative. A null or missing one leaves the last one valid. */
   #readMessages(body: Json): void {
     const source = isObject(body.message) ? body.message.usage : body.usage;
     if (!isObject(source)) return;
@@ -157,11 +144,11 @@ class Observer implements PassThroughObserver {
     if (!isObject(response.error)) return undefined;
     this.error = readErrorObject({ error: response.error });
     const cleaned = { ...event, response: { ...response, error: { ...response.error, message: this.error.message } } };
-    return `event: ${shown(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
+    return `event: ${excerpt(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
   }
 }
 
-/** Where the next usage object begins, or -1; `"usage": null`, which some engines put into every chunk, is none. */
+/** Where the next usage object begins, or -1. Some engines put `"usage": null` into every chunk, which is skipped. */
 function nextUsage(data: Buffer, from: number): number {
   let at = data.indexOf(USAGE, from);
   while (at !== -1 && !valueIsObject(data, at + USAGE.length)) at = data.indexOf(USAGE, at + USAGE.length);

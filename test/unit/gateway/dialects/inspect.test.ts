@@ -94,7 +94,6 @@ describe('the first look at a body', () => {
       store: true,
       previousResponseId: 'resp_1',
       itemReferences: ['msg_1'],
-      maxTokens: 9,
       wantsUsage: false,
     });
     const chat = { model: 'm', messages: [{ role: 'user', content: 'x' }], stream_options: { include_usage: true } };

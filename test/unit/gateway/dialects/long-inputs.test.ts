@@ -1,7 +1,7 @@
 /** What is long or many takes time by its length: one call must not keep the others waiting. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { StreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
 import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/block.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
 import { callDelta, chunk } from './engines.ts';
@@ -29,7 +29,7 @@ describe('requests', () => {
 
 describe('streams', () => {
   const LONG = 2_000_000;
-  const setup = () => createStreamTranslator('chat', 'messages', contextOf({ messages: [] }));
+  const setup = () => new StreamTranslator('chat', 'messages', contextOf({ messages: [] }));
 
   it.each([
     ['that look like an end', `{"a":"${'x'.repeat(LONG)}`, '}'],

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createPassThroughObserver, observeBody, type Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { PassThroughObserver, observeBody, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { callDelta, chunk, DONE, ROLE, sse, translate, USAGE, USAGE_CHUNK } from './engines.ts';
 import { DIALECTS } from './support.ts';
 
 const CHAT = ROLE + chunk({ content: 'ü😀 "usage":{"prompt_tokens":1}' }) + chunk({}, 'stop') + USAGE_CHUNK + DONE;
 
 function forward(dialect: Dialect, stream: string, options: { hideUsage: boolean; sizes?: number[] }) {
-  const observer = createPassThroughObserver(dialect, options);
+  const observer = new PassThroughObserver(dialect, options);
   const bytes = Buffer.from(stream);
   const sizes = options.sizes ?? [bytes.length];
   const out: Uint8Array[] = [];

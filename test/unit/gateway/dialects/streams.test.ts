@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { StreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { callDelta, chunk, COLLECT, DONE, receive, ROLE, translate, USAGE_CHUNK } from './engines.ts';
 import { contextOf, DIALECTS } from './support.ts';
 
@@ -76,15 +76,11 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
     fc.assert(
       fc.property(answers, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }), ({ steps }, sizes) => {
         const upstream = chatStream(steps);
-        const machine = createStreamTranslator(
-          'chat',
-          client,
-          contextOf({ messages: [{ role: 'user', content: 'x' }] }),
-        );
+        const machine = new StreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
         let out = '';
         for (const part of cutUp(upstream, sizes)) out += machine.push(part);
         out += machine.end();
-        const whole = createStreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
+        const whole = new StreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
         expect(out).toBe(whole.push(Buffer.from(upstream)) + whole.end());
       }),
     );
@@ -118,7 +114,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
   });
 
   it('turns an upstream cut short into an error of the dialect and nothing after it', () => {
-    const machine = createStreamTranslator('chat', client, contextOf({ messages: [] }));
+    const machine = new StreamTranslator('chat', client, contextOf({ messages: [] }));
     const out = machine.push(Buffer.from(ROLE + chunk({ content: 'hal' }))) + machine.end();
     expect(out).toMatch(
       { chat: /"error":\{"message"/, responses: /response\.failed/, messages: /event: error/ }[client],
@@ -131,7 +127,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
   });
 
   it('passes an in-stream error on without addresses', () => {
-    const machine = createStreamTranslator('chat', client, contextOf({ messages: [] }));
+    const machine = new StreamTranslator('chat', client, contextOf({ messages: [] }));
     const error = { error: { message: 'worker http://10.0.0.3:8000 died', type: 'InternalServerError', code: 500 } };
     const out = machine.push(Buffer.from(`${ROLE}data: ${JSON.stringify(error)}\n\n`));
     expect(out).toContain('[address] died');
@@ -152,7 +148,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
 
 describe('streams of other backends', () => {
   it('collects what was stored, with the ids the client saw', () => {
-    const machine = createStreamTranslator('chat', 'responses', contextOf({ input: 'x' }));
+    const machine = new StreamTranslator('chat', 'responses', contextOf({ input: 'x' }));
     const out = machine.push(
       Buffer.from(
         ROLE +

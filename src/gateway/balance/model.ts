@@ -1,43 +1,45 @@
-import type { Endpoint } from '../endpoint.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Probe, ServedModel } from '../discovery/types.ts';
+import type { Endpoint } from '../endpoint.ts';
 import { buildRing, pickBounded, type Ring } from './ring.ts';
 
 /** An endpoint that serves a model, and what the model is called there. */
 export interface Member {
   endpoint: Endpoint;
   upstreamModel: string;
-  /** Tokens, as this endpoint told. */
+  /** Tokens, as this endpoint reports it. */
   contextLength?: number | undefined;
 }
 
-/** Model-server metrics older than this say nothing (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
+/** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
 const FRESH_MS = 5000;
-/** From where on the endpoint picker of the Gateway API inference extension calls a server saturated. */
+/** The endpoint picker of the Gateway API inference extension calls a server saturated from here on. */
 const SATURATED_QUEUE = 5;
 const SATURATED_KV = 0.95;
 /**
- * A cached prefix is worth waiting behind so many more requests than elsewhere, and none once so many wait everywhere:
- * of the values tried in the simulation, those with the shortest tail from idle to twice what the engines can do.
+ * A call may wait behind this many more requests than elsewhere for the sake of its cached prefix, and behind none once
+ * LONG_QUEUE requests wait at every endpoint. Of the values tried in the simulation, these have the shortest tail from
+ * idle to twice the capacity of the engines.
  */
 const QUEUE_SLACK = 2;
 const LONG_QUEUE = 4;
 
-/** The endpoints of one model, and the choice among them. */
-export class Pool {
-  readonly model: string;
+/** One model: the endpoints that serve it, and the choice among them. */
+export class Model {
+  readonly name: string;
   readonly members: readonly Member[];
   facts: ServedModel | undefined;
-  /** Of any endpoint, also of one that is gone: what the model list says. */
+  /** Of any endpoint, also of one that is gone: for the model list. */
   probe: Probe | undefined;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #loads: number[];
   #ring: Ring | undefined;
   #turn = 0;
 
-  constructor(model: string, members: readonly Member[], now: () => number) {
-    this.model = model;
+  constructor(name: string, members: readonly Member[], clock: Clock) {
+    this.name = name;
     this.members = members;
-    this.#now = now;
+    this.#clock = clock;
     this.#loads = members.map(() => 0);
   }
 
@@ -46,7 +48,7 @@ export class Pool {
     this.probe = probe;
   }
 
-  sameMembers(members: readonly Member[]): boolean {
+  hasMembers(members: readonly Member[]): boolean {
     return (
       members.length === this.members.length &&
       members.every(({ endpoint, upstreamModel, contextLength }, index) => {
@@ -63,11 +65,11 @@ export class Pool {
   }
 
   /**
-   * Chooses where to send a request. With a key (a hash of what decides the prefix cache) by bounded-load consistent
-   * hashing, without one where the fewest requests are outstanding. Servers whose own fresh metrics call them
-   * saturated come last.
+   * Chooses where to send a request. With a key (a hash of what the prefix cache depends on) it uses consistent hashing
+   * with bounded loads, without one it takes the endpoint with the fewest requests outstanding. Servers whose own fresh
+   * metrics call them saturated come last.
    *
-   * @param tried endpoints that this request was sent to already
+   * @param tried endpoints that already got this request
    */
   pick(key: number | undefined, tried: readonly Endpoint[]): Member | undefined {
     const usable = (index: number): boolean => {
@@ -75,13 +77,13 @@ export class Pool {
       return endpoint !== undefined && endpoint.available && endpoint.breaker.permits && !tried.includes(endpoint);
     };
     if (this.members.length <= 1) return usable(0) ? this.members[0] : undefined;
-    const now = this.#now();
-    const relaxed = (index: number): boolean => usable(index) && !saturated(this.members[index]?.endpoint, now);
-    const index = this.#choose(key, now, relaxed);
+    const now = this.#clock.monotonic();
+    const unsaturated = (index: number): boolean => usable(index) && !saturated(this.members[index]?.endpoint, now);
+    const index = this.#choose(key, now, unsaturated);
     return this.members[index < 0 ? this.#choose(key, now, usable) : index];
   }
 
-  /** Milliseconds until an endpoint that is there may be tried again, undefined when there is none. */
+  /** Milliseconds until an available endpoint may be tried again, undefined when there is none. */
   get waitMs(): number | undefined {
     const waits = this.members
       .filter(({ endpoint }) => endpoint.available)
@@ -98,7 +100,7 @@ export class Pool {
     return pickBounded(this.#ring, key, this.#loads, short);
   }
 
-  /** How many requests may wait for their first byte where one more is sent for the sake of its prefix. */
+  /** The longest queue of requests without a first byte that one more may join for the sake of its prefix. */
   #longestQueue(allowed: (index: number) => boolean): number {
     let least = Infinity;
     for (const [index, { endpoint }] of this.members.entries()) {
@@ -112,7 +114,7 @@ export class Pool {
     this.#turn = (this.#turn + 1) % count;
     let best = -1;
     let least = Infinity;
-    // Starting elsewhere every time spreads the ties.
+    // Each call starts at another endpoint, which spreads ties.
     for (let step = 0; step < count; step += 1) {
       const index = (this.#turn + step) % count;
       if (!allowed(index)) continue;

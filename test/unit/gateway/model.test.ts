@@ -1,71 +1,72 @@
 import { describe, expect, it, vi } from 'vitest';
 import { parseLoad } from '../../../src/gateway/balance/load-metrics.ts';
-import { Pool } from '../../../src/gateway/balance/pool.ts';
+import { Model } from '../../../src/gateway/balance/model.ts';
 import type { Target } from '../../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
-function poolOf(count: number) {
-  const clock = { now: 10_000 };
-  const now = (): number => clock.now;
+function modelWith(count: number) {
+  const clock = fakeClock();
+  clock.stall(10_000);
   const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
   const endpoints = Array.from({ length: count }, (_, index) => {
-    const target: Target = { key: `pod-${index}`, origin: '', incarnation: '', server, available: true };
-    return new Endpoint(target, now);
+    const target: Target = { key: `pod-${index}`, origin: '', restarts: '', server, available: true };
+    return new Endpoint(target, clock);
   });
-  const pool = new Pool(
+  const model = new Model(
     'tiny',
     endpoints.map((endpoint) => ({ endpoint, upstreamModel: 'tiny' })),
-    now,
+    clock,
   );
-  return { pool, endpoints, clock };
+  return { model, endpoints, clock };
 }
 
-describe('Pool', () => {
+describe('Model', () => {
   it('without a key picks where the fewest requests are outstanding, and spreads ties', () => {
-    const { pool, endpoints } = poolOf(3);
-    const picked = new Set([0, 1, 2].map(() => pool.pick(undefined, [])?.endpoint));
+    const { model, endpoints } = modelWith(3);
+    const picked = new Set([0, 1, 2].map(() => model.pick(undefined, [])?.endpoint));
     expect(picked.size).toBe(3);
     for (const [index, endpoint] of endpoints.entries()) endpoint.inFlight = [2, 1, 3][index] ?? 0;
-    for (let count = 0; count < 5; count += 1) expect(pool.pick(undefined, [])?.endpoint).toBe(endpoints[1]);
+    for (let count = 0; count < 5; count += 1) expect(model.pick(undefined, [])?.endpoint).toBe(endpoints[1]);
   });
 
   it('with a key stays on one endpoint until that one is above its share', () => {
-    const { pool } = poolOf(4);
-    const home = pool.pick(12_345, [])?.endpoint as Endpoint;
+    const { model } = modelWith(4);
+    const home = model.pick(12_345, [])?.endpoint as Endpoint;
     home.inFlight = 1;
-    expect(pool.pick(12_345, [])?.endpoint).not.toBe(home);
-    for (const { endpoint } of pool.members) endpoint.inFlight = 5;
-    expect(pool.pick(12_345, [])?.endpoint).toBe(home);
+    expect(model.pick(12_345, [])?.endpoint).not.toBe(home);
+    for (const { endpoint } of model.members) endpoint.inFlight = 5;
+    expect(model.pick(12_345, [])?.endpoint).toBe(home);
   });
 
   it('never picks what was tried, drains, or is open', () => {
-    const { pool, endpoints } = poolOf(4);
+    const { model, endpoints } = modelWith(4);
     const [tried, draining, open, good] = endpoints as [Endpoint, Endpoint, Endpoint, Endpoint];
     draining.available = false;
     for (let count = 0; count < 3; count += 1) open.breaker.fail('connection', 0);
-    for (let key = 0; key < 50; key += 1) expect(pool.pick(key * 80_000_000, [tried])?.endpoint).toBe(good);
-    expect(pool.pick(undefined, [tried, good])).toBeUndefined();
-    expect(pool.readyCount).toBe(3);
+    for (let key = 0; key < 50; key += 1) expect(model.pick(key * 80_000_000, [tried])?.endpoint).toBe(good);
+    expect(model.pick(undefined, [tried, good])).toBeUndefined();
+    expect(model.readyCount).toBe(3);
   });
 
   it('avoids servers that call themselves saturated while that is fresh and another is not', () => {
-    const { pool, endpoints, clock } = poolOf(2);
+    const { model, endpoints, clock } = modelWith(2);
     const [full, free] = endpoints as [Endpoint, Endpoint];
-    full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.now };
+    full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.monotonic() };
     const keys = Array.from({ length: 40 }, (_, index) => index * 100_000_000);
-    for (const key of keys) expect(pool.pick(key, [])?.endpoint).toBe(free);
-    expect(pool.pick(0, [free])?.endpoint).toBe(full);
-    clock.now += 5001;
-    expect(new Set(keys.map((key) => pool.pick(key, [])?.endpoint)).size).toBe(2);
+    for (const key of keys) expect(model.pick(key, [])?.endpoint).toBe(free);
+    expect(model.pick(0, [free])?.endpoint).toBe(full);
+    clock.stall(5001);
+    expect(new Set(keys.map((key) => model.pick(key, [])?.endpoint)).size).toBe(2);
   });
 
   it('says how long until one may be tried again', () => {
-    const { pool, endpoints } = poolOf(2);
-    expect(pool.waitMs).toBe(0);
+    const { model, endpoints } = modelWith(2);
+    expect(model.waitMs).toBe(0);
     for (const endpoint of endpoints) endpoint.breaker.rest(3000);
-    expect(pool.waitMs).toBe(3000);
+    expect(model.waitMs).toBe(3000);
     for (const endpoint of endpoints) endpoint.available = false;
-    expect(pool.waitMs).toBeUndefined();
+    expect(model.waitMs).toBeUndefined();
   });
 });
 
