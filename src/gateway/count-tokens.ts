@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import {
+  checkBody,
   checkMessages,
-  DialectError,
   estimateTokens,
   optionalCount,
   quirksOf,
@@ -29,8 +29,9 @@ export async function countTokens(deps: ModelRouterDeps, request: Request, respo
     requireScope(principal);
     const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
     try {
-      const body = objectOf(parseBody(bytes));
-      const model = findModel(deps, principal, modelOf(body));
+      const body = parseBody(bytes);
+      checkBody(body);
+      const model = findModel(deps, principal, body.model);
       checkMessages(body);
       const estimate = estimateTokens('messages', body);
       const member = model.pick(undefined, []);
@@ -79,14 +80,4 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<n
 
 function numberAt(json: unknown, name: string): number | undefined {
   return isObject(json) ? optionalCount(json[name]) : undefined;
-}
-
-function objectOf(value: unknown): Json {
-  if (isObject(value)) return value;
-  throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
-}
-
-function modelOf({ model }: Json): string {
-  if (typeof model === 'string' && model !== '') return model;
-  throw new DialectError({ status: 400, message: "Missing required parameter: 'model'.", param: 'model' });
 }

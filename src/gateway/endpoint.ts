@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { Breaker } from './balance/breaker.ts';
 import { hash32 } from './balance/hash.ts';
-import type { Probe, ServerSpec, Target } from './discovery/types.ts';
+import type { Probe, Target } from './discovery/types.ts';
 
 /** What a model server's metrics said when they were last read. */
 export interface ServerLoad {
@@ -20,7 +20,6 @@ export class Endpoint {
   readonly name: string;
   readonly breaker: Breaker;
   origin: string;
-  server: ServerSpec;
   available: boolean;
   probe: Probe | undefined;
   load: ServerLoad | undefined;
@@ -36,7 +35,6 @@ export class Endpoint {
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
     this.breaker = new Breaker(clock);
     this.origin = target.origin;
-    this.server = target.server;
     this.available = target.available;
   }
 
@@ -47,7 +45,6 @@ export class Endpoint {
 
   update(target: Target, probe: Probe | undefined): void {
     this.origin = target.origin;
-    this.server = target.server;
     this.available = target.available;
     this.probe = probe;
   }

@@ -78,11 +78,8 @@ async function answer(dialect: Dialect, response: Response, handler: () => void 
 }
 
 function sendError(dialect: Dialect, response: Response, error: DialectError): void {
-  const requestId = requestIdOf(response) ?? nextCallId();
-  const { message, type, code, param } = error;
-  const fields = { status: error.status, message, type, code, param, requestId };
-  const { status, body, headers } = errorBody(dialect, fields);
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+  const { body, headers } = errorBody(dialect, error, requestIdOf(response) ?? nextCallId());
+  response.writeHead(error.status, headers).end(JSON.stringify(body));
 }
 
 function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {

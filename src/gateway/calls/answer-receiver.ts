@@ -4,17 +4,22 @@ import type { Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 
-/** A receiver, and what it learned of the answer. */
-export interface AnswerReceiver extends Receiver {
+/** What the gateway learns of an answer that it passes on. */
+export interface AnswerFacts {
   readonly usage: Usage | undefined;
   /** What was passed on, for an engine that reports no usage. */
   readonly estimatedOutputTokens: number;
+  /** The output items, to be stored. */
   readonly items: HistoryItem[];
   readonly responseId: string | undefined;
-  /** The answer as the client gets it, in the responses dialect only. */
-  readonly response: unknown;
   /** The error that the model server reported inside the stream. */
   readonly error: ClientError | undefined;
+}
+
+export interface AnswerReceiver extends Receiver {
+  readonly facts: AnswerFacts;
+  /** The answer as the client gets it, in the responses dialect only. */
+  readonly response: unknown;
   /** Passes on the end of the answer, which is held back until the answer is stored. */
   finish(): void;
   /** Tells the client that the answer broke off after its first byte. */

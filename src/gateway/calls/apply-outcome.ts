@@ -54,7 +54,7 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
     case 'complete':
       endpoint.answered = true;
       endpoint.breaker.succeed();
-      served.outcome = receiver.error === undefined ? 'ok' : 'upstream_error';
+      served.outcome = receiver.facts.error === undefined ? 'ok' : 'upstream_error';
       return undefined;
     case 'aborted':
       endpoint.breaker.release();

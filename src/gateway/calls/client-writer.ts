@@ -14,11 +14,6 @@ const KEEP_ALIVE_MS = 10_000;
 /** A client that reads nothing for this long is taken as gone. */
 const STALL_MS = 300_000;
 
-/** A spread would lose the message of a DialectError. */
-function fieldsOf({ status, message, type, code, param }: ClientError): ClientError {
-  return { status, message, type, code, param };
-}
-
 export interface Flow {
   pause(): void;
   resume(): void;
@@ -111,16 +106,12 @@ export class ClientWriter {
       this.#response.end(streamError(this.#dialect, error));
       return;
     }
-    const { status, body, headers } = errorBody(this.#dialect, {
-      ...fieldsOf(error),
-      requestId: this.#requestId,
-    });
+    const { body, headers } = errorBody(this.#dialect, error, this.#requestId);
     const text = Buffer.from(JSON.stringify(body));
-    this.#response.writeHead(status, {
+    this.#response.writeHead(error.status, {
       ...headers,
       // On a kept connection, Node would read the rest of a refused body.
       ...(!this.#response.req.complete && { connection: 'close' }),
-      'content-type': 'application/json',
       'content-length': text.byteLength,
       ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
       ...(this.#route !== '' && { 'x-berth-route': this.#route }),

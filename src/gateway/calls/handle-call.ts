@@ -95,7 +95,7 @@ async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promi
 /** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */
 function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage | undefined {
   if (receiver === undefined) return undefined;
-  const { usage, estimatedOutputTokens } = receiver;
+  const { usage, estimatedOutputTokens } = receiver.facts;
   if (usage !== undefined) {
     // Early events report the input with an output of 0 or 1.
     return outcome === 'ok' ? usage : { ...usage, outputTokens: Math.max(usage.outputTokens, estimatedOutputTokens) };
@@ -116,7 +116,6 @@ export function requireScope({ scopes }: Principal): void {
   throw new DialectError({
     status: 403,
     message: "This API key lacks the scope 'models'. Create a key with that scope on the dashboard.",
-    type: 'permission_error',
     code: 'insufficient_scope',
   });
 }

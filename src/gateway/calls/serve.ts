@@ -130,11 +130,12 @@ function receiverFor(
 /** Stores a complete answer for later calls to continue. Never rejects. */
 async function storeAnswer({ store, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
   const { inspection, principal, body, references } = call;
-  if (answer.responseId === undefined) return;
+  const { responseId, items } = answer.facts;
+  if (responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
-    await store.put(principal.keyId, answer.responseId, {
-      items: [...parseInput(body.input, references), ...answer.items],
+    await store.put(principal.keyId, responseId, {
+      items: [...parseInput(body.input, references), ...items],
       response: answer.response,
       ...(previous !== undefined && { previous }),
     });

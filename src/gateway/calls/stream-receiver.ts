@@ -1,12 +1,5 @@
 import type { Dispatcher } from 'undici';
-import {
-  PassThroughObserver,
-  streamError,
-  StreamTranslator,
-  type ClientError,
-  type HistoryItem,
-  type Usage,
-} from '../dialects/index.ts';
+import { PassThroughObserver, streamError, StreamTranslator, type ClientError } from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
 import { isStored } from './call.ts';
 
@@ -23,7 +16,8 @@ class EmptyStreamError extends Error {
 export class StreamReceiver implements AnswerReceiver {
   readonly contentType = 'text/event-stream';
   readonly #deps: ReceiverDeps;
-  readonly #codec: PassThroughObserver | StreamTranslator;
+  /** Passes events on, and learns from them. */
+  readonly facts: PassThroughObserver | StreamTranslator;
   #begun = false;
   #received = 0;
   /** Chunks of this turn of the event loop. Engines write event by event, and often many arrive at once. */
@@ -36,29 +30,9 @@ export class StreamReceiver implements AnswerReceiver {
   constructor(deps: ReceiverDeps) {
     const { call, request, context } = deps;
     this.#deps = deps;
-    this.#codec = request.native
+    this.facts = request.native
       ? new PassThroughObserver(call.dialect, { hideUsage: !call.inspection.wantsUsage })
       : new StreamTranslator(request.dialect, call.dialect, context);
-  }
-
-  get usage(): Usage | undefined {
-    return this.#codec.usage;
-  }
-
-  get estimatedOutputTokens(): number {
-    return this.#codec.estimatedOutputTokens;
-  }
-
-  get items(): HistoryItem[] {
-    return this.#codec.items;
-  }
-
-  get responseId(): string | undefined {
-    return this.#codec.responseId;
-  }
-
-  get error(): ClientError | undefined {
-    return this.#codec.error;
   }
 
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
@@ -82,7 +56,7 @@ export class StreamReceiver implements AnswerReceiver {
     const [first, ...others] = this.#batch;
     if (first === undefined || controller.aborted) return;
     this.#batch = [];
-    const out = this.#codec.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
+    const out = this.facts.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
     if (out === undefined || out.length === 0) return;
     this.#begin();
     this.#capture(out);
@@ -93,7 +67,7 @@ export class StreamReceiver implements AnswerReceiver {
   end(controller: Dispatcher.DispatchController): void {
     const { call, request } = this.#deps;
     this.#passOn(controller);
-    const rest = this.#codec.end();
+    const rest = this.facts.end();
     if (rest !== undefined && rest.length > 0) {
       this.#begin();
       this.#capture(rest);
@@ -101,7 +75,7 @@ export class StreamReceiver implements AnswerReceiver {
     // Nothing was passed on, so another endpoint may still answer.
     if (!this.#begun) throw new EmptyStreamError('The stream ended before its first event.');
     // The translator itself ends a stream that was cut short.
-    const cut = request.native && !this.#codec.finished ? streamError(call.dialect, CUT_SHORT) : '';
+    const cut = request.native && !this.facts.finished ? streamError(call.dialect, CUT_SHORT) : '';
     if (rest !== undefined) this.#hold(rest);
     this.#hold(cut);
   }
@@ -112,7 +86,7 @@ export class StreamReceiver implements AnswerReceiver {
 
   fail(error: ClientError): void {
     if (this.#held.length > 0) this.finish();
-    else if (this.#codec instanceof StreamTranslator) this.#deps.client.endStream(this.#codec.fail(error));
+    else if (this.facts instanceof StreamTranslator) this.#deps.client.endStream(this.facts.fail(error));
     else this.#deps.client.sendError(error);
   }
 

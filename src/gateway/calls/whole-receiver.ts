@@ -1,7 +1,21 @@
 import { isObject } from '../../lib/json.ts';
-import { observeBody, translateResponse, type HistoryItem, type Usage } from '../dialects/index.ts';
-import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
+import { observeBody, translateResponse } from '../dialects/index.ts';
+import {
+  AnswerTooLongError,
+  HELD_MAX,
+  type AnswerFacts,
+  type AnswerReceiver,
+  type ReceiverDeps,
+} from './answer-receiver.ts';
 import { isStored } from './call.ts';
+
+const NOTHING: AnswerFacts = {
+  usage: undefined,
+  estimatedOutputTokens: 0,
+  items: [],
+  responseId: undefined,
+  error: undefined,
+};
 
 class NotJsonError extends Error {
   override readonly name = 'NotJsonError';
@@ -17,12 +31,8 @@ export class WholeReceiver implements AnswerReceiver {
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #answer: Buffer = Buffer.alloc(0);
-  usage: Usage | undefined;
-  estimatedOutputTokens = 0;
-  items: HistoryItem[] = [];
-  responseId: string | undefined;
+  facts = NOTHING;
   response: unknown;
-  readonly error = undefined;
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps;
@@ -41,20 +51,15 @@ export class WholeReceiver implements AnswerReceiver {
     onFirstByte();
     if (request.native) {
       if (!looksLikeObject(bytes)) throw new NotJsonError('The answer is not a JSON object.');
-      const { usage, items, responseId } = observeBody(call.dialect, bytes);
-      this.usage = usage;
-      this.items = items;
-      this.responseId = responseId;
+      this.facts = { ...NOTHING, ...observeBody(call.dialect, bytes) };
       if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));
       this.#answer = bytes;
       return;
     }
     const upstream: unknown = JSON.parse(bytes.toString('utf8'));
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, upstream, context);
-    this.usage = usage;
-    this.items = items;
+    this.facts = { ...NOTHING, usage, items, responseId: idOf(body) };
     this.response = body;
-    this.responseId = idOf(body);
     this.#answer = Buffer.from(JSON.stringify(body));
   }
 

@@ -13,7 +13,7 @@ export { errorBody, streamError } from './errors/error-body.ts';
 export { DialectError } from './errors/dialect-error.ts';
 export { estimateTokens } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
-export { checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
+export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
 export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
 export { optionalCount, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';

@@ -52,7 +52,6 @@ function parse(upstream: Dialect, body: unknown): IrResponse {
   throw new DialectError({
     status: 502,
     message: 'The model server answered with a body that is not an answer in its dialect.',
-    type: 'server_error',
     code: 'bad_upstream_response',
   });
 }

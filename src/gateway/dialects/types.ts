@@ -108,7 +108,6 @@ export interface IrResponse {
 export interface ClientError {
   status: number;
   message: string;
-  type?: string;
   code?: string | null;
   param?: string | null;
 }

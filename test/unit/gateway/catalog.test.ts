@@ -74,7 +74,7 @@ describe('catalog', () => {
       state({ namespace: 'a' }, probeOf('tiny')),
     );
     const namespaces = (caller: string, model: string) =>
-      catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.server.namespace);
+      catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.key.split('/')[0]);
     expect(namespaces('a', 'tiny')).toEqual(['a']);
     expect(namespaces('b', 'tiny')).toEqual([OWN]);
     expect(namespaces('b', 'other')).toEqual(['early']);
@@ -107,7 +107,7 @@ describe('catalog', () => {
       state({ name: 'b', aliases }, probeOf('tiny'), { origin }),
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(1);
-    expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.server.name)).toEqual(['b']);
+    expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.key.split('/')[1])).toEqual(['b']);
   });
 
   it('keeps a pool while its members stay', () => {

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { objectsOf, optionalNumber, parseJson, textValue } from '../fields.ts';
+import { objectsOf, optionalNumber, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
@@ -23,11 +23,8 @@ export class ChatStreamParser {
       this.#sink.finish();
       return;
     }
-    const chunk = parseJson(data);
-    if (!isObject(chunk)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const chunk = readEvent(data, this.#sink);
+    if (chunk === undefined) return;
     if (chunk.error !== undefined && chunk.error !== null) {
       this.#sink.fail(readErrorObject(chunk));
       return;

@@ -4,14 +4,12 @@ import type { ClientError } from '../types.ts';
 export class DialectError extends Error {
   override readonly name = 'DialectError';
   readonly status: number;
-  readonly type: string;
   readonly code: string | null;
   readonly param: string | null;
 
   constructor(error: ClientError) {
     super(error.message);
     this.status = error.status;
-    this.type = error.type ?? 'invalid_request_error';
     this.code = error.code ?? null;
     this.param = error.param ?? null;
   }

@@ -53,13 +53,13 @@ function messagesError(error: ClientError): Json {
  */
 export function errorBody(
   dialect: Dialect,
-  error: ClientError & { requestId: string },
-): { status: number; body: unknown; headers: Record<string, string> } {
-  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': error.requestId };
-  if (dialect !== 'messages') return { status: error.status, body: { error: openAiError(error) }, headers };
-  headers['request-id'] = error.requestId;
-  const body = { type: 'error', error: messagesError(error), request_id: error.requestId };
-  return { status: error.status, body, headers };
+  error: ClientError,
+  requestId: string,
+): { body: unknown; headers: Record<string, string> } {
+  const headers = { 'content-type': 'application/json', 'x-request-id': requestId };
+  if (dialect !== 'messages') return { body: { error: openAiError(error) }, headers };
+  const body = { type: 'error', error: messagesError(error), request_id: requestId };
+  return { body, headers: { ...headers, 'request-id': requestId } };
 }
 
 /** An error inside a stream as SSE text: an error object in chat, an `error` event in responses and messages. */

@@ -44,11 +44,12 @@ export function readUpstreamError(status: number, body: string): ClientError {
 
 /** Reads an error object inside a stream or a 200 body. Keeps the status that it names. */
 export function readErrorObject(value: unknown): ClientError {
-  const error = describe(value, '');
-  const inner = isObject(value) && isObject(value.error) ? value.error : isObject(value) ? value : {};
+  const outer = isObject(value) ? value : {};
+  const inner = isObject(outer.error) ? outer.error : outer;
   const code = Number(inner.code ?? inner.status ?? inner.status_code);
-  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : statusOfType(error.type);
-  return { ...error, status: status === 401 || status === 403 ? 502 : status };
+  const type = optionalString(inner.type) ?? optionalString(outer.error_type);
+  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : statusOfType(type);
+  return { ...describe(outer, ''), status: status === 401 || status === 403 ? 502 : status };
 }
 
 function statusOfType(type: string | undefined): number {
@@ -69,7 +70,6 @@ function describe(value: unknown, raw: string): Omit<ClientError, 'status'> {
       message === ''
         ? 'The model server answered with an error and no explanation.'
         : withoutAddresses(firstLine(message)),
-    type: optionalString(inner.type) ?? optionalString(outer.error_type),
     code: typeof inner.code === 'string' ? inner.code : undefined,
     param: optionalString(inner.param),
   };

@@ -23,23 +23,29 @@ export interface Inspection {
 }
 
 /** Checks a client's body far enough to route it. Throws DialectError. */
-export function inspectRequest(dialect: Dialect, value: unknown): Inspection {
-  if (!isObject(value)) throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
-  if (typeof value.model !== 'string' || value.model === '') throw missing('model');
-  if (value.stream !== undefined && value.stream !== null && typeof value.stream !== 'boolean') {
+export function inspectRequest(dialect: Dialect, body: unknown): Inspection {
+  checkBody(body);
+  const { model, stream } = body;
+  if (stream !== undefined && stream !== null && typeof stream !== 'boolean') {
     throw invalid('stream', 'expected a boolean');
   }
-  checkInput(dialect, value);
+  checkInput(dialect, body);
   return {
-    model: value.model,
-    stream: value.stream === true,
-    promptPrefix: promptPrefix(dialect, value),
-    sessionHint: sessionHint(dialect, value),
-    wantsUsage: isObject(value.stream_options) && value.stream_options.include_usage === true,
-    store: dialect === 'responses' && value.store !== false,
-    previousResponseId: dialect === 'responses' ? optionalString(value.previous_response_id) : undefined,
-    itemReferences: dialect === 'responses' ? referencesOf(value.input) : [],
+    model,
+    stream: stream === true,
+    promptPrefix: promptPrefix(dialect, body),
+    sessionHint: sessionHint(dialect, body),
+    wantsUsage: isObject(body.stream_options) && body.stream_options.include_usage === true,
+    store: dialect === 'responses' && body.store !== false,
+    previousResponseId: dialect === 'responses' ? optionalString(body.previous_response_id) : undefined,
+    itemReferences: dialect === 'responses' ? referencesOf(body.input) : [],
   };
+}
+
+/** Checks that a body is an object and names a model. Throws DialectError. */
+export function checkBody(body: unknown): asserts body is Json & { model: string } {
+  if (!isObject(body)) throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
+  if (typeof body.model !== 'string' || body.model === '') throw missing('model');
 }
 
 function missing(param: string): DialectError {

@@ -2,29 +2,12 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf } from '../fields.ts';
 import type { Dialect } from '../types.ts';
 
-/** What a request asks for beyond plain text. The quirk table decides by these. */
-export interface RequestFeatures {
-  stream: boolean;
-  tools: boolean;
-  /** Kinds of tools that only the responses dialect has (`custom`, `namespace`), which the gateway emulates. */
-  clientTools: boolean;
-  /** The input replays calls, results or reasoning of earlier turns. */
-  toolHistory: boolean;
-  thinking: boolean;
-  redactedThinking: boolean;
-  disableParallel: boolean;
-  toolErrors: boolean;
-  documents: boolean;
-  stopSequences: boolean;
-  structured: boolean;
-  midSystem: boolean;
-}
-
 /** A request without any special feature. */
-export const PLAIN: RequestFeatures = {
-  stream: false,
+export const PLAIN = {
   tools: false,
+  /** Kinds of tools that only the responses dialect has (`custom`, `namespace`), which the gateway emulates. */
   clientTools: false,
+  /** The input replays calls, results or reasoning of earlier turns. */
   toolHistory: false,
   thinking: false,
   redactedThinking: false,
@@ -36,10 +19,13 @@ export const PLAIN: RequestFeatures = {
   midSystem: false,
 };
 
+/** What a request asks for beyond plain text. The quirk table decides by these. */
+export type RequestFeatures = typeof PLAIN;
+
 /** Reads the features of a body. Never throws. */
 export function requestFeatures(dialect: Dialect, body: unknown): RequestFeatures {
   if (!isObject(body)) return PLAIN;
-  const features = { ...PLAIN, stream: body.stream === true, tools: objectsOf(body.tools).length > 0 };
+  const features = { ...PLAIN, tools: objectsOf(body.tools).length > 0 };
   if (dialect === 'messages') markMessages(body, features);
   if (dialect === 'responses') markResponses(body, features);
   return features;

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
+import { optionalNumber, optionalString, textValue } from '../fields.ts';
 import { stopOfMessages } from '../shared/stop-reason.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import { argumentsOf } from '../shared/tool-arguments.ts';
 
 import { readErrorObject } from '../errors/upstream-error.ts';
@@ -19,11 +19,8 @@ export class MessagesStreamParser {
   }
 
   event(data: string): void {
-    const event = parseJson(data);
-    if (!isObject(event)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const event = readEvent(data, this.#sink);
+    if (event === undefined) return;
     switch (event.type) {
       case 'message_start':
         if (isObject(event.message)) this.#count(event.message.usage);

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { objectsOf, optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
+import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.ts';
 import { stopOfResponses } from '../shared/stop-reason.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import type { OutputItem } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
@@ -21,11 +21,8 @@ export class ResponsesStreamParser {
 
   event(data: string): void {
     if (data === '[DONE]') return;
-    const event = parseJson(data);
-    if (!isObject(event)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const event = readEvent(data, this.#sink);
+    if (event === undefined) return;
     const key = keyOf(event);
     const delta = textValue(event.delta);
     switch (event.type) {

@@ -1,3 +1,5 @@
+import { isObject, type Json } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
 import { itemId } from '../shared/output-items.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
@@ -253,4 +255,12 @@ export class BlockSequencer {
       this.#advance();
     }
   }
+}
+
+/** The JSON object of an event. Fails the stream and returns undefined when it is none. */
+export function readEvent(data: string, sink: BlockSequencer): Json | undefined {
+  const event = parseJson(data);
+  if (isObject(event)) return event;
+  sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
+  return undefined;
 }

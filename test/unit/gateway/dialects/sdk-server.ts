@@ -103,8 +103,8 @@ async function answer(call: {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(translated));
     }
   } catch (error) {
-    const told = errorBody(client ?? 'chat', { status: 400, message: String(error), requestId: 'r' });
-    response.writeHead(told.status, told.headers).end(JSON.stringify(told.body));
+    const refused = errorBody(client ?? 'chat', { status: 400, message: String(error) }, 'r');
+    response.writeHead(400, refused.headers).end(JSON.stringify(refused.body));
   }
 }
 
