@@ -4,7 +4,7 @@ const VNODES = 256;
 /** An endpoint may have at most this many times the average load (Mirrokni, Thorup, Zadimoghaddam 2016). */
 export const LOAD_BOUND = 1.25;
 
-/** Points of every endpoint on a circle of 32-bit hashes. Immutable. A new endpoint moves only the keys it takes over. */
+/** Points of every endpoint on a circle of 32-bit hashes. A new endpoint moves only the keys that it takes over. */
 export interface Ring {
   /** Ascending. */
   points: Uint32Array;

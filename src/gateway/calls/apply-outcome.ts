@@ -104,7 +104,7 @@ function applyRefusal(
   return undefined;
 }
 
-/** Whether another endpoint may answer better, which a 4xx other than 408 and 429 rules out, and what the status says against this one. */
+/** What an error status means. A 4xx other than 408 and 429 is the client's fault at every endpoint. */
 function judgeStatus(status: number): { failover: boolean; breaker?: FailureKind } {
   if (status === 429 || status === 408) return { failover: true };
   if (status === 502 || status === 503 || status === 504) return { failover: true, breaker: 'unavailable' };

@@ -22,7 +22,7 @@ export class StreamReceiver implements AnswerReceiver {
   #received = 0;
   /** Chunks of this turn of the event loop. Engines write event by event, and often many arrive at once. */
   #batch: Buffer[] = [];
-  /** The end of an answer that is to be stored, from its final event on. A client that reads it may continue at once. */
+  /** The end of an answer that is to be stored, from its final event on. Clients may continue once they read it. */
   readonly #held: Buffer[] = [];
   #heldSize = 0;
   response: unknown;

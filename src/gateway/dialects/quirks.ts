@@ -42,7 +42,7 @@ function numbersOf(version: string): number[] {
   return (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').filter(Boolean).map(Number);
 }
 
-/** The quirks of a server. `engine` and `version` come from its probe, `model` is the name under which it serves the model. */
+/** The quirks of a server. `engine` and `version` come from its probe, `model` is its own name of the model. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
   const known = ENGINES.find((name) => name === engine) ?? 'unknown';
   const isMistral = /mistral|mixtral|devstral|magistral|codestral|ministral/i.test(model);

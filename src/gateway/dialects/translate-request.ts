@@ -40,9 +40,9 @@ const RENDERERS = {
 } as const;
 
 /**
- * Makes the server's body out of the client's. Between two dialects it goes through the internal form. Within one dialect
- * the body stays as the client wrote it, except for what the gateway owns: model name, usage reporting, state and the
- * billing line.
+ * Makes the server's body out of the client's. Between two dialects it goes through the internal form. Within one
+ * dialect the body stays as the client wrote it, except for what the gateway owns: model name, usage reporting, state
+ * and the billing line.
  *
  * @throws DialectError for what the engine cannot do
  */
@@ -103,7 +103,7 @@ function adjustMessages(body: Json, options: RequestOptions): Json {
   return adjusted;
 }
 
-/** For an engine that ignores tool_choice, `none` removes the tools and force is refused. Remote images may be refused. */
+/** Refuses what the engine ignores or cannot do. For `none`, an engine that ignores tool_choice gets no tools. */
 function applyQuirks(adjusted: Json, body: Json, quirks: Quirks): void {
   if (!quirks.honoursToolChoice) {
     const { tool_choice: choice } = body;

@@ -13,10 +13,11 @@ import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, 
 import { readErrorObject } from './errors/upstream-error.ts';
 import { answerOptions } from './shared/answer-options.ts';
 
-/** The answer of a backend in the client's dialect. `items` are this answer's output, to be stored after the input's. */
+/** The answer of an engine in the client's dialect. */
 export interface TranslatedResponse {
   body: unknown;
   usage: Usage | undefined;
+  /** The output of this answer, to be stored after the input. */
   items: HistoryItem[];
 }
 
@@ -26,7 +27,11 @@ const PARSERS = {
   messages: parseMessagesResponse,
 } as const satisfies Record<Dialect, (body: Json) => IrResponse | undefined>;
 
-/** A whole backend answer -> the client's dialect. Throws `DialectError` (502) when it is not an answer at all. */
+/**
+ * Translates a whole answer of an engine to the client's dialect.
+ *
+ * @throws DialectError 502 when the body is no answer, or the engine's own error
+ */
 export function translateResponse(
   upstream: Dialect,
   client: Dialect,
@@ -56,7 +61,7 @@ function parse(upstream: Dialect, body: unknown): IrResponse {
   });
 }
 
-/** Ids for items, and for calls that came without one or with one already used. */
+/** Gives every item an id, and a call id to calls without one of their own. */
 function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
   const seen = new Set<string>();
   return items.map((item, index) => {
@@ -68,7 +73,7 @@ function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
   });
 }
 
-/** Counts for a backend that reports none: the dialect requires numbers. */
+/** Usage for an engine that reports none, where the dialect requires numbers. */
 export function estimatedUsage(client: Dialect, context: TranslationContext): Usage {
   const inputTokens = estimateTokens(client, context.request);
   return { inputTokens, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };

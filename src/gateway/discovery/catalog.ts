@@ -15,8 +15,8 @@ type ModelTable = ReadonlyMap<string, Model>;
 
 /**
  * The models, and which tenant may call them. A tenant sees the servers of its own namespace and the shared ones, never
- * those of another tenant. One namespace alone serves a name: the caller's own, else Berth's, else the one that shared it
- * first. A tenant cannot pull away another's traffic by reusing a name.
+ * those of another tenant. One namespace alone serves a name: the caller's own, else Berth's, else the one that shared
+ * it first. A tenant cannot pull away another's traffic by reusing a name.
  */
 export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;
@@ -38,7 +38,7 @@ export class Catalog {
   }
 }
 
-/** @param models of the previous catalogue, which are reused while their members stay the same: a ring is costly to build */
+/** @param models of the previous catalogue: a model is reused while its members stay, because its ring is costly */
 export function buildCatalog(states: readonly ServerState[], ownNamespace: string, models: ModelCache): Catalog {
   const byNamespace = Map.groupBy(states, ({ server }) => server.namespace);
   const own = new Map<string, ModelTable>();

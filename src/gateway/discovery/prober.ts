@@ -28,8 +28,9 @@ const BACKOFF_MAX_MS = 30_000;
 
 /**
  * Keeps one probe per target. It is taken when the target first becomes available, again after a container restart, and
- * every minute, because adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5 s
- * to 30 s, and the result of an earlier one stays valid meanwhile. At most 8 probes run at once, for at most 4096 targets.
+ * every minute, because adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5
+ * s to 30 s, and the result of an earlier one stays valid meanwhile. At most 8 probes run at once, for at most 4096
+ * targets.
  */
 export class Prober {
   readonly #deps: ProberDeps;

@@ -58,8 +58,8 @@ export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<str
 }
 
 /**
- * Keeps answers in memory. When a bound is reached, the least recently used answers go, first within the key's own bound,
- * then over all keys. An answer beyond the key's bound is not stored.
+ * Keeps answers in memory. When a bound is reached, the least recently used answers go, first within the key's own
+ * bound, then over all keys. An answer beyond the key's bound is not stored.
  */
 export class MemoryStore implements ResponseStore {
   readonly #clock: Clock;

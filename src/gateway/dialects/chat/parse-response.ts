@@ -4,7 +4,7 @@ import { stopOfChat } from '../shared/stop-reason.ts';
 import type { IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../shared/usage.ts';
 
-/** A chat.completion body in the internal form; tolerant of everything engines add or leave out. */
+/** A chat.completion body in the internal form. Tolerates what engines add or leave out. */
 export function parseChatResponse(body: Json): IrResponse | undefined {
   const [choice] = objectsOf(body.choices);
   if (choice === undefined || !isObject(choice.message)) return undefined;
@@ -24,12 +24,12 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   };
 }
 
-/** The vendor field of the reasoning: SGLang, llama.cpp and DeepSeek say `reasoning_content`, vLLM and Ollama `reasoning`. */
+/** SGLang, llama.cpp and DeepSeek send reasoning in `reasoning_content`, vLLM and Ollama in `reasoning`. */
 export function reasoningOf(message: Json): string | undefined {
   return optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
 }
 
-/** The stop string that ended generation: `stop_reason` in vLLM, `matched_stop` in SGLang (or a token id). */
+/** The stop string that ended generation, or a token id: `stop_reason` in vLLM, `matched_stop` in SGLang. */
 export function matchedStop(choice: Json): string | undefined {
   return optionalString(choice.stop_reason) ?? optionalString(choice.matched_stop);
 }

@@ -11,7 +11,7 @@ import { matchedStop, reasoningOf } from './parse-response.ts';
 export class ChatStreamParser {
   readonly #sink: BlockSequencer;
   #calls = 0;
-  /** The call each engine index stands for now: some engines give every call index 0 and a new id. */
+  /** The current call of each index. Some engines give every call the index 0 and a new id. */
   readonly #keys = new Map<number, { key: number; id: string }>();
 
   constructor(sink: BlockSequencer) {
@@ -42,14 +42,14 @@ export class ChatStreamParser {
     }
   }
 
-  /** One chunk may carry reasoning, text and calls at once: all are kept, in the order models produce them. */
+  /** One chunk may have reasoning, text and calls. They are passed on in the order in which models produce them. */
   #delta(delta: Json): void {
     const reasoning = reasoningOf(delta);
     if (reasoning) this.#sink.reasoning(reasoning);
     if (typeof delta.content === 'string') this.#sink.text(delta.content);
     else for (const part of objectsOf(delta.content)) this.#sink.text(textValue(part.text));
     if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
-    // TGI has sent a single object where the dialect has a list.
+    // TGI has sent one object instead of a list.
     if (isObject(delta.tool_calls)) this.#call(delta.tool_calls);
     else if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
   }

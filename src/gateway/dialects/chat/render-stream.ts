@@ -42,7 +42,7 @@ export class ChatEmitter implements Emitter {
   }
 
   close(item: OutputItem, index: number): string {
-    // A client that decodes the arguments must not meet an empty string.
+    // Clients decode the arguments, and an empty string is no JSON.
     return item.kind === 'call' && item.arguments.trim() === '' ? this.delta(item, index, '{}') : '';
   }
 

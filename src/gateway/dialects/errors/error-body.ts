@@ -48,8 +48,8 @@ function messagesError(error: ClientError): Json {
 }
 
 /**
- * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: authentication gives the
- * same answer in every dialect.
+ * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: authentication gives
+ * the same answer in every dialect.
  */
 export function errorBody(
   dialect: Dialect,

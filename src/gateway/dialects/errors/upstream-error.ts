@@ -13,7 +13,7 @@ const CLUSTER_NAME =
 const HOST_PORT = /\b[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*:\d{2,5}\b(?!\d)/gi;
 const FILE_PATH = /(?:\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\/)[^\s"',:)]*/g;
 
-/** Text without URLs, addresses, host names with a port and file paths: clients must not learn the inside of a cluster. */
+/** Text without URLs, addresses, host names with a port and file paths, which would show the inside of the cluster. */
 function withoutAddresses(text: string): string {
   const clean = text
     .slice(0, MAX_INPUT)

@@ -2,8 +2,8 @@ import { isObject, type Json } from '../../../lib/json.ts';
 
 /**
  * Claude Code's first system block is a billing line, which differs in every request. In the prompt it defeats every
- * prefix cache (waybarrios/vllm-mlx#277 measures 13.7x), so it is removed from prompts and never hashed. vLLM removes it
- * since PR #36829, other engines do not (llama.cpp #20623).
+ * prefix cache (waybarrios/vllm-mlx#277 measures 13.7x), so it is removed from prompts and never hashed. vLLM removes
+ * it since PR #36829, other engines do not (llama.cpp #20623).
  */
 const BILLING_LINE = /^x-anthropic-billing-header:[^\n]*\n*/i;
 

@@ -9,8 +9,9 @@ const TOKENS_PER_TOOL = 12;
 const TOKENS_PER_IMAGE = 1500;
 
 /**
- * Estimates the tokens of a text: one for 4 ASCII characters, as current vocabularies average, and one for 1.5 characters
- * of three bytes. Scripts of two bytes are in between. It needs only the encoded length, which is native and fast.
+ * Estimates the tokens of a text: one for 4 ASCII characters, as current vocabularies average, and one for 1.5
+ * characters of three bytes. Scripts of two bytes are in between. It needs only the encoded length, which is native and
+ * fast.
  */
 function tokensOfText(text: string): number {
   const wide = (Buffer.byteLength(text) - text.length) / 2;

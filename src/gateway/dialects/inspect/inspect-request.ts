@@ -87,8 +87,8 @@ function referencesOf(input: unknown): string[] {
 }
 
 /**
- * The start of the prompt in a form that is the same in every dialect, without the billing line. `history` is the stored
- * chain of a responses request. Only the first user text counts: all turns of one conversation share it.
+ * The start of the prompt in a form that is the same in every dialect, without the billing line. `history` is the
+ * stored chain of a responses request. Only the first user text counts: all turns of one conversation share it.
  */
 export function promptPrefix(dialect: Dialect, body: Json, history: readonly HistoryItem[] = []): string[] {
   const tools = objectsOf(body.tools)

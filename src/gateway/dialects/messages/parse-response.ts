@@ -5,7 +5,7 @@ import { argumentsOf } from '../shared/tool-arguments.ts';
 import type { IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../shared/usage.ts';
 
-/** A messages answer in the internal form; blocks of kinds nobody asked for are skipped. */
+/** A messages answer in the internal form. Skips blocks of unknown kinds. */
 export function parseMessagesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.content)) return undefined;
   const items = objectsOf(body.content).flatMap(parseBlock);

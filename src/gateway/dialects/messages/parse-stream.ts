@@ -11,7 +11,7 @@ import { parseUsage } from '../shared/usage.ts';
 export class MessagesStreamParser {
   readonly #sink: BlockSequencer;
   #usage: Json = {};
-  /** Kinds of the open blocks; for a call, the input its start event carried. */
+  /** The kinds of the open blocks. For a call also the input in its start event. */
   readonly #open = new Map<number, { isCall: boolean; input: unknown }>();
 
   constructor(sink: BlockSequencer) {
@@ -44,12 +44,12 @@ export class MessagesStreamParser {
       case 'error':
         this.#sink.fail(readErrorObject(event));
         break;
-      // ping, and whatever comes later.
+      // ping, and events of later versions.
       default:
     }
   }
 
-  /** Counts are cumulative; a null or missing one leaves what was said before. */
+  /** Counts are cumulative. A null or missing one leaves the last one valid. */
   #count(usage: unknown): void {
     if (!isObject(usage)) return;
     for (const [name, value] of Object.entries(usage)) if (value !== null) this.#usage[name] = value;
@@ -92,7 +92,7 @@ export class MessagesStreamParser {
       this.#sink.seal();
       return;
     }
-    // Some emitters put the whole input into the start event and send no delta.
+    // Some engines put the whole input into the start event and send no delta.
     if (this.#sink.isEmptyCall(index) && isObject(block.input)) {
       this.#sink.callArguments(index, argumentsOf(block.input));
     }

@@ -6,7 +6,7 @@ import { parseUsage } from '../shared/usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
 
-/** A response resource in the internal form; output items of hosted tools are skipped. */
+/** A response resource in the internal form. Skips output items of hosted tools. */
 export function parseResponsesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.output)) return undefined;
   const items = objectsOf(body.output).flatMap(parseOutputItem);
@@ -19,7 +19,7 @@ export function parseResponsesResponse(body: Json): IrResponse | undefined {
   };
 }
 
-/** One output item; a message becomes one item per content part, all with its id. */
+/** One output item. A message becomes one item per content part, each with its id. */
 export function parseOutputItem(item: Json): OutputItem[] {
   const id = typeof item.id === 'string' ? { id: item.id } : {};
   switch (item.type) {

@@ -6,8 +6,8 @@ import { resultText } from '../shared/conversation.ts';
 import type { HistoryItem, OutputItem, Part } from '../types.ts';
 
 /**
- * Internal items as `input` items for a responses backend. Replayed output carries ids and a status, which the
- * published types require and engines check (vllm-project/vllm#33089).
+ * Internal items as the `input` of a responses body. Replayed output has ids and a status, which the published types
+ * require and engines check (vllm-project/vllm#33089).
  */
 export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);

@@ -9,7 +9,7 @@ import type { AnswerOptions } from '../shared/answer-options.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
-/** A whole answer as a response resource; every item must carry its id. */
+/** A whole answer as a response resource. Every item must have its id. */
 export function renderResponsesResponse(
   response: IrResponse,
   context: TranslationContext,
@@ -32,7 +32,7 @@ export interface ResourceState {
   error?: { code: string; message: string };
 }
 
-/** The response resource with every field the published schema requires, echoing the request. */
+/** The response resource with every field that the published schema requires. Most repeat the request. */
 export function renderResource(context: TranslationContext, options: AnswerOptions, state: ResourceState): Json {
   const { body } = options;
   const done = state.status === 'completed';
@@ -70,13 +70,13 @@ export function renderResource(context: TranslationContext, options: AnswerOptio
     presence_penalty: 0,
     frequency_penalty: 0,
     metadata: body.metadata ?? {},
-    // Published as present or absent, not as null.
+    // The published schema has these present or absent, never null.
     ...(state.usage !== undefined && { usage: renderResponsesUsage(state.usage) }),
     ...(typeof body.user === 'string' && { user: body.user }),
   };
 }
 
-/** One output item. In progress it is empty: its content follows as events. */
+/** One output item. In progress it is empty, because its content follows as events. */
 export function renderOutputItem(item: OutputItem, status: ItemStatus, options: AnswerOptions): Json {
   const open = status === 'in_progress';
   switch (item.kind) {
@@ -129,7 +129,7 @@ function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions):
   };
 }
 
-/** The free-form input out of the arguments of the function that stands for a custom tool. */
+/** The free-form input of a custom tool, out of the arguments of the function that stands for it. */
 export function customInput(text: string): string {
   const value = parseJson(text);
   return isObject(value) && typeof value.input === 'string' ? value.input : text;

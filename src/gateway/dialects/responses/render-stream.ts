@@ -52,7 +52,7 @@ export class ResponsesEmitter implements Emitter {
           ? this.#delta('response.reasoning_summary_text.delta', item, index, `"summary_index":0,"delta":${text}`)
           : this.#delta('response.reasoning_text.delta', item, index, `"content_index":0,"delta":${text}`);
       default:
-        // The input of a free-form tool is inside JSON and only known when that is whole.
+        // The input of a free-form tool is inside JSON, which can be read only when it is whole.
         if (this.#isCustom(item)) return '';
         return this.#delta('response.function_call_arguments.delta', item, index, `"delta":${text}`);
     }
@@ -77,7 +77,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   fail(error: ClientError, items: readonly OutputItem[]): string {
-    // A failed response is still a response: it must have been created.
+    // Clients expect a failed response to be created first.
     const start = this.#sequence === 0 ? this.start() : '';
     const output = items.map((item) => renderOutputItem(item, 'incomplete', this.#options));
     const failed: ResourceState = {
@@ -158,7 +158,7 @@ export class ResponsesEmitter implements Emitter {
     return `event: ${type}\ndata: ${data}\n\n`;
   }
 
-  /** The hot path: one per token. */
+  /** Written by hand, because there is one per token. */
   #delta(type: string, item: OutputItem, index: number, fields: string): string {
     const head = `"type":"${type}","sequence_number":${this.#sequence++},"item_id":"${item.id}","output_index":${index}`;
     return `event: ${type}\ndata: {${head},${fields}}\n\n`;

@@ -1,12 +1,12 @@
 import type { HistoryItem, OutputItem, Part } from '../types.ts';
 
-/** A conversation grouped as the chat and messages dialects group it. */
+/** One turn of a conversation, grouped as in the chat and messages dialects. */
 export type Turn =
   | { role: 'system' | 'user'; parts: Part[] }
   | { role: 'assistant'; items: OutputItem[] }
   | { role: 'tool'; callId: string; parts: Part[]; isError: boolean };
 
-/** Adjacent output items become one assistant turn: parallel calls must not be spread over several. */
+/** Groups items into turns. Adjacent output items become one assistant turn, so parallel calls stay together. */
 export function toTurns(items: readonly HistoryItem[]): Turn[] {
   const turns: Turn[] = [];
   for (const item of items) {
@@ -22,7 +22,7 @@ export function toTurns(items: readonly HistoryItem[]): Turn[] {
   return turns;
 }
 
-/** The texts of parts, joined. */
+/** The joined texts of parts. */
 export function textOf(parts: readonly Part[]): string {
   return parts
     .filter((part) => part.type === 'text')
@@ -31,9 +31,10 @@ export function textOf(parts: readonly Part[]): string {
 }
 
 /**
- * Leading system turns joined into one, later ones folded into the user or tool text beside them. Many chat templates
- * refuse a system message that is not first; hoisting it instead changes the prompt's start on every turn and loses
- * the prefix cache (anthropics/claude-code#87227). Folding keeps both, and never comes between a call and its result.
+ * Joins leading system turns into one, and folds later ones into the user or tool text beside them. Many chat templates
+ * refuse a system message that is not first. To move it to the front changes the start of the prompt on every turn and
+ * loses the prefix cache (anthropics/claude-code#87227). Folding avoids both, and never separates a call from its
+ * result.
  */
 export function foldSystem(turns: readonly Turn[]): { system: string | undefined; turns: Turn[] } {
   const first = turns.findIndex((turn) => turn.role !== 'system');
@@ -50,7 +51,7 @@ export function foldSystem(turns: readonly Turn[]): { system: string | undefined
       continue;
     }
     if (waiting.length > 0 && turn.role === 'assistant') rest.push({ role: 'user', parts: waiting });
-    // The copied parts take the notes that follow; a copy per note would take time by the square of their number.
+    // Notes that follow go into this copy. A copy per note would take quadratic time.
     rest.push(turn.role === 'assistant' ? turn : { ...turn, parts: [...waiting, ...turn.parts] });
     waiting = [];
   }
@@ -58,7 +59,7 @@ export function foldSystem(turns: readonly Turn[]): { system: string | undefined
   return { system: system === '' ? undefined : system, turns: rest };
 }
 
-/** Chat and messages have no error flag every engine reads, so a failed tool says so in its text. */
+/** The text of a result. Not every engine reads an error flag, so a failed tool says so in its text. */
 export function resultText(turn: { parts: readonly Part[]; isError: boolean }): string {
   const text = textOf(turn.parts);
   return turn.isError && !/^error\b/i.test(text) ? `Error: ${text}` : text;

@@ -5,8 +5,8 @@ import type { ReasoningItem } from '../types.ts';
 const PREFIX = 'berth1.';
 
 /**
- * The `encrypted_content` of a reasoning item made by the gateway. Clients that keep no server state send only this
- * field back (Codex does), so it carries the text and, from a messages backend, the signature or redacted data.
+ * The `encrypted_content` of a reasoning item that the gateway makes. Clients without server state, such as Codex, send
+ * only this field back, so it has the text and, from a messages engine, the signature or redacted data.
  */
 export function encodeReasoning(item: ReasoningItem): string {
   if (item.opaque !== undefined) return item.opaque;
@@ -14,7 +14,7 @@ export function encodeReasoning(item: ReasoningItem): string {
   return PREFIX + Buffer.from(JSON.stringify(payload)).toString('base64url');
 }
 
-/** The reasoning of an `encrypted_content` or a signature; one the gateway did not make is kept as opaque. */
+/** The reasoning in an `encrypted_content` or a signature. One that the gateway did not make becomes `opaque`. */
 export function decodeReasoning(token: string): Omit<ReasoningItem, 'kind' | 'id'> {
   if (!token.startsWith(PREFIX)) return { text: '', opaque: token };
   const payload = parseJson(Buffer.from(token.slice(PREFIX.length), 'base64url').toString('utf8'));

@@ -1,8 +1,8 @@
 import type { OutputItem } from '../types.ts';
 
 /**
- * Output as the sequencer of a stream would give it: no empty blocks, no blank text before a call (agents show it,
- * and it is refused when replayed to the messages dialect), one call when only one was asked for.
+ * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text
+ * before a call, which agents show and the messages dialect refuses in replays.
  */
 export function tidy(items: readonly OutputItem[], singleCall: boolean): OutputItem[] {
   let calls = 0;

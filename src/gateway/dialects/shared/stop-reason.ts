@@ -1,8 +1,8 @@
 import type { StopReason } from '../types.ts';
 
 /**
- * Why a chat backend stopped. Some engines say `stop` beside tool calls and some `tool_calls` without any, so the
- * calls decide; a limit or a filter cuts calls short and stays what it is.
+ * Why a chat engine stopped. Some engines send `stop` beside tool calls and some `tool_calls` without any, so the calls
+ * decide. A limit or a filter cuts calls short and is kept.
  */
 export function stopOfChat(finish: unknown, hasCalls: boolean, matched: boolean): StopReason {
   if (finish === 'length') return 'length';
@@ -26,7 +26,7 @@ export function stopOfMessages(reason: unknown, hasCalls: boolean): StopReason {
   return stop;
 }
 
-/** `reason` is `incomplete_details.reason`, absent on a complete response. */
+/** @param reason `incomplete_details.reason`, which a complete response lacks */
 export function stopOfResponses(reason: unknown, hasCalls: boolean): StopReason {
   if (reason === 'max_output_tokens') return 'length';
   if (reason === 'content_filter') return 'filter';
@@ -53,7 +53,7 @@ export const MESSAGES_STOP = {
   context: 'model_context_window_exceeded',
 } as const satisfies Record<StopReason, string>;
 
-/** The reason a response is incomplete, or undefined when it is complete. */
+/** Why a response is incomplete, or undefined when it is complete. */
 export function incompleteReason(stop: StopReason): 'max_output_tokens' | 'content_filter' | undefined {
   if (stop === 'length' || stop === 'context') return 'max_output_tokens';
   return stop === 'filter' ? 'content_filter' : undefined;

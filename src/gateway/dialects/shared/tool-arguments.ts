@@ -1,12 +1,12 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 
-/** The key under which arguments that are not a JSON object travel through the messages dialect. */
+/** The key for arguments that are not a JSON object, which the messages dialect cannot carry otherwise. */
 const RAW = '__raw_arguments';
 
 /**
- * Arguments as the object the messages dialect wants. Models do write invalid JSON; it must reach the client, so
- * that its tool can complain and the model correct itself, and it must survive being replayed.
+ * Arguments as the object that the messages dialect requires. Models sometimes write invalid JSON. It must reach the
+ * client, whose tool complains for the model to correct itself, and it must survive a replay.
  */
 export function inputOf(text: string): Json {
   if (text.trim() === '') return {};
@@ -14,7 +14,7 @@ export function inputOf(text: string): Json {
   return isObject(value) ? value : { [RAW]: text };
 }
 
-/** The text of a tool input object; key order is the client's, because re-ordering spoils KV reuse. */
+/** The text of a tool input object. Keeps the client's order of keys, because another order spoils the prefix cache. */
 export function argumentsOf(input: unknown): string {
   if (isObject(input)) {
     const raw = input[RAW];
@@ -24,7 +24,7 @@ export function argumentsOf(input: unknown): string {
   return input === undefined || input === null ? '{}' : JSON.stringify(input);
 }
 
-/** Arguments for a chat or responses body: an engine that decodes them blindly must not meet an empty string. */
+/** Arguments for a chat or responses body, where engines decode them and fail on an empty string. */
 export function argumentText(text: string): string {
   return text.trim() === '' ? '{}' : text;
 }

@@ -2,7 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { optionalCount } from '../fields.ts';
 import type { Dialect, Usage } from '../types.ts';
 
-/** The usage object of a backend, or undefined when it is not one (a stream chunk's `usage: null`). */
+/** The usage that an engine reports, or undefined when there is none, such as the `usage: null` of a stream chunk. */
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
   if (dialect === 'messages') return parseMessagesUsage(value);
@@ -61,7 +61,7 @@ export function renderResponsesUsage(usage: Usage): Json {
   };
 }
 
-/** Cached tokens are not in `input_tokens` here: counting them twice makes agents compact at half their window. */
+/** `input_tokens` excludes cached tokens here. Counted twice, they make agents compact at half their window. */
 export function renderMessagesUsage(usage: Usage): Json {
   return {
     input_tokens: Math.max(0, usage.inputTokens - usage.cachedTokens - usage.cacheWriteTokens),

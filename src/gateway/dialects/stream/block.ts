@@ -6,7 +6,7 @@ export interface Block {
   item: OutputItem;
   /** -1 until the client has got its start. */
   index: number;
-  /** The part of the text or arguments that the client has not got. Slicing it off the whole would copy it each time. */
+  /** The text or arguments that the client has not got. Slicing it off the whole would copy it each time. */
   pending: string;
   /** Of a call: whether its arguments are whole. */
   scan: ArgumentsScan;
@@ -40,8 +40,8 @@ export function isComplete({ item, scan }: Block): boolean {
 }
 
 /**
- * Tells whether arguments that come in fragments are a whole JSON object or list. It reads each fragment once and parses
- * the arguments once, when their brackets have closed: a text that is no JSON then cannot become JSON.
+ * Tells whether arguments that come in fragments are a whole JSON object or list. It reads each fragment once and
+ * parses the arguments once, when their brackets have closed: a text that is no JSON then cannot become JSON.
  */
 export class ArgumentsScan {
   #state: 'open' | 'closed' | 'whole' | 'broken' = 'open';

@@ -9,8 +9,8 @@ export interface Ending {
 }
 
 /**
- * Writes the events of one dialect. The sequencer calls `start` once, then for one block after the other `open`, `delta`
- * any number of times and `close`, then `finish` or `fail` once.
+ * Writes the events of one dialect. The sequencer calls `start` once, then for one block after the other `open`,
+ * `delta` any number of times and `close`, then `finish` or `fail` once.
  */
 export interface Emitter {
   /** `usage` is given when the engine reports it at the start. */

@@ -26,7 +26,7 @@ export function observeResponse(response: Json): ObservedBody {
   return { usage: parseUsage('responses', response.usage), items, responseId: optionalString(response.id) };
 }
 
-/** Reads usage, in the responses dialect also items and id, of a whole body that is forwarded as it is. Never throws. */
+/** Reads usage, in the responses dialect also items and id, of a body that is forwarded as it is. Never throws. */
 export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (dialect === 'responses') {

@@ -29,8 +29,8 @@ const NAME_CHARS = 18;
 
 /**
  * Watches a stream that is forwarded byte for byte. It decodes only events that have usage, an error or the end of the
- * answer, which it knows by their first bytes. In a chat stream it also searches each chunk for usage. It rewrites error
- * events to remove internal addresses.
+ * answer, which it knows by their first bytes. In a chat stream it also searches each chunk for usage. It rewrites
+ * error events to remove internal addresses.
  */
 export class PassThroughObserver {
   usage: Usage | undefined;
@@ -48,7 +48,7 @@ export class PassThroughObserver {
   #held: Buffer | undefined;
   #rawUsage: Json = {};
 
-  /** @param options hideUsage: leave out the usage chunk of a chat stream, which the gateway asked for, not the client */
+  /** @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it */
   constructor(dialect: Dialect, options: { hideUsage: boolean }) {
     this.#dialect = dialect;
     this.#hideUsage = options.hideUsage && dialect === 'chat';
@@ -101,7 +101,7 @@ export class PassThroughObserver {
     cuts.push({ ...event, replacement: replacement === '' ? undefined : Buffer.from(replacement) });
   }
 
-  /** Whether an event may be an error or the end. An event without a name, in a dialect that names them, may be both. */
+  /** Whether an event may be an error or the end. In a dialect that names events, one without a name may be both. */
   #isErrorOrEnd(data: Buffer, from: number): boolean {
     if (this.#dialect === 'chat') return isChatErrorOrEnd(data, from);
     if (data[from] !== 0x65) return true;
