@@ -12,12 +12,12 @@ import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
-// Real sockets on a machine that may be busy: a test fails by what it sees, not by how long it takes.
+// The tests use real sockets on a machine that may be busy. They wait for conditions, not for times.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 export const CALLER: Principal = { keyId: 'key-1', namespace: 'tenant-a', name: 'test', scopes: ['models'] };
 
-/** Logs nowhere: a test reads outcomes. */
+/** Logs nothing, because tests look at behaviour. */
 export const quiet = pino({ level: 'silent' });
 
 export interface TestGateway {
@@ -25,14 +25,14 @@ export interface TestGateway {
   base: string;
   cluster: ModelCluster;
   registry: Registry;
-  /** Who every following request comes from. */
+  /** Sets the caller of every following request. */
   callAs(principal: Principal): void;
-  /** Waits until so many endpoints of the model are ready, as the model list says. */
+  /** Waits until the model list shows this many ready endpoints of the model. */
   ready(model: string, endpoints?: number): Promise<void>;
   close: () => Promise<void>;
 }
 
-/** The real router on a local port, over a cluster that the test fills; answers are kept in memory unless told where. */
+/** The real router on a local port, over a cluster that the test fills. Stores answers in memory by default. */
 export async function startGateway(cluster = new ModelCluster(), store?: ResponseStore): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
@@ -91,7 +91,7 @@ export function eventually<T>(check: () => T | Promise<T>, interval = 5): Promis
   return vi.waitFor(check, { timeout: 30_000, interval });
 }
 
-/** One call; the answer is not read yet. */
+/** Makes one call. Does not read the answer. */
 export function post(
   gateway: TestGateway,
   path: string,

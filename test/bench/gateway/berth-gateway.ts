@@ -38,5 +38,5 @@ app.use('/api/v1', (request, response, next) => {
 app.use('/api/v1', gateway.router);
 app.listen(Number(port), '127.0.0.1', () => console.log('ready'));
 
-// A profile is written on an orderly exit alone.
+// Node writes a profile only on an orderly exit.
 process.once('SIGINT', () => process.exit());

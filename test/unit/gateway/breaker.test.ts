@@ -62,7 +62,7 @@ describe('circuit breaker', () => {
     expect(breaker.waitMs).toBe(30_000);
   });
 
-  it('is not prolonged by requests that were under way when it opened', () => {
+  it('does not stay open for longer when requests fail that were under way when it opened', () => {
     const { breaker, clock } = breakerAt();
     for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
     const begunAt = clock.monotonic();
@@ -74,7 +74,7 @@ describe('circuit breaker', () => {
     expect(breaker.permits).toBe(true);
   });
 
-  it('gives the trial back when the client left before it told anything', () => {
+  it('allows another trial when the client left before the trial had a result', () => {
     const { breaker, clock } = breakerAt();
     for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
     clock.stall(1000);
@@ -83,7 +83,7 @@ describe('circuit breaker', () => {
     expect(breaker.permits).toBe(true);
   });
 
-  it('gives the trial back when it told nothing for 30 s', () => {
+  it('allows another trial when one has had no result for 30 s', () => {
     const { breaker, clock } = breakerAt();
     for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
     clock.stall(1000);

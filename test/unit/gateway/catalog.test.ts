@@ -66,7 +66,7 @@ describe('catalog', () => {
     expect(catalog.list('c')).toEqual([]);
   });
 
-  it('serves a name from one namespace: the own, else Berth, else who shared it first', () => {
+  it('serves a name from one namespace: the caller’s own, else Berth’s, else the first that shared it', () => {
     const catalog = catalogOf(
       state({ namespace: 'late', shared: true, created: 20 }, probeOf('tiny', 'other')),
       state({ namespace: 'early', shared: true, created: 10 }, probeOf('tiny', 'other')),
@@ -99,7 +99,7 @@ describe('catalog', () => {
     expect(catalog.find('t', 'soon')?.readyCount).toBe(0);
   });
 
-  it('takes a pod that two Services select for one place', () => {
+  it('counts a pod that two Services select once', () => {
     const origin = 'http://10.0.0.5:8000';
     const aliases = [{ alias: 'fast' }];
     const catalog = catalogOf(
@@ -110,7 +110,7 @@ describe('catalog', () => {
     expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.key.split('/')[1])).toEqual(['b']);
   });
 
-  it('keeps a pool while its members stay', () => {
+  it('keeps a model while its members stay', () => {
     const cache = new ModelCache(clock);
     const states = [state({}, probeOf('tiny'), { pods: 2 })];
     const first = buildCatalog(states, OWN, cache).find('t', 'tiny');

@@ -73,7 +73,7 @@ describe('ClientWriter', () => {
     expect(client.started).toBe(false);
   });
 
-  it('tells an error in the stream once comments were sent', () => {
+  it('sends an error inside the stream once comments were sent', () => {
     const { response, client } = setup();
     client.keepAlive();
     vi.advanceTimersByTime(10_000);

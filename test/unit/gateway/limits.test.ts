@@ -38,13 +38,13 @@ describe('KeyLimiter', () => {
     expect(limiter.enter(key)).toBeUndefined();
   });
 
-  it('sets estimated tokens aside, so that calls begun together cannot all pass', async () => {
+  it('sets estimated tokens aside: calls that begin together cannot all pass', async () => {
     const limiter = setup();
     const key = caller({ tokensPerMinute: 100 });
     const first = await limiter.reserveTokens(key, 100);
     expect(first).toHaveProperty('replace');
     expect(await limiter.reserveTokens(key, 10)).toHaveProperty('message');
-    // The call used less than was set aside: there is room again.
+    // The call used less than was set aside.
     if ('replace' in first) await first.replace(30);
     const second = await limiter.reserveTokens(key, 10);
     expect(second).toHaveProperty('replace');

@@ -39,7 +39,7 @@ describe('Model', () => {
     expect(model.pick(12_345, [])?.endpoint).toBe(home);
   });
 
-  it('never picks what was tried, drains, or is open', () => {
+  it('never picks an endpoint that was tried, drains, or has an open breaker', () => {
     const { model, endpoints } = modelWith(4);
     const [tried, draining, open, good] = endpoints as [Endpoint, Endpoint, Endpoint, Endpoint];
     draining.available = false;
@@ -49,7 +49,7 @@ describe('Model', () => {
     expect(model.readyCount).toBe(3);
   });
 
-  it('avoids servers that call themselves saturated while that is fresh and another is not', () => {
+  it('avoids servers whose fresh metrics call them saturated while another is not', () => {
     const { model, endpoints, clock } = modelWith(2);
     const [full, free] = endpoints as [Endpoint, Endpoint];
     full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.monotonic() };
@@ -60,7 +60,7 @@ describe('Model', () => {
     expect(new Set(keys.map((key) => model.pick(key, [])?.endpoint)).size).toBe(2);
   });
 
-  it('says how long until one may be tried again', () => {
+  it('says when an endpoint may be tried again', () => {
     const { model, endpoints } = modelWith(2);
     expect(model.waitMs).toBe(0);
     for (const endpoint of endpoints) endpoint.breaker.rest(3000);
@@ -99,13 +99,13 @@ describe('parseLoad', () => {
     expect(parseLoad('tgi', text, 5)).toEqual({ waiting: 2, running: 3, kvUsage: 0, at: 5 });
   });
 
-  it('looks at no line of another name', () => {
+  it('ignores lines of other names', () => {
     const others = Array.from({ length: 100_000 }, (_, index) => `a${index}z 1`);
     const text = [...others, 'vllm:num_requests_waiting 3', ...others].join('\n');
-    const looks = vi.spyOn(RegExp.prototype, 'exec');
+    const execs = vi.spyOn(RegExp.prototype, 'exec');
     const load = parseLoad('vllm', text, 5);
-    const { length } = looks.mock.calls;
-    looks.mockRestore();
+    const { length } = execs.mock.calls;
+    execs.mockRestore();
     expect(load).toMatchObject({ waiting: 3 });
     expect(length).toBeLessThan(10);
   });

@@ -84,7 +84,7 @@ describe('Prober', () => {
     expect(prober.get('a')).toEqual(FOUND);
   });
 
-  it('runs at most eight at once and gets to all', async () => {
+  it('runs at most eight at once and gets to every target', async () => {
     const waiting: (() => void)[] = [];
     const { prober, probed } = setup(() => new Promise((resolve) => waiting.push(() => resolve(FOUND))));
     prober.sync(Array.from({ length: 20 }, (_, index) => target(`t${index}`)));
@@ -97,13 +97,13 @@ describe('Prober', () => {
     expect(probed).toHaveBeenCalledTimes(20);
   });
 
-  it('gets to those behind many that hang', async () => {
+  it('gets to targets behind many that hang', async () => {
     const hung: (() => void)[] = [];
     const { prober, probed, clock } = setup(({ key }) =>
       key === 'last' ? Promise.resolve(FOUND) : new Promise((_, reject) => hung.push(() => reject(new Error('no')))),
     );
     prober.sync([...Array.from({ length: 16 }, (_, index) => target(`t${index}`)), target('last')]);
-    // Those that fail are due again before the next ones do.
+    // Failed targets are due again before the next ones fail.
     for (let count = 0; count < 3; count += 1) {
       clock.stall(20_000);
       for (const fail of hung.splice(0)) fail();
@@ -113,7 +113,7 @@ describe('Prober', () => {
     prober.stop();
   });
 
-  it('gets to those behind many that hang and change all the time', async () => {
+  it('gets to targets behind many that hang and change all the time', async () => {
     const hung: (() => void)[] = [];
     const no = new Error('no');
     const { prober, probed, clock } = setup(({ key }) =>
@@ -131,12 +131,12 @@ describe('Prober', () => {
       for (const fail of hung.splice(0)) fail();
       await settle();
     }
-    // 0.5 s to 30 s after each failure, and a turn behind those that came before.
+    // 0.5 s to 30 s after each failure, and a turn behind those that were due before.
     expect(probed.mock.calls.filter(([{ key }]) => key === 'loads').length).toBeGreaterThan(4);
     prober.stop();
   });
 
-  it('forgets targets that left, follows no more than 4096 and says how many it left out', async () => {
+  it('forgets targets that are gone, follows no more than 4096 and returns how many it ignores', async () => {
     const { prober } = setup();
     prober.sync([target('a')]);
     await settle();

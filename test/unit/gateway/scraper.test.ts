@@ -3,7 +3,7 @@ import { Scraper } from '../../../src/gateway/balance/scraper.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
-it('reads every server in its turn, whatever the others answer', async () => {
+it('reads every server in turn, whatever the others answer', async () => {
   const clock = fakeClock();
   clock.stall(1000);
   const endpoints = Array.from({ length: 9 }, (_, index) => {

@@ -77,7 +77,7 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect(JSON.stringify(await (await get(id)).json())).toContain('Hello\u2028there');
   });
 
-  it('are read and deleted by the key that made them alone', async () => {
+  it('are read and deleted only by the key that made them', async () => {
     const { id } = await create({ input: 'Keep it' });
     expect(await (await get(id)).json()).toMatchObject({ id, status: 'completed' });
     gateway.callAs({ ...CALLER, keyId: 'another' });
@@ -101,7 +101,7 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
 });
 
 describe.each([true, false])('an answer that is to be stored, stream %s', (stream) => {
-  it('ends for the client when it is stored: the next call may continue it at once', async () => {
+  it('ends for the client only when it is stored: the next call may continue it at once', async () => {
     const stored = Promise.withResolvers<void>();
     const memory = new MemoryStore(systemClock());
     const put = vi.spyOn(memory, 'put').mockReturnValue(stored.promise);
@@ -114,7 +114,7 @@ describe.each([true, false])('an answer that is to be stored, stream %s', (strea
       .then((response) => response.text())
       .finally(ended);
     await eventually(() => expect(put).toHaveBeenCalledTimes(1));
-    // What was written to the client before has reached it when this is answered.
+    // When this is answered, the client has got all that was written to it before.
     await (await fetch(`${gateway.base}/v1/models`)).text();
     expect(ended).not.toHaveBeenCalled();
     stored.resolve();

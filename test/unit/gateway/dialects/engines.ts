@@ -48,7 +48,7 @@ export function translate(from: Dialect, to: Dialect, upstream: string, request:
   return machine.push(Buffer.from(upstream)) + machine.end();
 }
 
-/** What a strict client makes of it. */
+/** What a strict client reads. */
 export function receive(from: Dialect, to: Dialect, upstream: string, request: object = {}): Collected {
   return COLLECT[to](translate(from, to, upstream, request));
 }

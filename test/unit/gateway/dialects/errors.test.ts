@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { errorBody, readUpstreamError, streamError } from '../../../../src/gateway/dialects/index.ts';
 import { at } from './support.ts';
 
-describe('what a backend says', () => {
+describe('errors of engines', () => {
   it.each([
     [
       'vLLM',
@@ -47,7 +47,7 @@ describe('what a backend says', () => {
   });
 });
 
-describe('what a client is told', () => {
+describe('errors for clients', () => {
   it.each([
     [400, 'invalid_request_error'],
     [404, 'not_found_error'],

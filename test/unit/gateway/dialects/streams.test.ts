@@ -48,7 +48,7 @@ function chatStream(steps: readonly Step[]): string {
   return [ROLE, ...body, chunk({}, begun.size > 0 ? 'tool_calls' : 'stop'), USAGE_CHUNK, DONE].join('');
 }
 
-/** Bytes cut at random places. */
+/** Cuts bytes at random places. */
 function* cutUp(text: string, sizes: readonly number[]): Generator<Uint8Array> {
   const bytes = Buffer.from(text);
   let at = 0;
@@ -113,7 +113,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
     expect(got.stop).toBe({ chat, responses, messages }[client]);
   });
 
-  it('turns an upstream cut short into an error of the dialect and nothing after it', () => {
+  it('turns a stream that was cut short into an error of the dialect, and sends nothing after it', () => {
     const machine = new StreamTranslator('chat', client, contextOf({ messages: [] }));
     const out = machine.push(Buffer.from(ROLE + chunk({ content: 'hal' }))) + machine.end();
     expect(out).toMatch(
@@ -134,7 +134,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
     expect(machine.error?.status).toBe(500);
   });
 
-  it('keeps at most one call when one was asked for and the engine does not care', () => {
+  it('keeps one call when the client wants one and the engine ignores that', () => {
     const request: Record<Dialect, object> = {
       chat: { parallel_tool_calls: false },
       responses: { parallel_tool_calls: false },
@@ -147,7 +147,7 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
 });
 
 describe('streams of other backends', () => {
-  it('collects what was stored, with the ids the client saw', () => {
+  it('collects the items to store, with the ids that the client saw', () => {
     const machine = new StreamTranslator('chat', 'responses', contextOf({ input: 'x' }));
     const out = machine.push(
       Buffer.from(
