@@ -1,5 +1,5 @@
-import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
 import { readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -73,12 +73,12 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
 function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
   if (client.started) {
     served.outcome = 'interrupted';
-    receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer.' });
+    receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer. Try again.' });
     return undefined;
   }
   served.outcome = 'upstream_error';
   if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
-  client.sendError({ status: 504, message: 'The model server did not answer in time.' });
+  client.sendError({ status: 504, message: 'The model server did not answer in time. Try again later.' });
   return undefined;
 }
 
@@ -142,6 +142,6 @@ function failureKind(error: Error): FailureKind {
 }
 
 function brokenMessage(error: Error): string {
-  if (codeOf(error) === '') return 'The answer of the model server could not be understood.';
-  return 'The model server closed the connection before it answered.';
+  if (codeOf(error) === '') return 'The model server sent an answer that the gateway cannot read. Try again.';
+  return 'The model server closed the connection before it answered. Try again.';
 }

@@ -6,7 +6,10 @@ import { isStored } from './call.ts';
 /** A translator keeps the answer until its end. This is twice the longest answers: 128 k events of 250 bytes. */
 const TRANSLATED_MAX = 64 * 1024 * 1024;
 
-const CUT_SHORT: ClientError = { status: 502, message: 'The model server ended the stream before it was complete.' };
+const CUT_SHORT: ClientError = {
+  status: 502,
+  message: 'The model server ended the stream before it was complete. Try again.',
+};
 
 class EmptyStreamError extends Error {
   override readonly name = 'EmptyStreamError';

@@ -14,7 +14,7 @@ import { SseReader } from './sse-reader.ts';
 
 const CUT_SHORT: ClientError = {
   status: 502,
-  message: 'The model server closed the connection before the answer was complete.',
+  message: 'The model server closed the connection before the answer was complete. Try again.',
   code: 'upstream_closed',
 };
 
