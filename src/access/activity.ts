@@ -6,16 +6,8 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf } from '../kube/types.ts';
 import { GPU_INSTANCES, LAST_ACTIVITY, type GpuInstance } from '../resources/gpu-instance.ts';
 
-/** How exact the time of the last use is: an instance in use costs one write in this time, and one that is not none. */
+/** How exact the time of the last use is: an instance in use costs one write in this time, an idle one none. */
 const FLUSH_MS = 30_000;
-
-/** Keeps instances that end when they are idle from ending while somebody uses them. */
-export interface Activity {
-  /** Somebody came; the answer is to be called once, when he has gone. */
-  began(instance: { namespace: string; name: string }): () => void;
-  /** Writes until the signal aborts, and once more then. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-}
 
 export interface ActivityDeps {
   client: KubeClient;
@@ -24,18 +16,56 @@ export interface ActivityDeps {
   log: Logger;
 }
 
-export function createActivity({ client, instances, clock, log }: ActivityDeps): Activity {
-  const open = new Map<string, number>();
-  /** Used since the last write, also by those who have gone. */
-  const used = new Set<string>();
-  /** When the last writes were, as long as they are recent. */
-  const written = new Map<string, number>();
+/** Writes when instances were last used: spec.idleTimeout must not end an instance in use. */
+export class Activity {
+  readonly #deps: ActivityDeps;
+  /** How many sessions or requests each instance has now. */
+  readonly #open = new Map<string, number>();
+  /** Instances used since the last write, also by sessions that have ended. */
+  readonly #used = new Set<string>();
+  /** When this process last wrote for an instance, monotonic; entries older than {@link FLUSH_MS} go. */
+  readonly #written = new Map<string, number>();
 
-  async function write(key: string): Promise<void> {
+  constructor(deps: ActivityDeps) {
+    this.#deps = deps;
+  }
+
+  /** A session or a request began; the caller calls the returned function once, at its end. */
+  began(instance: { namespace: string; name: string }): () => void {
+    const key = keyOf(instance);
+    if (this.#written.has(key)) this.#used.add(key);
+    else void this.#write(key);
+    this.#open.set(key, (this.#open.get(key) ?? 0) + 1);
+    return () => {
+      this.#used.add(key);
+      const left = (this.#open.get(key) ?? 1) - 1;
+      if (left === 0) this.#open.delete(key);
+      else this.#open.set(key, left);
+    };
+  }
+
+  /** Writes until the signal aborts, and once more then. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#deps.clock.sleep(FLUSH_MS, signal);
+      await this.#flush();
+    }
+  }
+
+  async #flush(): Promise<void> {
+    const keys = new Set([...this.#open.keys(), ...this.#used]);
+    this.#used.clear();
+    const now = this.#deps.clock.monotonic();
+    for (const [key, at] of this.#written) if (now - at >= FLUSH_MS) this.#written.delete(key);
+    for (const key of keys) await this.#write(key);
+  }
+
+  async #write(key: string): Promise<void> {
+    const { client, instances, clock, log } = this.#deps;
     const instance = instances.get(key);
     if (instance?.spec.idleTimeout === undefined || instance.metadata.deletionTimestamp !== undefined) return;
     const { namespace, name, uid } = instance.metadata;
-    written.set(key, clock.monotonic());
+    this.#written.set(key, clock.monotonic());
     const annotations = { [LAST_ACTIVITY]: new Date(clock.now()).toISOString() };
     try {
       await client.patch(GPU_INSTANCES, { namespace, name }, { metadata: { uid, annotations } }, { type: 'merge' });
@@ -43,33 +73,4 @@ export function createActivity({ client, instances, clock, log }: ActivityDeps):
       if (!(error instanceof NotFoundError)) log.warn({ err: error, instance: key }, 'Activity was not written');
     }
   }
-
-  async function flush(): Promise<void> {
-    const keys = new Set([...open.keys(), ...used]);
-    used.clear();
-    const now = clock.monotonic();
-    for (const [key, at] of written) if (now - at >= FLUSH_MS) written.delete(key);
-    for (const key of keys) await write(key);
-  }
-
-  return {
-    began: (instance) => {
-      const key = keyOf(instance);
-      if (written.has(key)) used.add(key);
-      else void write(key);
-      open.set(key, (open.get(key) ?? 0) + 1);
-      return () => {
-        used.add(key);
-        const left = (open.get(key) ?? 1) - 1;
-        if (left === 0) open.delete(key);
-        else open.set(key, left);
-      };
-    },
-    run: async (signal) => {
-      while (!signal.aborted) {
-        await clock.sleep(FLUSH_MS, signal);
-        await flush();
-      }
-    },
-  };
 }

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '../kube/client/client.ts';
 import { API_KEYS, type ApiKey, type ApiKeySpec, mintToken, SCOPES } from '../resources/api-key.ts';
 
-/** What the owner of a key decides about it. */
+/** What the tenant decides about a key. */
 export type NewKey = { namespace: string } & Partial<
   Pick<ApiKeySpec, 'displayName' | 'scopes' | 'expiresAt' | 'limits' | 'revoked'>
 >;
 
-/** Makes an APIKey. The token is in this answer and nowhere else. */
+/** Creates an APIKey. The token is in this answer and nowhere else. */
 export async function createKey(
   client: KubeClient,
   options: NewKey,

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { ApiKey, Scope } from '../resources/api-key.ts';
 
-/** Who calls: an API key, and the tenant it speaks for. */
+/** The caller of a request: an API key and its tenant. */
 export interface Principal {
-  /** metadata.uid of the APIKey: never the token, so it may stand in logs and metrics. */
+  /** metadata.uid of the APIKey, which may stand in logs and metrics; the token may not. */
   keyId: string;
   /** The tenant. */
   namespace: string;
@@ -13,7 +13,7 @@ export interface Principal {
   limits?: NonNullable<ApiKey['spec']['limits']>;
 }
 
-/** On the request itself: an entry of a WeakMap per request is work for every garbage collection. */
+/** The principal is a property of the request: a WeakMap with an entry per request slows every garbage collection. */
 const PRINCIPAL = Symbol('principal');
 
 interface Authenticated extends IncomingMessage {
@@ -24,14 +24,14 @@ export function setPrincipal(request: Authenticated, principal: Principal): void
   request[PRINCIPAL] = principal;
 }
 
-/** The caller of an authenticated request. Throws when authentication did not run before: a fault of ours. */
+/** The caller of an authenticated request. Throws when authentication did not run before: a bug of Berth. */
 export function getPrincipal(request: Authenticated): Principal {
   const principal = request[PRINCIPAL];
   if (principal === undefined) throw new Error('The request was not authenticated.');
   return principal;
 }
 
-/** The caller, when the request came so far. */
+/** The caller, if authentication has accepted the request. */
 export function findPrincipal(request: Authenticated): Principal | undefined {
   return request[PRINCIPAL];
 }

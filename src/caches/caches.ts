@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
-import { createInformer, type Informer } from '../kube/watch/reflector.ts';
+import { Informer } from '../kube/watch/reflector.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type CacheDefinition, type CachedObject, type CacheName, CACHES } from './table.ts';
@@ -16,17 +16,17 @@ export interface CachesDeps {
   metrics?: InformerMetrics;
 }
 
-/** The stores of some caches, by their names in the table. */
+/** Some stores by their names in the table. */
 export type Stores<N extends CacheName> = { [Name in N]: ReadStore<CachedObject<Name>> };
 
-/** The watch caches of one process. Each is filled, and kept up to date, from the moment somebody asks for it first. */
+/** The watch caches of one process. The first `get` of a cache starts its watch. */
 export class Caches {
   readonly #deps: CachesDeps;
   readonly #signal: AbortSignal;
   readonly #informers = new Map<CacheName, Informer<KubeObject>>();
   readonly #running: Promise<void>[] = [];
 
-  /** The watches end when `signal` aborts. */
+  /** Aborting `signal` ends the watches. */
   constructor(deps: CachesDeps, signal: AbortSignal) {
     this.#deps = deps;
     this.#signal = signal;
@@ -36,7 +36,7 @@ export class Caches {
     let informer = this.#informers.get(name);
     if (!informer) {
       const definition = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = createInformer({ ...definition, ...this.#deps });
+      informer = new Informer({ ...definition, ...this.#deps });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }
@@ -47,6 +47,7 @@ export class Caches {
     return Object.fromEntries(names.map((name) => [name, this.get(name)])) as Stores<N>;
   }
 
+  /** Whether every cache in use has its first complete list. */
   get synced(): boolean {
     return [...this.#informers.values()].every(({ store }) => store.hasSynced);
   }

@@ -1,14 +1,17 @@
+import { findCondition } from '../kube/conditions.ts';
 import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
-import { EXPORTER_LABEL } from '../resources/pod/exporter.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 
-/** Key of the index of pods by instance. The namespace is in it: a uid alone is a label that any tenant can write. */
+/** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
+export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
+
+/** Key of the index of pods by instance. It has the namespace, since any tenant can write another's uid into a label. */
 export function instanceIndexKey(namespace = '', uid = ''): string {
   return `${namespace}/${uid}`;
 }
@@ -22,7 +25,7 @@ function namespace({ metadata }: KubeObject): string[] {
   return [metadata.namespace ?? ''];
 }
 
-/** What the objects of each cache can be found by. */
+/** The indexes of each cache. */
 export const INDEXES = {
   instances: {
     namespace,
@@ -31,10 +34,10 @@ export const INDEXES = {
     node: ({ status }) => (status?.claim === undefined ? [] : [status.claim.node]),
     /** The reason of the Ready condition. */
     reason: ({ status }) => {
-      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+      const ready = findCondition(status?.conditions, 'Ready');
       return ready === undefined ? [] : [ready.reason];
     },
-    /** `true` for those whose client has no answer yet. */
+    /** `true` for instances whose client has no answer yet. */
     unconfirmed: ({ metadata }) => (metadata.annotations?.[CONFIRM_BY] === undefined ? [] : ['true']),
   } satisfies IndexFunctions<GpuInstance>,
   sshKeys: {
@@ -52,9 +55,9 @@ export const INDEXES = {
     uid: ({ metadata }) => [metadata.uid ?? ''],
   } satisfies IndexFunctions<ApiKey>,
   pods: {
-    /** Of instances alone, by {@link instanceIndexKey}. */
+    /** Pods of instances, by {@link instanceIndexKey}. */
     instance: (pod) => instanceUidsOf(pod).map((uid) => instanceIndexKey(pod.metadata.namespace, uid)),
-    /** Of metrics exporters alone, by their node: an index of all pods by node would be kept for nothing. */
+    /** Pods of metrics exporters by their node. Nothing reads other pods by node. */
     exporterNode: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
   } satisfies IndexFunctions<Pod>,

@@ -24,7 +24,7 @@ export interface CacheDefinition<T extends KubeObject> {
   type: ResourceType<T>;
   labelSelector?: string;
   indexers?: IndexFunctions<T>;
-  /** What is kept of each object; without it, the whole object. */
+  /** Returns what the cache keeps of an object; without it, the whole object. */
   prune?: (object: T) => T;
 }
 
@@ -34,7 +34,7 @@ function cache<T extends KubeObject>(definition: CacheDefinition<T>): CacheDefin
 
 const MODEL_SERVER = 'berth.dev/model-server=true';
 
-/** Every cache there is. The roles of one process share them, so each cache has the indexes of all its readers. */
+/** Every cache. The roles of one process share them, so each cache has the indexes of all its readers. */
 export const CACHES = {
   instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances }),
   sshKeys: cache({ type: SSH_KEYS, indexers: INDEXES.sshKeys }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 
-/** The process environment cannot be used. The message names every variable that is wrong and what it takes. */
+/** The environment of the process cannot be used. The message names every wrong variable and the value it takes. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
@@ -40,7 +40,7 @@ const trustProxy = z.string().transform((text, context): boolean | number | stri
   return z.NEVER;
 });
 
-/** Every variable the server roles read. `docs/operations.md` lists them. */
+/** Every variable that a server role reads. `docs/operations.md` lists them. */
 export const environment = z.object({
   KUBECONFIG: z.string().optional(),
   BERTH_CONTEXT: z.string().optional(),
@@ -67,19 +67,22 @@ export interface Config {
   http: Address;
   metrics: Address;
   ssh: Address & { publicHost: string; publicPort: number };
-  /** Image of instances that name none. */
+  /** Image of an instance that names none. */
   defaultImage: string;
-  /** Image whose /tools the instances' tools volume is filled from. */
+  /** Image whose /tools fills the tools volume of each instance. */
   toolsImage: string;
   logLevel: string;
   valkeyUrl: string | undefined;
-  /** Where browsers reach ports of instances: each on a host of its own below this one. */
+  /** Below this host every port of an instance has a host of its own, where browsers reach it. */
   proxyUrl: URL;
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
 }
 
-/** Reads the environment; throws ConfigError naming every variable that is wrong. Empty variables count as absent. */
+/**
+ * Reads the environment. An empty variable counts as absent.
+ * @throws ConfigError that names every wrong variable
+ */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);

@@ -1,4 +1,4 @@
-import { createEventRecorder } from '../kube/events.ts';
+import { EventRecorder } from '../kube/events.ts';
 import type { RunSignals } from '../runtime/controller.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
@@ -12,7 +12,7 @@ import { sshKeyStatus } from './status/ssh-key.ts';
 export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);
-  const events = createEventRecorder({ client, component: 'berth-controller', clock, log });
+  const events = new EventRecorder({ client, component: 'berth-controller', clock, log });
   const closing = new AbortController();
   const recorded = events.run(closing.signal);
   const controllers = [

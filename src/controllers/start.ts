@@ -7,7 +7,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
-import { createElection } from '../runtime/lease/lease.ts';
+import { Election } from '../runtime/lease/lease.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
@@ -57,7 +57,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   await Promise.all(Object.values(stores).map(({ synced }) => synced));
   const inventory = new Inventory(stores, clock);
   const metrics = createControllerMetrics(registry, clock);
-  const election = createElection({
+  const election = new Election({
     client: deps.leaseClient,
     namespace: config.namespace,
     name: LEASE,

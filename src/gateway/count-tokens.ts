@@ -1,47 +1,51 @@
 import type { Request, Response } from 'express';
 import {
+  checkBody,
   checkMessages,
-  DialectError,
   estimateTokens,
   optionalCount,
   quirksOf,
   translateRequest,
 } from './dialects/index.ts';
-import type { Member } from './balance/pool.ts';
+import { getPrincipal } from '../access/principal.ts';
+import { isObject, type Json } from '../lib/json.ts';
+import type { Member } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { smallRequest } from './discovery/small-http.ts';
-import { findModel, parseBody } from './proxy/admit.ts';
-import { nextCallId } from './proxy/call-id.ts';
-import { ClientWriter } from './proxy/client-writer.ts';
-import { answerError, BODY_MAX, requireScope } from './proxy/handle-call.ts';
-import { readBody } from './proxy/read-body.ts';
+import { findModel, parseBody } from './calls/admit.ts';
+import { nextCallId } from './calls/call.ts';
+import { ClientWriter } from './calls/client-writer.ts';
+import { answerError } from './calls/answer-error.ts';
+import { BODY_MAX, requireScope } from './calls/handle-call.ts';
+import { readBody } from './calls/read-body.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 
-/** Anthropic's count_tokens: by the engine's own count where there is one, else by its tokeniser, else an estimate. */
+/** Anthropic's count_tokens: the engine's own count, else the count of its tokeniser, else an estimate. */
 export async function countTokens(deps: ModelRouterDeps, request: Request, response: Response): Promise<void> {
   const client = new ClientWriter(response, 'messages', nextCallId());
   try {
-    const principal = deps.getPrincipal(request);
+    const principal = getPrincipal(request);
     requireScope(principal);
-    const { bytes, held } = await readBody(request, BODY_MAX, deps.bodies);
+    const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
     try {
-      const body = objectOf(parseBody(bytes));
-      const pool = findModel(deps, principal, modelOf(body));
+      const body = parseBody(bytes);
+      checkBody(body);
+      const model = findModel(deps, principal, body.model);
       checkMessages(body);
       const estimate = estimateTokens('messages', body);
-      const member = pool.pick(undefined, []);
+      const member = model.pick(undefined, []);
       const counted = member === undefined ? undefined : await ask(deps, member, body);
       client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: counted ?? estimate })));
     } finally {
-      deps.bodies.give(held);
+      deps.bodies.release(heldBytes);
     }
   } catch (error) {
     answerError(deps, client, error);
   }
 }
 
-async function ask(deps: ModelRouterDeps, member: Member, body: Record<string, unknown>): Promise<number | undefined> {
+async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<number | undefined> {
   const { endpoint, upstreamModel } = member;
   const { probe, origin } = endpoint;
   if (probe === undefined) return undefined;
@@ -59,10 +63,7 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Record<string, u
     if (!probe.tokenize || probe.engine !== 'vllm') return undefined;
     const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
     const complete = { max_tokens: 1, ...body };
-    const chat = translateRequest('messages', 'chat', complete, { model: upstreamModel, quirks }) as Record<
-      string,
-      unknown
-    >;
+    const chat = translateRequest('messages', 'chat', complete, { model: upstreamModel, quirks });
     const question = {
       model: upstreamModel,
       messages: chat.messages,
@@ -71,23 +72,12 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Record<string, u
     const { json } = await smallRequest(deps.dispatcher, { origin, path: '/tokenize', body: question, ...LIMITS });
     return numberAt(json, 'count');
   } catch (err) {
-    // An exact count is a courtesy: the estimate serves too.
-    deps.logger.debug({ err, endpoint: endpoint.name }, 'model server did not count tokens');
+    // The caller has an estimate to answer with.
+    deps.log.debug({ err, endpoint: endpoint.name }, 'Model server did not count tokens');
     return undefined;
   }
 }
 
 function numberAt(json: unknown, name: string): number | undefined {
-  const value = typeof json === 'object' && json !== null ? (json as Record<string, unknown>)[name] : undefined;
-  return optionalCount(value);
-}
-
-function objectOf(value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new DialectError({ status: 400, message: 'The body must be a JSON object.' });
-}
-
-function modelOf({ model }: Record<string, unknown>): string {
-  if (typeof model === 'string' && model !== '') return model;
-  throw new DialectError({ status: 400, message: "Missing required parameter: 'model'.", param: 'model' });
+  return isObject(json) ? optionalCount(json[name]) : undefined;
 }

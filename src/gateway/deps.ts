@@ -1,19 +1,16 @@
-import type { Request } from 'express';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
+import type { Clock } from '../lib/clock.ts';
+import type { RetryBudget } from './balance/retry-budget.ts';
+import type { BodyBudget } from './calls/read-body.ts';
 import type { Catalog } from './discovery/catalog.ts';
 import type { KeyLimiter } from './key-limiter.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import type { Principal } from './principal.ts';
-import type { BodyBudget } from './proxy/read-body.ts';
-import type { RetryBudget } from './proxy/retry-budget.ts';
 import type { ResponseStore } from './state/response-store.ts';
 
-/** What the handlers of the model endpoints work with. */
+/** What the handlers of the model endpoints work with. Authentication has run before them. */
 export interface ModelRouterDeps {
-  /** The caller that authentication, which runs before the router, found. */
-  getPrincipal: (request: Request) => Principal;
-  /** The current one, at every call. */
+  /** Returns the current catalogue at every call. */
   catalog: () => Catalog;
   dispatcher: Dispatcher;
   store: ResponseStore;
@@ -21,9 +18,6 @@ export interface ModelRouterDeps {
   metrics: GatewayMetrics;
   bodies: BodyBudget;
   retries: RetryBudget;
-  logger: Logger;
-  /** Milliseconds, monotonic. */
-  now: () => number;
-  /** Milliseconds since the epoch. */
-  wallClock: () => number;
+  log: Logger;
+  clock: Clock;
 }

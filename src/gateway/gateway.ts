@@ -1,39 +1,40 @@
-import type { Request, Router } from 'express';
+import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { EndpointSlice, Pod, Service } from '../kube/types.ts';
-import { Discovery } from './discovery/discovery.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
+import { RetryBudget } from './balance/retry-budget.ts';
+import { BodyBudget } from './calls/read-body.ts';
+import { Discovery } from './discovery/discovery.ts';
 import { KeyLimiter } from './key-limiter.ts';
 import { GatewayMetrics } from './metrics.ts';
-import type { Principal } from './principal.ts';
-import { BodyBudget } from './proxy/read-body.ts';
-import { RetryBudget } from './proxy/retry-budget.ts';
 import { createModelRouter } from './router.ts';
-import { createMemoryStore, type ResponseStore } from './state/response-store.ts';
+import { MemoryStore, type ResponseStore } from './state/response-store.ts';
 
 export interface ModelGatewayDeps {
-  /** May be narrowed to the label `berth.dev/model-server=true`; EndpointSlices carry the labels of their Service. */
+  /** May be narrowed to the label `berth.dev/model-server=true`. */
   services: ReadStore<Service>;
+  /** May be narrowed like the Services, whose labels EndpointSlices carry. */
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
-  /** Berth's own namespace: the models there are for every tenant. */
+  /** Berth's own namespace: every tenant may call the models there. */
   namespace: string;
-  getPrincipal: (request: Request) => Principal;
-  /** Sums per API key and minute; in memory, or shared by all replicas. The prefix tells apart what is counted. */
+  /** Sums per API key and minute, in memory or shared by all replicas. The prefix names what is counted. */
   counter: (prefix: string) => MinuteCounter;
-  /** Of answers that are to be continued; absent: in the memory of the process. */
+  /** Keeps the answers that clients may continue; by default in the memory of the process. */
   store?: ResponseStore | undefined;
   registry: Registry;
-  logger: Logger;
+  log: Logger;
+  clock: Clock;
 }
 
 export interface ModelGateway {
   router: Router;
   start(): void;
-  /** Ends discovery; calls under way may finish. */
+  /** Ends discovery. Calls under way may finish. */
   stop(): Promise<void>;
 }
 
@@ -42,27 +43,21 @@ const CONNECT_TIMEOUT_MS = 3000;
 const KEEP_ALIVE_MS = 4000;
 const HELD_BODIES_MAX = 512 * 1024 * 1024;
 
-function now(): number {
-  return performance.now();
-}
-
-/** The model gateway; what it keeps beside counters and answers lies in the memory of the process. */
+/** The model gateway. Apart from counters and stored answers, its state is in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { counter, logger, registry, getPrincipal } = deps;
+  const { counter, log, registry, clock } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
-  const discovery = new Discovery({ ...deps, dispatcher, now });
+  const discovery = new Discovery({ ...deps, dispatcher });
   const router = createModelRouter({
-    getPrincipal,
     catalog: () => discovery.catalog,
     dispatcher,
-    store: deps.store ?? createMemoryStore(now),
-    limiter: new KeyLimiter(counter('model-requests'), counter('model-tokens')),
+    store: deps.store ?? new MemoryStore(clock),
+    limiter: new KeyLimiter(counter('model-requests'), counter('model-tokens'), clock),
     metrics: new GatewayMetrics(registry, () => discovery.endpoints),
     bodies: new BodyBudget(HELD_BODIES_MAX),
     retries: new RetryBudget(),
-    logger,
-    now,
-    wallClock: Date.now,
+    log,
+    clock,
   });
   return {
     router,

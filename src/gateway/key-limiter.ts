@@ -1,7 +1,8 @@
-import type { Principal } from './principal.ts';
+import type { Principal } from '../access/principal.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 
-/** A limit was reached. */
+/** The API key has reached a limit. */
 export interface Denied {
   message: string;
   retryAfterMs: number;
@@ -9,32 +10,35 @@ export interface Denied {
 
 /** Tokens set aside for a call until its real usage is known. */
 export interface Reservation {
-  settle(tokens: number): Promise<void>;
+  /** Replaces the estimate by the real usage. */
+  replace(tokens: number): Promise<void>;
 }
 
 const CONCURRENCY_RETRY_MS = 1000;
 
-const NO_RESERVATION: Reservation = { settle: () => Promise.resolve() };
+const NO_RESERVATION: Reservation = { replace: () => Promise.resolve() };
 
 /** The limits of API keys: requests and tokens per minute, and calls under way. */
 export class KeyLimiter {
   readonly #requests: MinuteCounter;
   readonly #tokens: MinuteCounter;
-  /** Calls under way of the keys that have any: as many entries as calls at most. */
+  readonly #clock: Clock;
+  /** Calls under way by key id. A key without any has no entry. */
   readonly #underWay = new Map<string, number>();
 
-  constructor(requests: MinuteCounter, tokens: MinuteCounter) {
+  constructor(requests: MinuteCounter, tokens: MinuteCounter, clock: Clock) {
     this.#requests = requests;
     this.#tokens = tokens;
+    this.#clock = clock;
   }
 
-  /** Takes a place among the key's concurrent calls; every undefined must be followed by one `leave`. */
+  /** Counts a call as under way. When it is not denied, the caller calls `leave` once. */
   enter({ keyId, limits }: Principal): Denied | undefined {
     const count = this.#underWay.get(keyId) ?? 0;
     const max = limits?.concurrentRequests;
     if (max !== undefined && count >= max) {
       return {
-        message: `This API key may have ${max} requests under way at once.`,
+        message: `This API key may have ${max} requests under way at once. Wait for one to finish.`,
         retryAfterMs: CONCURRENCY_RETRY_MS,
       };
     }
@@ -53,24 +57,24 @@ export class KeyLimiter {
     if (max === undefined) return undefined;
     const { total, resetMs } = await this.#requests.add(keyId, 1);
     if (total <= max) return undefined;
-    return { message: `This API key may make ${max} requests per minute.`, retryAfterMs: resetMs };
+    return { message: `This API key may make ${max} requests per minute. Try again later.`, retryAfterMs: resetMs };
   }
 
   /**
-   * Sets the estimated tokens of a call aside, so that calls begun together cannot all pass a limit that one of them
-   * uses up. The real usage replaces the estimate when it is settled, and counts alone in a later minute.
+   * Sets the estimated tokens of a call aside: calls that begin together cannot all pass a limit that one of them uses
+   * up. The real usage replaces the estimate. When it comes in a later minute, it counts in full there.
    */
   async reserveTokens({ keyId, limits }: Principal, estimate: number): Promise<Denied | Reservation> {
     const max = limits?.tokensPerMinute;
     if (max === undefined) return NO_RESERVATION;
-    const addedAt = performance.now();
+    const addedAt = this.#clock.monotonic();
     const { total, resetMs } = await this.#tokens.add(keyId, estimate);
-    const settle = async (tokens: number): Promise<void> => {
-      const counted = performance.now() < addedAt + resetMs ? estimate : 0;
+    const replace = async (tokens: number): Promise<void> => {
+      const counted = this.#clock.monotonic() < addedAt + resetMs ? estimate : 0;
       if (tokens !== counted) await this.#tokens.add(keyId, tokens - counted);
     };
-    if (total - estimate < max) return { settle };
-    await settle(0);
-    return { message: `This API key may use ${max} tokens per minute.`, retryAfterMs: resetMs };
+    if (total - estimate < max) return { replace };
+    await replace(0);
+    return { message: `This API key may use ${max} tokens per minute. Try again later.`, retryAfterMs: resetMs };
   }
 }

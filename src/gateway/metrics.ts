@@ -1,8 +1,7 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
-import { createHistogram, type Series } from '../runtime/histogram.ts';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { CallOutcome } from './calls/call.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { CallOutcome } from './proxy/serve.ts';
 
 /** One finished call. */
 export interface CallRecord {
@@ -20,10 +19,9 @@ export interface CallRecord {
 
 const MAX_MODELS = 200;
 const MAX_KEYS = 1000;
-const OPERATIONS = { chat: 'chat', responses: 'responses', messages: 'messages' } as const;
 
-/** At most so many values of a label; later ones are `other`. */
-export class LabelBound {
+/** Bounds the values of a label. Values beyond the first `max` become `other`. */
+class LabelBound {
   readonly #max: number;
   readonly #seen = new Set<string>();
 
@@ -42,55 +40,45 @@ export class LabelBound {
 /**
  * Metrics of the gateway. Names and labels follow the OpenTelemetry semantic conventions for generative AI
  * (`gen_ai.client.token.usage`, `gen_ai.server.request.duration`, `gen_ai.server.time_to_first_token`) in Prometheus
- * spelling; what they do not name has the prefix `berth_gateway_`.
+ * spelling. What they do not name has the prefix `berth_gateway_`.
  */
 export class GatewayMetrics {
   readonly #models = new LabelBound(MAX_MODELS);
   readonly #keys = new LabelBound(MAX_KEYS);
+  readonly #requests;
+  readonly #tokens;
   readonly #duration;
   readonly #firstToken;
   readonly #failovers;
-  readonly #children = new Map<string, Children>();
 
   constructor(registry: Registry, endpoints: () => Iterable<Endpoint>) {
     const registers = [registry];
-    const children = this.#children;
-    const requests = new Counter({
+    this.#requests = new Counter({
       name: 'berth_gateway_requests_total',
       help: 'Model calls by model, API key, dialect, route and outcome.',
       labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome', 'berth_key_id'],
       registers,
-      collect() {
-        requests.reset();
-        for (const { labels, counts } of children.values()) requests.inc(labels, counts.requests);
-      },
     });
-    const tokens = new Counter({
+    this.#tokens = new Counter({
       name: 'gen_ai_client_token_usage_total',
       help: 'Tokens by model, API key and type (input, output, cached_input, reasoning_output).',
       labelNames: ['gen_ai_request_model', 'gen_ai_token_type', 'berth_key_id'],
       registers,
-      collect() {
-        tokens.reset();
-        for (const { labels, counts } of children.values()) {
-          const { gen_ai_request_model, berth_key_id } = labels;
-          for (const type of TOKEN_TYPES) {
-            if (counts[type] > 0)
-              tokens.inc({ gen_ai_request_model, gen_ai_token_type: type, berth_key_id }, counts[type]);
-          }
-        }
-      },
     });
-    this.#duration = createHistogram(registry, {
+    this.#duration = new Histogram({
       name: 'gen_ai_server_request_duration_seconds',
       help: 'From the request to the end of the answer.',
+      labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome'],
       // The buckets that the conventions advise.
       buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+      registers,
     });
-    this.#firstToken = createHistogram(registry, {
+    this.#firstToken = new Histogram({
       name: 'gen_ai_server_time_to_first_token_seconds',
       help: 'From the request to the first byte of a streamed answer.',
+      labelNames: ['gen_ai_request_model', 'berth_route'],
       buckets: [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+      registers,
     });
     this.#failovers = new Counter({
       name: 'berth_gateway_failovers_total',
@@ -104,53 +92,29 @@ export class GatewayMetrics {
   record(call: CallRecord): void {
     const model = call.model === undefined ? 'unknown' : this.#models.of(call.model);
     const key = this.#keys.of(call.keyId);
-    const children = this.#childrenOf(call, model, key);
-    const { counts } = children;
-    counts.requests += 1;
-    children.duration.observe(call.seconds);
-    if (call.firstByteSeconds !== undefined) children.firstToken.observe(call.firstByteSeconds);
-    if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
-    if (call.usage === undefined) return;
-    counts.input += call.usage.inputTokens;
-    counts.output += call.usage.outputTokens;
-    counts.cached_input += call.usage.cachedTokens;
-    counts.reasoning_output += call.usage.reasoningTokens;
-  }
-
-  #childrenOf({ dialect, route, outcome }: CallRecord, model: string, key: string): Children {
-    // Bounded by the two label bounds times the fixed labels.
-    const id = `${model}\0${key}\0${dialect}\0${route}\0${outcome}`;
-    const known = this.#children.get(id);
-    if (known !== undefined) return known;
     const labels = {
       gen_ai_request_model: model,
-      gen_ai_operation_name: OPERATIONS[dialect],
-      berth_route: route,
-      berth_outcome: outcome,
+      gen_ai_operation_name: call.dialect,
+      berth_route: call.route,
+      berth_outcome: call.outcome,
     };
-    const children: Children = {
-      labels: { ...labels, berth_key_id: key },
-      counts: { requests: 0, input: 0, output: 0, cached_input: 0, reasoning_output: 0 },
-      duration: this.#duration.series(labels),
-      firstToken: this.#firstToken.series({ gen_ai_request_model: model, berth_route: route }),
-    };
-    this.#children.set(id, children);
-    return children;
+    this.#requests.inc({ ...labels, berth_key_id: key });
+    this.#duration.observe(labels, call.seconds);
+    if (call.firstByteSeconds !== undefined) {
+      this.#firstToken.observe({ gen_ai_request_model: model, berth_route: call.route }, call.firstByteSeconds);
+    }
+    if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
+    if (call.usage === undefined) return;
+    const { inputTokens, outputTokens, cachedTokens, reasoningTokens } = call.usage;
+    this.#countTokens(model, key, 'input', inputTokens);
+    this.#countTokens(model, key, 'output', outputTokens);
+    this.#countTokens(model, key, 'cached_input', cachedTokens);
+    this.#countTokens(model, key, 'reasoning_output', reasoningTokens);
   }
-}
 
-type TokenType = 'input' | 'output' | 'cached_input' | 'reasoning_output';
-const TOKEN_TYPES: readonly TokenType[] = ['input', 'output', 'cached_input', 'reasoning_output'];
-
-/** What calls with the same labels add up to. Plain numbers: prom-client sees them when the metrics are read. */
-interface Children {
-  labels: Record<
-    'gen_ai_request_model' | 'gen_ai_operation_name' | 'berth_route' | 'berth_outcome' | 'berth_key_id',
-    string
-  >;
-  counts: Record<TokenType | 'requests', number>;
-  duration: Series;
-  firstToken: Series;
+  #countTokens(model: string, key: string, type: string, count: number): void {
+    if (count > 0) this.#tokens.inc({ gen_ai_request_model: model, gen_ai_token_type: type, berth_key_id: key }, count);
+  }
 }
 
 function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>): void {

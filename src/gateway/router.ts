@@ -1,13 +1,12 @@
 import { Router, type Request, type Response } from 'express';
-import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
+import { getPrincipal } from '../access/principal.ts';
 import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
+import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
-import { findModel } from './proxy/admit.ts';
-import { nextCallId } from './proxy/call-id.ts';
-import { handleCall, requestIdOf, requireScope } from './proxy/handle-call.ts';
-
-export type { ModelRouterDeps } from './deps.ts';
+import { findModel } from './calls/admit.ts';
+import { nextCallId } from './calls/call.ts';
+import { handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
 
 const POSTS = {
   '/chat/completions': 'chat',
@@ -17,8 +16,8 @@ const POSTS = {
 
 /**
  * The model endpoints, relative to the API base: POST /chat/completions, /responses, /messages and
- * /messages/count_tokens, GET /models and /models/:id, GET and DELETE /responses/:id. Authentication runs before it;
- * nothing may have read the body.
+ * /messages/count_tokens, GET /models and /models/:id, GET and DELETE /responses/:id. Authentication runs before the
+ * router, and nothing before it may read the body.
  */
 export function createModelRouter(deps: ModelRouterDeps): Router {
   const router = Router();
@@ -31,14 +30,14 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
 
   router.get('/models', (request, response) =>
     answer('chat', response, () => {
-      const principal = deps.getPrincipal(request);
+      const principal = getPrincipal(request);
       requireScope(principal);
       sendModels(request, response, deps.catalog().list(principal.namespace));
     }),
   );
   router.get('/models/*id', (request, response) =>
     answer('chat', response, () => {
-      const principal = deps.getPrincipal(request);
+      const principal = getPrincipal(request);
       requireScope(principal);
       // Model names contain slashes (`org/name`), sent encoded or not.
       sendModel(request, response, findModel(deps, principal, request.params.id.join('/')));
@@ -48,7 +47,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
 
   router.get('/responses/:id', (request, response) =>
     answer('responses', response, async () => {
-      const principal = deps.getPrincipal(request);
+      const principal = getPrincipal(request);
       requireScope(principal);
       const stored = await deps.store.get(principal.keyId, request.params.id);
       if (stored === undefined) throw noResponse(request.params.id);
@@ -58,7 +57,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
   router.delete('/responses/:id', (request, response) =>
     answer('responses', response, async () => {
       const { id } = request.params;
-      const principal = deps.getPrincipal(request);
+      const principal = getPrincipal(request);
       requireScope(principal);
       if (!(await deps.store.delete(principal.keyId, id))) throw noResponse(id);
       response.json({ id, object: 'response', deleted: true });
@@ -68,7 +67,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
   return router;
 }
 
-/** Runs a small handler; its DialectError becomes the answer, anything else goes on to the app's error handler. */
+/** Runs a small handler. Its DialectError becomes the answer; any other error goes to the app's error handler. */
 async function answer(dialect: Dialect, response: Response, handler: () => void | Promise<void>): Promise<void> {
   try {
     await handler();
@@ -79,11 +78,8 @@ async function answer(dialect: Dialect, response: Response, handler: () => void 
 }
 
 function sendError(dialect: Dialect, response: Response, error: DialectError): void {
-  const requestId = requestIdOf(response) ?? nextCallId();
-  const { message, type, code, param } = error;
-  const fields = { status: error.status, message, type, code, param, requestId };
-  const { status, body, headers } = errorBody(dialect, fields);
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
+  const { body, headers } = errorBody(dialect, error, requestIdOf(response) ?? nextCallId());
+  response.writeHead(error.status, headers).end(JSON.stringify(body));
 }
 
 function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {
@@ -95,7 +91,7 @@ function wrongMethod(dialect: Dialect, request: Request, response: Response, all
 function noResponse(id: string): DialectError {
   return new DialectError({
     status: 404,
-    message: `Response with id '${id.slice(0, 100)}' not found. It was not stored, was deleted or has expired.`,
+    message: `Response with id '${id.slice(0, 100)}' not found. It was not stored, was deleted, or has expired.`,
     code: 'response_not_found',
   });
 }

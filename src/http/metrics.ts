@@ -1,7 +1,6 @@
 import type { RequestHandler } from 'express';
-import { Gauge, type Registry } from 'prom-client';
+import { Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import { createHistogram, type Series } from '../runtime/histogram.ts';
 import { relativePath } from './errors/families.ts';
 import { OPERATIONS } from './routes/table.ts';
 
@@ -30,12 +29,13 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIO
 
 /** Counts and times every request, by endpoint and status. */
 export function measureRequests({ registry, clock }: { registry: Registry; clock: Clock }): RequestHandler {
-  const duration = createHistogram(registry, {
+  const duration = new Histogram({
     name: 'berth_http_request_duration_seconds',
     help: 'Time from the start of a request to the end of its answer.',
+    labelNames: ['method', 'route', 'code'],
     buckets: BUCKETS,
+    registers: [registry],
   });
-  const series = new Map<string, Series>();
   let underWay = 0;
   const gauge: Gauge = new Gauge({
     name: 'berth_http_requests_under_way',
@@ -43,13 +43,6 @@ export function measureRequests({ registry, clock }: { registry: Registry; clock
     registers: [registry],
     collect: () => gauge.set(underWay),
   });
-  /** Bounded by the methods, routes and status codes that there are. */
-  function seriesOf(method: string, route: string, code: number): Series {
-    const key = `${method} ${route} ${code}`;
-    const known = series.get(key) ?? duration.series({ method, route, code: String(code) });
-    series.set(key, known);
-    return known;
-  }
   return (request, response, next) => {
     const start = clock.monotonic();
     underWay += 1;
@@ -59,7 +52,7 @@ export function measureRequests({ registry, clock }: { registry: Registry; clock
       const route = routeOf(request.originalUrl.split('?', 1)[0] ?? '');
       // 499: the client went away, as nginx counts it.
       const code = response.writableFinished || response.headersSent ? response.statusCode : 499;
-      seriesOf(method, route, code).observe((clock.monotonic() - start) / 1000);
+      duration.observe({ method, route, code }, (clock.monotonic() - start) / 1000);
     });
     next();
   };

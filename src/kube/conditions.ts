@@ -1,6 +1,6 @@
 import type { Condition } from './types.ts';
 
-/** What a controller found; `reason` is CamelCase and never empty, `message` is for people. */
+/** What a controller found. `reason` is CamelCase and never empty; `message` is for people. */
 export interface Finding {
   type: string;
   status: 'True' | 'False' | 'Unknown';
@@ -12,8 +12,8 @@ export interface Finding {
 const MAX_MESSAGE = 32_768;
 
 /**
- * The list with one condition set, the others and their order untouched. `lastTransitionTime` moves only when `status`
- * flips (api-conventions.md), so a condition that says the same stays equal and need not be written.
+ * The list with one condition set; the others and their order stay. `lastTransitionTime` moves only when `status` flips
+ * (api-conventions.md), so a condition that says the same stays equal and needs no write.
  */
 export function setCondition(
   conditions: readonly Condition[] | undefined,
@@ -21,7 +21,7 @@ export function setCondition(
   context: { observedGeneration: number | undefined; now: number },
 ): Condition[] {
   const list = conditions ?? [];
-  const before = list.find(({ type }) => type === finding.type);
+  const before = findCondition(list, finding.type);
   const after: Condition = {
     type: finding.type,
     status: finding.status,
@@ -33,18 +33,15 @@ export function setCondition(
   return before ? list.map((one) => (one === before ? after : one)) : [...list, after];
 }
 
-export function findCondition<T extends { type: string }>(
-  conditions: readonly T[] | undefined,
+/** The condition of this type of any object: of Berth's resources, pods and nodes alike. */
+export function findCondition<C extends { type: string }>(
+  conditions: readonly C[] | undefined,
   type: string,
-): T | undefined {
+): C | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
 
-export function isConditionTrue(conditions: readonly Condition[] | undefined, type: string): boolean {
-  return findCondition(conditions, type)?.status === 'True';
-}
-
-/** A metav1.Time: whole seconds, which is all that the API server keeps. */
+/** A metav1.Time: the API server keeps whole seconds. */
 export function rfc3339(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }

@@ -1,18 +1,18 @@
-/** `details` of a Kubernetes Status, as far as we read it. */
+import { isObject } from '../lib/json.ts';
+
+/** `details` of a Kubernetes Status, as far as Berth reads it. */
 export interface StatusDetails {
-  name?: string;
-  group?: string;
-  kind?: string;
-  uid?: string;
   retryAfterSeconds?: number;
   causes?: { reason?: string; message?: string; field?: string }[];
 }
 
 export interface KubeErrorFields {
   message: string;
+  /** Without it, the message. */
+  statusMessage?: string;
   /** HTTP status; 0 when no answer came. */
   status: number;
-  /** `reason` of the Status body, or a word of ours when there was none. */
+  /** `reason` of the Status body, or a word of Berth when there was none. */
   reason: string;
   details?: StatusDetails | undefined;
   /** How long the server asked to wait, milliseconds. */
@@ -20,9 +20,11 @@ export interface KubeErrorFields {
   cause?: unknown;
 }
 
-/** A call on the API server that failed. The message names the call and the server's words; never a header or a token. */
+/** A call on the API server that failed. The message names the call and the server's words, never a header or a token. */
 export class KubeError extends Error {
   override name = 'KubeError';
+  /** The server's own words, without the call that they answer. Cut at 1,024 characters. */
+  readonly statusMessage: string;
   readonly status: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
@@ -30,6 +32,7 @@ export class KubeError extends Error {
 
   constructor(fields: KubeErrorFields) {
     super(fields.message, fields.cause === undefined ? undefined : { cause: fields.cause });
+    this.statusMessage = fields.statusMessage ?? fields.message;
     this.status = fields.status;
     this.reason = fields.reason;
     this.details = fields.details;
@@ -37,12 +40,12 @@ export class KubeError extends Error {
   }
 }
 
-/** 404: the object, its namespace or its whole resource type is not there. */
+/** 404: the object, its namespace or its resource type does not exist. */
 export class NotFoundError extends KubeError {
   override name = 'NotFoundError';
 }
 
-/** 409 on create: an object of this name is there already. */
+/** 409 on create: an object of this name exists. */
 export class AlreadyExistsError extends KubeError {
   override name = 'AlreadyExistsError';
 }
@@ -52,17 +55,22 @@ export class ConflictError extends KubeError {
   override name = 'ConflictError';
 }
 
-/** 410: the resource version or continue token is too old; list again. */
+/** 422 on a JSON patch: one of its tests failed, or it names a path that the object does not have. */
+export class PatchTestFailedError extends ConflictError {
+  override name = 'PatchTestFailedError';
+}
+
+/** 410: the resource version or the continue token is too old; list again. */
 export class GoneError extends KubeError {
   override name = 'GoneError';
 }
 
-/** 403: RBAC, quota or an admission plugin refused. */
+/** 403: RBAC, a quota or an admission plugin refused the call. */
 export class ForbiddenError extends KubeError {
   override name = 'ForbiddenError';
 }
 
-/** 401: the credentials were not accepted, also after they were read anew. */
+/** 401: the server did not accept the credentials, not even after they were read again. */
 export class UnauthorizedError extends KubeError {
   override name = 'UnauthorizedError';
 }
@@ -72,17 +80,17 @@ export class InvalidError extends KubeError {
   override name = 'InvalidError';
 }
 
-/** 429: the server sheds load, or an eviction is not allowed now. */
+/** 429: the server sheds load, or does not allow an eviction now. */
 export class TooManyRequestsError extends KubeError {
   override name = 'TooManyRequestsError';
 }
 
-/** 504, reason Timeout or ServerTimeout, or our own limit: a write may or may not have happened. */
+/** 504, reason Timeout or ServerTimeout, or the client's own limit. A write may or may not have happened. */
 export class TimeoutError extends KubeError {
   override name = 'TimeoutError';
 }
 
-/** No answer: refused, reset, cut off or unreadable. A write may or may not have happened. */
+/** No answer: the connection was refused, reset or cut off, or the answer is unreadable. A write may have happened. */
 export class TransportError extends KubeError {
   override name = 'TransportError';
 }
@@ -129,7 +137,7 @@ interface Status {
 }
 
 function isStatus(body: unknown): body is Status {
-  return typeof body === 'object' && body !== null && (body as { kind?: unknown }).kind === 'Status';
+  return isObject(body) && body['kind'] === 'Status';
 }
 
 const MAX_MESSAGE = 1024;
@@ -145,12 +153,15 @@ export function toKubeError(
   const status = isStatus(answer.body) ? answer.body : undefined;
   const byStatus = BY_STATUS[answer.status];
   const reason = status?.reason || byStatus?.[0] || 'Unknown';
-  const type = BY_REASON[reason] ?? byStatus?.[1] ?? KubeError;
   const text = status?.message || (typeof answer.body === 'string' && answer.body.trim()) || 'no message';
+  const statusMessage = text.slice(0, MAX_MESSAGE);
+  const byReason = BY_REASON[reason] ?? byStatus?.[1] ?? KubeError;
+  const type = byReason === InvalidError && WORDS.patchNotApplied.test(statusMessage) ? PatchTestFailedError : byReason;
   const details = status?.details;
   const seconds = details?.retryAfterSeconds;
   return new type({
-    message: `${call}: ${answer.status} ${reason}: ${text.slice(0, MAX_MESSAGE)}`,
+    message: `${call}: ${answer.status} ${reason}: ${statusMessage}`,
+    statusMessage,
     status: answer.status,
     reason,
     details,
@@ -164,7 +175,51 @@ export function watchEventError(call: string, object: unknown): KubeError {
   return toKubeError(call, { status, body: object });
 }
 
-/** True for a Status with this cause, for example `NamespaceTerminating` or `ResourceVersionTooLarge`. */
-export function hasCause(error: unknown, reason: string): boolean {
-  return error instanceof KubeError && (error.details?.causes ?? []).some((cause) => cause.reason === reason);
+/**
+ * What the API server says in words alone: no field of its Status tells these refusals apart. Paths below
+ * staging/src/k8s.io/apiserver/pkg of Kubernetes.
+ */
+const WORDS = {
+  // endpoints/handlers/patch.go, applyJSPatch: the message of every 422 that apimachinery makes without an object.
+  patchNotApplied: /an error in our request/,
+  // storage/interfaces.go, Preconditions.Check; endpoints/handlers/patch.go, applyPatch, when the object is gone.
+  otherUid: /Precondition failed: UID|uid mismatch/i,
+  // admission/plugin/resourcequota/controller.go
+  quotaExceeded: /exceeded quota/i,
+  // The same file, for a quota that the object cannot be counted against.
+  quota: /is forbidden: .*quota/i,
+  // admission/plugin/webhook/errors/statuserror.go
+  webhook: /admission webhook .* denied the request/i,
+  // admission/plugin/policy/validating/dispatcher.go
+  policy: /ValidatingAdmissionPolicy .* denied request/i,
+  // admission/plugin/namespace/lifecycle/admission.go, which since Kubernetes 1.14 adds a cause.
+  namespaceTerminating: /because it is being terminated/,
+};
+
+/** The object of this name has another uid than the write or the delete asks for: it is a successor. */
+export function isUidMismatch(error: unknown): boolean {
+  return error instanceof ConflictError && WORDS.otherUid.test(error.statusMessage);
+}
+
+/** The namespace is being deleted, so nothing can be created in it. */
+export function isNamespaceTerminating(error: unknown): boolean {
+  if (!(error instanceof ForbiddenError)) return false;
+  const causes = error.details?.causes ?? [];
+  return (
+    causes.some(({ reason }) => reason === 'NamespaceTerminating') ||
+    WORDS.namespaceTerminating.test(error.statusMessage)
+  );
+}
+
+/** A ResourceQuota of the namespace has no room for the object. */
+export function isQuotaExceeded(error: unknown): boolean {
+  return error instanceof ForbiddenError && WORDS.quotaExceeded.test(error.statusMessage);
+}
+
+/** A rule of the cluster refuses the object: a quota, an admission webhook or a ValidatingAdmissionPolicy. */
+export function isPolicyRefusal(error: KubeError): boolean {
+  const { status, statusMessage } = error;
+  // The API server answers 400 for a webhook that names no status.
+  if (status !== 403) return status === 400 && WORDS.webhook.test(statusMessage);
+  return [WORDS.quotaExceeded, WORDS.quota, WORDS.webhook, WORDS.policy].some((words) => words.test(statusMessage));
 }

@@ -17,7 +17,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** A Kubernetes quantity as a number; undefined for what is not one. Exact up to 2^53. */
+/** A Kubernetes quantity as a number, exact up to 2^53; undefined for any other text. */
 export function parseQuantity(quantity: string): number | undefined {
   const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/.exec(quantity);
   if (!match) return undefined;

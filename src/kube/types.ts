@@ -20,8 +20,8 @@ import type {
 } from '@kubernetes/client-node';
 
 /**
- * A client-node model as it stands on the wire. The library types dates as `Date`, JSON carries RFC 3339 strings, and
- * we never run its deserialiser (it drops fields newer than the library).
+ * A client-node model as it stands on the wire. The library types dates as `Date`; JSON carries RFC 3339 strings. Berth
+ * does not run the library's deserialiser, which drops fields that are newer than the library.
  */
 export type Wire<T> = T extends Date
   ? string
@@ -72,54 +72,33 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly _object?: T;
 }
 
-function core<T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> {
-  return { group: '', version: 'v1', kind, plural, namespaced };
+function v1<T extends KubeObject>(group: string, kind: string, plural: string, namespaced = true): ResourceType<T> {
+  return { group, version: 'v1', kind, plural, namespaced };
 }
 
-export const PODS = core<Pod>('Pod', 'pods');
-export const NODES = core<Node>('Node', 'nodes', false);
-export const NAMESPACES = core<Namespace>('Namespace', 'namespaces', false);
-export const SECRETS = core<Secret>('Secret', 'secrets');
-export const SERVICES = core<Service>('Service', 'services');
-export const EVENTS = core<Event>('Event', 'events');
-export const RESOURCE_QUOTAS = core<ResourceQuota>('ResourceQuota', 'resourcequotas');
-export const PERSISTENT_VOLUME_CLAIMS = core<PersistentVolumeClaim>('PersistentVolumeClaim', 'persistentvolumeclaims');
-export const PERSISTENT_VOLUMES = core<PersistentVolume>('PersistentVolume', 'persistentvolumes', false);
-export const STORAGE_CLASSES: ResourceType<StorageClass> = {
-  group: 'storage.k8s.io',
-  version: 'v1',
-  kind: 'StorageClass',
-  plural: 'storageclasses',
-  namespaced: false,
-};
-export const PRIORITY_CLASSES: ResourceType<PriorityClass> = {
-  group: 'scheduling.k8s.io',
-  version: 'v1',
-  kind: 'PriorityClass',
-  plural: 'priorityclasses',
-  namespaced: false,
-};
-export const ENDPOINT_SLICES: ResourceType<EndpointSlice> = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  kind: 'EndpointSlice',
-  plural: 'endpointslices',
-  namespaced: true,
-};
-export const LEASES: ResourceType<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
-export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType<CustomResourceDefinition> = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
+export const PODS = v1<Pod>('', 'Pod', 'pods');
+export const NODES = v1<Node>('', 'Node', 'nodes', false);
+export const NAMESPACES = v1<Namespace>('', 'Namespace', 'namespaces', false);
+export const SECRETS = v1<Secret>('', 'Secret', 'secrets');
+export const SERVICES = v1<Service>('', 'Service', 'services');
+export const EVENTS = v1<Event>('', 'Event', 'events');
+export const RESOURCE_QUOTAS = v1<ResourceQuota>('', 'ResourceQuota', 'resourcequotas');
+export const PERSISTENT_VOLUME_CLAIMS = v1<PersistentVolumeClaim>(
+  '',
+  'PersistentVolumeClaim',
+  'persistentvolumeclaims',
+);
+export const PERSISTENT_VOLUMES = v1<PersistentVolume>('', 'PersistentVolume', 'persistentvolumes', false);
+export const STORAGE_CLASSES = v1<StorageClass>('storage.k8s.io', 'StorageClass', 'storageclasses', false);
+export const PRIORITY_CLASSES = v1<PriorityClass>('scheduling.k8s.io', 'PriorityClass', 'priorityclasses', false);
+export const ENDPOINT_SLICES = v1<EndpointSlice>('discovery.k8s.io', 'EndpointSlice', 'endpointslices');
+export const LEASES = v1<Lease>('coordination.k8s.io', 'Lease', 'leases');
+export const CUSTOM_RESOURCE_DEFINITIONS = v1<CustomResourceDefinition>(
+  'apiextensions.k8s.io',
+  'CustomResourceDefinition',
+  'customresourcedefinitions',
+  false,
+);
 
 /** Name and, for namespaced kinds, namespace of one object. */
 export interface ObjectRef {

@@ -1,12 +1,12 @@
-/** Time as the product sees it, passed in so that tests can drive it. */
+/** The clock that every part gets passed in: tests drive another one. */
 export interface Clock {
   /** Wall time, milliseconds since the epoch: for stamps that leave the process. */
   now(): number;
-  /** Milliseconds from an arbitrary start that never jump: for durations. */
+  /** Milliseconds since an arbitrary start, which never jump: for durations. */
   monotonic(): number;
   /** Calls `callback` once after `ms`; the returned function cancels it. */
   setTimeout(callback: () => void, ms: number): () => void;
-  /** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. Never rejects. */
+  /** Resolves after `ms`, or when `signal` aborts: the caller checks the signal. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 

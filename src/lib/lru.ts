@@ -1,24 +1,24 @@
 /** A map of bounded size that forgets what was used longest ago. */
-export interface Lru<K, V> {
-  get(key: K): V | undefined;
-  set(key: K, value: V): void;
-}
+export class Lru<K, V> {
+  readonly #max: number;
+  readonly #entries = new Map<K, V>();
 
-export function createLru<K, V>(max: number): Lru<K, V> {
-  const entries = new Map<K, V>();
-  return {
-    get(key) {
-      const value = entries.get(key);
-      if (value === undefined) return undefined;
-      entries.delete(key);
-      entries.set(key, value);
-      return value;
-    },
-    set(key, value) {
-      entries.delete(key);
-      entries.set(key, value);
-      const oldest = entries.keys().next();
-      if (entries.size > max && oldest.done !== true) entries.delete(oldest.value);
-    },
-  };
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get(key: K): V | undefined {
+    const value = this.#entries.get(key);
+    if (value === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    return value;
+  }
+
+  set(key: K, value: V): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    const oldest = this.#entries.keys().next();
+    if (this.#entries.size > this.#max && oldest.done !== true) this.#entries.delete(oldest.value);
+  }
 }

@@ -1,7 +1,7 @@
 import { request as httpRequest, type ClientRequest, type OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { createLru } from '../lib/lru.ts';
+import { Lru } from '../lib/lru.ts';
 import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
@@ -32,7 +32,7 @@ export function unreachable(port: number, error: unknown, stream?: Duplex): Port
 export class Upstream {
   readonly #endpoint: StreamEndpoint;
   /** Jupyter's tokens by the uid of the pod. A token lives as long as its pod. */
-  readonly #tokens = createLru<string, string>(KNOWN_TOKENS);
+  readonly #tokens = new Lru<string, string>(KNOWN_TOKENS);
 
   constructor(endpoint: StreamEndpoint) {
     this.#endpoint = endpoint;

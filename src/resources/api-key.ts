@@ -1,13 +1,12 @@
 import { hash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
-  GROUP,
   patterned,
   timeSchema,
-  VERSION,
   withRules,
   type CustomResource,
 } from './schema.ts';
@@ -21,18 +20,21 @@ export const apiKeySpecSchema = withRules(
       z.string().max(64),
       /^[0-9a-f]{64}$/,
       'write the SHA-256 of the token as 64 lower-case hex digits',
-    ).describe('SHA-256 of the token in lower-case hex. The token itself is stored nowhere.'),
-    prefix: z.string().max(16).default('').describe('First characters of the token, to recognise it by.'),
-    displayName: z.string().max(128).default('').describe('What the key is for, in the words of its owner.'),
+    ).describe('SHA-256 of the token in lower-case hex. Nothing stores the token itself.'),
+    prefix: z.string().max(16).default('').describe('First characters of the token, for people to recognise it.'),
+    displayName: z.string().max(128).default('').describe('What the key is for, in the words of the tenant.'),
     scopes: z
-      .array(z.enum(SCOPES).describe('One thing the key may do.'))
+      .array(z.enum(SCOPES).describe('One thing that the key may do.'))
       .min(1)
       .max(3)
       .default([...SCOPES])
       .meta({ 'x-kubernetes-list-type': 'set' })
       .describe('What the key may do: compute:read, compute:write, models.'),
-    expiresAt: timeSchema.optional().describe('When the key stops working. Never, when absent.'),
-    revoked: z.boolean().default(false).describe('True stops the key at once and keeps its record.'),
+    expiresAt: timeSchema.optional().describe('When the key stops working. Absent: never.'),
+    revoked: z
+      .boolean()
+      .default(false)
+      .describe('True stops the key at once and keeps its record. It cannot become false again.'),
     limits: z
       .object({
         requestsPerMinute: z.int().min(1).max(1_000_000).optional().describe('Calls per minute.'),
@@ -40,7 +42,7 @@ export const apiKeySpecSchema = withRules(
         concurrentRequests: z.int().min(1).max(100_000).optional().describe('Model calls at the same time.'),
       })
       .optional()
-      .describe('Limits of this key beside those of the installation.'),
+      .describe('Limits of this key, in addition to those of the installation.'),
   }),
   {
     rule: 'self.hash == oldSelf.hash',
@@ -51,9 +53,9 @@ export const apiKeySpecSchema = withRules(
 );
 
 export const apiKeyStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  lastUsedTime: timeSchema.optional().describe('Last use, exact to some minutes.'),
+  lastUsedTime: timeSchema.optional().describe('Last use, exact to a few minutes.'),
 });
 
 export type ApiKeySpec = z.infer<typeof apiKeySpecSchema>;
@@ -63,21 +65,12 @@ export interface ApiKey extends KubeObject {
   status?: ApiKeyStatus;
 }
 
-export const API_KEYS: ResourceType<ApiKey> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'APIKey',
-  plural: 'apikeys',
-  namespaced: true,
-};
+export const API_KEYS = berthType<ApiKey>('APIKey', 'apikeys');
 
 export const apiKeyResource: CustomResource = {
-  kind: 'APIKey',
-  plural: 'apikeys',
-  singular: 'apikey',
+  ...API_KEYS,
   shortNames: ['bkey'],
-  scope: 'Namespaced',
-  description: 'A bearer key of the HTTP interface. The namespace it lives in is the tenant it speaks for.',
+  description: 'A bearer key of the HTTP interface. Its namespace is the tenant that it acts for.',
   columns: [
     { name: 'Prefix', type: 'string', jsonPath: '.spec.prefix' },
     { name: 'Name', type: 'string', jsonPath: '.spec.displayName' },
@@ -92,12 +85,6 @@ export const apiKeyResource: CustomResource = {
 };
 
 const TOKEN_PREFIX = 'berth_';
-const BODY_LENGTH = 43;
-const CHECK_LENGTH = 6;
-
-function checksum(body: string): string {
-  return hash('sha256', `${TOKEN_PREFIX}${body}`).slice(0, CHECK_LENGTH);
-}
 
 /** SHA-256 of a token in lower-case hex, as APIKey.spec.hash carries it. */
 export function hashToken(token: string): string {
@@ -105,18 +92,11 @@ export function hashToken(token: string): string {
 }
 
 /**
- * A new token: `berth_`, 256 random bits in base64url and a checksum of six hex digits, so that secret scanners and
- * typing errors are caught without a look-up.
+ * A new token: `berth_`, 256 random bits in base64url, and the first six hex digits of the SHA-256 of both. With this
+ * checksum a secret scanner tells a token from other text without a look-up.
  */
 export function mintToken(): { token: string; hash: string; prefix: string } {
-  const body = randomBytes(32).toString('base64url');
-  const token = `${TOKEN_PREFIX}${body}${checksum(body)}`;
+  const body = `${TOKEN_PREFIX}${randomBytes(32).toString('base64url')}`;
+  const token = `${body}${hash('sha256', body).slice(0, 6)}`;
   return { token, hash: hashToken(token), prefix: token.slice(0, TOKEN_PREFIX.length + 6) };
-}
-
-/** Whether text has the form and the checksum of a token of ours. Says nothing about whether the key exists. */
-export function isWellFormedToken(text: string): boolean {
-  if (text.length !== TOKEN_PREFIX.length + BODY_LENGTH + CHECK_LENGTH || !text.startsWith(TOKEN_PREFIX)) return false;
-  const body = text.slice(TOKEN_PREFIX.length, TOKEN_PREFIX.length + BODY_LENGTH);
-  return checksum(body) === text.slice(TOKEN_PREFIX.length + BODY_LENGTH);
 }

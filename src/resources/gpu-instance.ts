@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   commandSchema,
   diskGbSchema,
@@ -11,25 +11,24 @@ import {
 } from './instance-template.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
   durationSchema,
   patterned,
-  GROUP,
   runtimeClassNameSchema,
   timeSchema,
-  VERSION,
   withRules,
   type CustomResource,
   type Rule,
 } from './schema.ts';
 
 /**
- * On an instance whose client has no answer yet: until when the answer is due (RFC 3339). Removed just before the 201;
- * an instance that still has it some time later is removed, because nobody knows of it.
+ * Annotation of an instance whose client has no answer yet: when the answer is due, RFC 3339. The API removes it just
+ * before it answers 201. Some time later it deletes an instance that still has it, since no client knows of it.
  */
 export const CONFIRM_BY = 'berth.dev/confirm-by';
 
-/** Annotation: when somebody last used the instance, RFC 3339. The gateways write it where there is an idleTimeout. */
+/** Annotation: when a user last used the instance, RFC 3339. The gateways write it for instances with idleTimeout. */
 export const LAST_ACTIVITY = 'berth.dev/last-activity';
 
 export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
@@ -39,7 +38,7 @@ export type Isolation = (typeof ISOLATIONS)[number];
 function setOnce(field: string): Rule {
   return {
     rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
-    message: `${field} cannot change once set: it would be another machine. Delete this instance and create another`,
+    message: `${field} cannot change once it is set: delete this instance and create another`,
     fieldPath: `.${field}`,
   };
 }
@@ -49,16 +48,22 @@ export const gpuInstanceSpecSchema = withRules(
     type: z
       .enum(INSTANCE_TYPES)
       .default('OnDemand')
-      .describe('OnDemand keeps its GPUs. Interruptible is cheaper; on-demand instances may take its GPUs away.'),
+      .describe('OnDemand keeps its GPUs. Interruptible is cheaper, but an on-demand instance may take its GPUs.'),
     offerId: z
       .int()
       .min(1)
       .max(2147483647)
       .optional()
-      .describe('The offer to rent (ask_id of the HTTP interface). Absent: the cheapest free offer that fits gpu.'),
+      .describe(
+        'The offer to rent (ask_id of the HTTP interface). Absent: the cheapest free offer that fits spec.gpu.',
+      ),
     gpu: z
       .object({
-        product: z.string().max(128).optional().describe('Product as node label nvidia.com/gpu.product names it.'),
+        product: z
+          .string()
+          .max(128)
+          .optional()
+          .describe('GPU product as the node label nvidia.com/gpu.product names it.'),
         count: z.int().min(1).max(64).default(1).describe('Number of GPUs, or of MIG slices.'),
         migProfile: patterned(
           z.string().max(32),
@@ -70,10 +75,10 @@ export const gpuInstanceSpecSchema = withRules(
         isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced. Absent: any.'),
       })
       .optional()
-      .describe('Which GPU to rent when no offerId is given. What is left out may be anything.'),
-    displayName: z.string().max(128).optional().describe('Name shown to people.'),
-    label: z.string().max(255).optional().describe('Free text of the owner.'),
-    stats: z.string().max(4096).optional().describe('Free text kept with the instance, as the HTTP client sent it.'),
+      .describe('Which GPUs to rent without an offerId. A field that is absent may have any value.'),
+    displayName: z.string().max(128).optional().describe('Name for people.'),
+    label: z.string().max(255).optional().describe('Free text of the tenant.'),
+    stats: z.string().max(4096).optional().describe('Free text of the HTTP client, kept as it was sent.'),
     templateId: z.int().optional().describe('Numeric id of the InstanceTemplate to start from.'),
     templateHashId: z.string().max(64).optional().describe('Content hash of the InstanceTemplate to start from.'),
     image: imageSchema.optional(),
@@ -89,31 +94,36 @@ export const gpuInstanceSpecSchema = withRules(
       .min(0)
       .max(1048576)
       .optional()
-      .describe('Disk in GB that the client saw in the offer; a claim is refused when the offer now has less.'),
+      .describe(
+        'Disk in GB that the client saw in the offer. When the offer has less by now, the instance fails with OfferChanged.',
+      ),
     installMonitoring: z.boolean().default(false).describe('Runs a GPU metrics exporter beside the instance.'),
     sshKeyIds: z
       .array(z.int().min(1).describe('Id of an SSHKey (its status.id).'))
       .max(64)
       .optional()
       .meta({ 'x-kubernetes-list-type': 'set' })
-      .describe('Ids of the SSHKeys that open this instance. Absent or empty: all keys of the namespace.'),
+      .describe('Ids of the SSHKeys that open this instance. Absent or empty: every SSHKey of the namespace.'),
     powerState: z
       .enum(['Running', 'Stopped'])
       .default('Running')
-      .describe('Stopped frees the GPUs and keeps the disk; Running starts it again.'),
+      .describe('Stopped frees the GPUs and keeps the disk. Running starts the instance again.'),
     onNoCapacity: z
       .enum(['Queue', 'Fail'])
       .default('Queue')
-      .describe('What to do when no GPU is free: wait in line, or fail.'),
-    maxDuration: durationSchema('Longest time the instance may run, for example 12h.').optional(),
-    idleTimeout: durationSchema('Stops the instance after this long without a session, for example 30m.').optional(),
-    onExpiry: z.enum(['Stop', 'Delete']).default('Stop').describe('What maxDuration and idleTimeout do.'),
+      .describe('What to do when no place is free: wait in line, or fail.'),
+    maxDuration: durationSchema('Longest time that the instance may run, for example 12h.').optional(),
+    idleTimeout: durationSchema('Longest time without a session, for example 30m.').optional(),
+    onExpiry: z
+      .enum(['Stop', 'Delete'])
+      .default('Stop')
+      .describe('What the controller does after maxDuration or idleTimeout.'),
     diskPolicy: z
       .enum(['Delete', 'Retain'])
       .default('Delete')
-      .describe('What becomes of the disk when the instance is deleted.'),
+      .describe('What the controller does with the disk when the instance is deleted.'),
     runtimeClassName: runtimeClassNameSchema('RuntimeClass of the pod, for example kata.').optional(),
-    hostUsers: z.boolean().optional().describe('false runs the pod in a user namespace of its own.'),
+    hostUsers: z.boolean().optional().describe('False runs the pod in a user namespace of its own.'),
   }),
   setOnce('offerId'),
   setOnce('gpu'),
@@ -136,36 +146,38 @@ export const gpuInstanceSpecSchema = withRules(
 );
 
 export const claimSchema = z.object({
-  offerId: z.int().describe('The offer the place belongs to.'),
-  pool: z.string().describe('The GPUPool the offer belongs to.'),
-  node: z.string().describe('The node that was granted.'),
-  resourceName: z.string().describe('Extended resource, for example nvidia.com/gpu.'),
+  offerId: z.int().describe('Offer of the place.'),
+  pool: z.string().describe('GPUPool of the offer.'),
+  node: z.string().describe('Node of the place.'),
+  resourceName: z.string().describe('Extended resource that the pod requests, for example nvidia.com/gpu.'),
   product: z.string().describe('GPU product.'),
   gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
   memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
   isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
   migProfile: z.string().optional().describe('MIG profile.'),
-  pricePerHour: z.string().describe('Price of the instance per hour, locked when granted.'),
-  currency: z.string().describe('Currency of the price.'),
-  simulated: z.boolean().default(false).describe('True on simulated nodes, where no container really runs.'),
-  diskGbMax: z.int().optional().describe('Disk the offer had when granted, in GB.'),
-  grantedAt: timeSchema.describe('When the place was granted.'),
+  pricePerHour: z.string().describe('Price of the instance per hour, fixed when the place was granted.'),
+  currency: z.string().describe('ISO 4217 code of pricePerHour.'),
+  simulated: z.boolean().default(false).describe('True on simulated nodes, where no container runs.'),
+  diskGbMax: z.int().optional().describe('Largest disk of the offer when the place was granted, in GB.'),
+  grantedAt: timeSchema.describe('When the controller granted the place.'),
 });
 
 export const STAGES = ['accepted', 'claimed', 'scheduled', 'pulled', 'started', 'ready', 'stopped'] as const;
 
 export const gpuInstanceStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  claim: claimSchema.optional().describe('The place that was granted. Absent while waiting and while stopped.'),
-  incarnation: z.int().min(0).optional().describe('How many pods this instance has had.'),
-  podName: z.string().optional().describe('Name of the pod of the current incarnation.'),
-  podUid: z.string().optional().describe('uid of the pod of the current incarnation, once it was seen.'),
+  claim: claimSchema
+    .optional()
+    .describe('The place that the controller granted. Absent while the instance waits and while it is stopped.'),
+  incarnation: z.int().min(0).optional().describe('Number of the current start. Each start has a pod of its own.'),
+  podName: z.string().optional().describe('Name of the pod of the current start.'),
+  podUid: z.string().optional().describe('uid of the pod of the current start, once the controller has seen it.'),
   podIP: z.string().optional().describe('Address of the pod.'),
-  image: z.string().optional().describe('Image in use after template and defaults.'),
+  image: z.string().optional().describe('Image in use: that of the instance, the template or the default.'),
   runtype: runtypeSchema.optional(),
   diskGb: z.int().optional().describe('Size of the disk in GB.'),
-  diskPersistent: z.boolean().optional().describe('Whether the disk survives a stop.'),
+  diskPersistent: z.boolean().optional().describe('Whether the instance keeps its disk when it stops.'),
   ssh: z
     .object({
       host: z.string().describe('Host of the SSH gateway.'),
@@ -176,34 +188,34 @@ export const gpuInstanceStatusSchema = z.object({
     .optional()
     .describe('How to log in.'),
   stages: z
-    .partialRecord(z.enum(STAGES), timeSchema.describe('When the stage was reached.'))
+    .partialRecord(z.enum(STAGES), timeSchema.describe('When the start reached the stage.'))
     .optional()
-    .describe('When each stage of the current start was reached.'),
-  firstReady: timeSchema.optional().describe('When the instance was up for the first time.'),
+    .describe('When the current start reached each stage.'),
+  firstReady: timeSchema.optional().describe('When the instance was ready for the first time.'),
   lastProduct: z
     .object({
       product: z.string().describe('GPU product.'),
       gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
     })
     .optional()
-    .describe('GPUs of the last start, kept when the claim is given back.'),
+    .describe('GPUs of the last start. They stay when the claim is given back.'),
   usage: z
     .object({
       gpuSeconds: z.number().describe('GPU seconds of the starts that have ended.'),
       cost: z.string().describe('Cost of the starts that have ended.'),
-      currency: z.string().describe('Currency of cost.'),
+      currency: z.string().describe('ISO 4217 code of cost.'),
     })
     .optional()
-    .describe('What the instance has used, the running start not counted.'),
+    .describe('What the instance has used, without the current start.'),
   ending: z
     .object({
-      reason: z.string().describe('CamelCase word for what ended it.'),
-      message: z.string().describe('Explanation for people.'),
-      at: timeSchema.describe('When it was decided or seen; the meter stops here.'),
-      generation: z.int().optional().describe('metadata.generation it was decided for.'),
+      reason: z.string().describe('What ended the start, in CamelCase.'),
+      message: z.string().describe('Explanation, for people.'),
+      at: timeSchema.describe('When the controller decided or saw it. The meter stops here.'),
+      generation: z.int().optional().describe('metadata.generation that the decision is for.'),
     })
     .optional()
-    .describe('Why the current start is being given up or, without a claim, why the last one ended.'),
+    .describe('Why the current start ends or, without a claim, why the last start ended.'),
   failures: z
     .object({
       count: z.int().describe('Failed starts in a row.'),
@@ -212,10 +224,10 @@ export const gpuInstanceStatusSchema = z.object({
         .array(z.string().describe('Name of a node.'))
         .max(16)
         .optional()
-        .describe('Nodes avoided for a while because a start failed there.'),
+        .describe('Nodes where a start failed. The controller avoids them for a while.'),
     })
     .optional()
-    .describe('Failed starts since the last good one; they set the waiting time before the next.'),
+    .describe('Failed starts since the last good one. They set the wait before the next start.'),
 });
 
 export type GpuInstanceSpec = z.infer<typeof gpuInstanceSpecSchema>;
@@ -226,20 +238,11 @@ export interface GpuInstance extends KubeObject {
   status?: GpuInstanceStatus;
 }
 
-export const GPU_INSTANCES: ResourceType<GpuInstance> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'GPUInstance',
-  plural: 'gpuinstances',
-  namespaced: true,
-};
+export const GPU_INSTANCES = berthType<GpuInstance>('GPUInstance', 'gpuinstances');
 
 export const gpuInstanceResource: CustomResource = {
-  kind: 'GPUInstance',
-  plural: 'gpuinstances',
-  singular: 'gpuinstance',
+  ...GPU_INSTANCES,
   shortNames: ['gpui'],
-  scope: 'Namespaced',
   description: 'One rented GPU instance.',
   columns: [
     { name: 'State', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
@@ -258,7 +261,8 @@ export const gpuInstanceResource: CustomResource = {
   rules: [
     {
       rule: 'size(self.metadata.name) <= 52',
-      message: 'metadata.name may have 52 characters: pods add a suffix to it',
+      message:
+        'metadata.name may have at most 52 characters, because the names of pods add a suffix: write a shorter name',
     },
   ],
 };

@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   AGE_COLUMN,
+  berthType,
   conditionsSchema,
-  GROUP,
   patterned,
   runtimeClassNameSchema,
-  VERSION,
   type CustomResource,
 } from './schema.ts';
 
@@ -20,7 +19,7 @@ export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
     .record(z.string().max(317), z.string().max(63).describe('Value of the label.'))
     .default({})
-    .describe('Labels a node must have to be for rent in this pool. Empty selects every node with GPUs.'),
+    .describe('Labels that a node must have to be in this pool. Empty selects every node with GPUs.'),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
     .min(1)
@@ -38,16 +37,16 @@ export const gpuPoolSpecSchema = z.object({
           product: z
             .string()
             .max(128)
-            .describe('Product as the node label nvidia.com/gpu.product names it, or * for all that are not listed.'),
-          onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour on demand.'),
-          interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour when it may be taken away.'),
+            .describe('GPU product as the node label nvidia.com/gpu.product names it, or * for every other product.'),
+          onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour of an OnDemand instance.'),
+          interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour of an Interruptible instance.'),
         })
-        .describe('The prices of one product.'),
+        .describe('Prices of one product.'),
     )
     .max(128)
     .default([])
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['product'] })
-    .describe('Prices by product. A product without a price is offered for 0.'),
+    .describe('Prices by product. A product without a price costs 0.'),
   disk: z
     .object({
       maxGb: z.int().min(1).max(16384).default(1024).describe('Largest disk of one instance, in GB.'),
@@ -55,20 +54,20 @@ export const gpuPoolSpecSchema = z.object({
         .string()
         .max(253)
         .optional()
-        .describe('StorageClass of the disks; the default class when absent.'),
+        .describe('StorageClass of the disks. Absent: the default class.'),
     })
     .default({ maxGb: 1024 })
-    .describe('Bounds of the disks of this pool.'),
+    .describe('Disks of the instances in this pool.'),
   runtimeClassName: runtimeClassNameSchema('RuntimeClass of the instances, for example nvidia or kata.').optional(),
 });
 
 export const gpuPoolStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
   nodes: z.int().optional().describe('Nodes in the pool.'),
-  gpus: z.int().optional().describe('GPUs and MIG slices the pool could rent out when empty.'),
+  gpus: z.int().optional().describe('GPUs and MIG slices of the pool, free or not.'),
   free: z.int().optional().describe('GPUs and MIG slices that are free now.'),
-  offers: z.int().optional().describe('Offers the pool makes.'),
+  offers: z.int().optional().describe('Offers of the pool.'),
 });
 
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
@@ -78,21 +77,12 @@ export interface GpuPool extends KubeObject {
   status?: GpuPoolStatus;
 }
 
-export const GPU_POOLS: ResourceType<GpuPool> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'GPUPool',
-  plural: 'gpupools',
-  namespaced: false,
-};
+export const GPU_POOLS = berthType<GpuPool>('GPUPool', 'gpupools', false);
 
 export const gpuPoolResource: CustomResource = {
-  kind: 'GPUPool',
-  plural: 'gpupools',
-  singular: 'gpupool',
+  ...GPU_POOLS,
   shortNames: ['gpool'],
-  scope: 'Cluster',
-  description: 'Which nodes are for rent, in which sizes and at which price.',
+  description: 'Nodes for rent, in which sizes and at which prices.',
   columns: [
     { name: 'Nodes', type: 'integer', jsonPath: '.status.nodes' },
     { name: 'GPUs', type: 'integer', jsonPath: '.status.gpus' },

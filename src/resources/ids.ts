@@ -23,15 +23,15 @@ export function newInstanceName(): string {
   return `i-${base32(randomBytes(8), 12)}`;
 }
 
-/** The name that an idempotency key stands for: the same for every replica and retry of one tenant. */
+/** The name of the object that an idempotency key creates: the same in every replica and every retry of one tenant. */
 export function idempotentName(prefix: string, namespace: string, key: string): string {
   const digest = createHash('sha256').update(`${namespace}\0${key}`).digest();
   return `${prefix}-${base32(digest, 20)}`;
 }
 
 /**
- * The numeric id of an SSH key or template: the first 48 bits of the SHA-256 of metadata.uid, so that every process
- * computes the same one and JSON carries it exactly. Never 0.
+ * The numeric id of an SSH key or template: the first 48 bits of the SHA-256 of metadata.uid. Every process computes the
+ * same id, and JSON carries it exactly. Never 0.
  */
 export function numericId(uid: string): number {
   const id = createHash('sha256').update(uid).digest().readUIntBE(0, 6);
@@ -49,7 +49,7 @@ export interface OfferIdentity {
   simulated?: boolean;
 }
 
-/** The id of an offer (`ask_id`): a positive 31-bit integer derived from what the offer is. */
+/** The id of an offer (`ask_id`): a positive 31-bit integer that its identity determines. */
 export function offerId(identity: OfferIdentity): number {
   const { pool, resourceName, product, memoryMb, gpuCount, simulated = false } = identity;
   const text = [pool, resourceName, product, memoryMb, gpuCount, ...(simulated ? ['simulated'] : [])].join('\0');

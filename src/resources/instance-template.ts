@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { isObject } from '../lib/json.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, listMap, patterned, VERSION, type CustomResource } from './schema.ts';
+import { AGE_COLUMN, berthType, conditionsSchema, listMap, patterned, type CustomResource } from './schema.ts';
 
 export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
@@ -11,12 +12,12 @@ export const imageSchema = patterned(
   z.string().max(MAX_IMAGE_LENGTH),
   IMAGE_PATTERN,
   'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case',
-).describe('Container image. Empty or absent: the image of the template, else the default image.');
+).describe('Container image. Empty or absent: the image of the template, or else the default image.');
 
 export const runtypeSchema = z
   .enum(RUNTYPES)
   .describe(
-    'ssh: a machine to log in to. jupyter: the same with a Jupyter server. args: runs the entrypoint of the image.',
+    'ssh: a machine to log in to. jupyter: the same, with a Jupyter server. args: the entrypoint of the image.',
   );
 
 export const envSchema = listMap(
@@ -34,7 +35,7 @@ export const envSchema = listMap(
         .describe('One environment variable.'),
     )
     .max(128)
-    .describe('Environment variables. Those of the instance win over those of the template, name by name.'),
+    .describe('Environment variables. For each name the instance wins over the template.'),
   'name',
 );
 
@@ -43,7 +44,7 @@ export const portsSchema = listMap(
     .array(
       z
         .object({
-          containerPort: z.int().min(1).max(65535).describe('Port the program listens on.'),
+          containerPort: z.int().min(1).max(65535).describe('Port that the program listens on.'),
           protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
           name: patterned(
             z.string().max(15),
@@ -56,7 +57,7 @@ export const portsSchema = listMap(
         .describe('One port.'),
     )
     .max(64)
-    .describe('Ports the programs of the instance listen on.'),
+    .describe('Ports that the programs of the instance listen on.'),
   'containerPort',
   'protocol',
 );
@@ -69,7 +70,7 @@ export const onStartSchema = z
 export const diskGbSchema = z.int().min(1).max(16384).describe('Size of the disk at /workspace, in GB.');
 
 export const instanceTemplateSpecSchema = z.object({
-  displayName: z.string().max(128).default('').describe('Name shown to people.'),
+  displayName: z.string().max(128).default('').describe('Name for people.'),
   image: imageSchema.optional(),
   runtype: runtypeSchema.optional(),
   command: commandSchema.optional().describe('Replaces the entrypoint of the image (runtype args).'),
@@ -81,10 +82,10 @@ export const instanceTemplateSpecSchema = z.object({
 });
 
 export const instanceTemplateStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  id: z.int().optional().describe('Numeric id, as template_id of the HTTP interface names it.'),
-  hashId: z.string().optional().describe('Hash of the content, as template_hash_id of the HTTP interface names it.'),
+  id: z.int().optional().describe('Numeric id: template_id of the HTTP interface.'),
+  hashId: z.string().optional().describe('Hash of the content: template_hash_id of the HTTP interface.'),
 });
 
 export type InstanceTemplateSpec = z.infer<typeof instanceTemplateSpecSchema>;
@@ -94,24 +95,16 @@ export interface InstanceTemplate extends KubeObject {
   status?: InstanceTemplateStatus;
 }
 
-export const INSTANCE_TEMPLATES: ResourceType<InstanceTemplate> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'InstanceTemplate',
-  plural: 'instancetemplates',
-  namespaced: true,
-};
+export const INSTANCE_TEMPLATES = berthType<InstanceTemplate>('InstanceTemplate', 'instancetemplates');
 
-/** Templates of this namespace label value are visible to every tenant. */
+/** Label of a template: `true` shows it to every tenant. */
 export const SHARED_TEMPLATE_LABEL = 'berth.dev/shared';
 
 export const instanceTemplateResource: CustomResource = {
-  kind: 'InstanceTemplate',
-  plural: 'instancetemplates',
-  singular: 'instancetemplate',
+  ...INSTANCE_TEMPLATES,
   shortNames: ['itpl'],
-  scope: 'Namespaced',
-  description: 'Image, start-up and disk that instances may share. The label berth.dev/shared=true offers it to all.',
+  description:
+    'Image, start-up and disk for instances to start from. The label berth.dev/shared=true shows it to every tenant.',
   columns: [
     { name: 'ID', type: 'integer', jsonPath: '.status.id' },
     { name: 'Hash', type: 'string', jsonPath: '.status.hashId' },
@@ -126,14 +119,14 @@ export const instanceTemplateResource: CustomResource = {
 
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
-  if (value === null || typeof value !== 'object') return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value)
     .filter(([, v]) => v !== undefined)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([k, v]) => [k, canonical(v)]));
 }
 
-/** `template_hash_id`: 32 hex digits of the content (the name aside). Same content, same hash; an edit changes it. */
+/** `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. */
 export function templateHash(spec: InstanceTemplateSpec): string {
   const { displayName: _, ...content } = spec;
   return createHash('sha256')

@@ -2,14 +2,14 @@ const DECIMALS = 6;
 const UNIT = 10n ** BigInt(DECIMALS);
 const HOUR_MS = 3_600_000n;
 
-/** Millionths of a currency unit. Throws RangeError on text that is no decimal amount with at most six decimals. */
+/** Millionths of a currency unit. Throws RangeError unless the text is a decimal amount with at most six decimals. */
 function parseMoney(text: string): bigint {
   const match = /^(\d+)(?:\.(\d{1,6}))?$/.exec(text);
-  if (!match) throw new RangeError(`not an amount of money: ${text}; write for example 2.49`);
+  if (!match) throw new RangeError(`"${text}" is not an amount of money: write for example 2.49`);
   return BigInt(match[1] ?? '0') * UNIT + BigInt((match[2] ?? '').padEnd(DECIMALS, '0'));
 }
 
-/** At least two decimals, as prices are written, and no more than it takes. */
+/** With two decimals, as prices are written, or as many more as the amount needs. */
 function formatMoney(millionths: bigint): string {
   const fraction = (millionths % UNIT).toString().padStart(DECIMALS, '0').replace(/0+$/, '').padEnd(2, '0');
   return `${millionths / UNIT}.${fraction}`;
@@ -19,7 +19,7 @@ export function addMoney(left: string, right: string): string {
   return formatMoney(parseMoney(left) + parseMoney(right));
 }
 
-/** A price times a whole number of pieces. */
+/** A price times a whole number. */
 export function multiplyMoney(price: string, count: number): string {
   return formatMoney(parseMoney(price) * BigInt(count));
 }

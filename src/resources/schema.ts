@@ -1,24 +1,29 @@
 import { z } from 'zod';
+import type { KubeObject, ResourceType } from '../kube/types.ts';
 
-/** Group and version of every resource of ours. */
+/** Group and version of every resource of Berth. */
 export const GROUP = 'berth.dev';
 export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;
+
+/** A resource of Berth, as the API server routes it. */
+export function berthType<T extends KubeObject>(kind: string, plural: string, namespaced = true): ResourceType<T> {
+  return { group: GROUP, version: VERSION, kind, plural, namespaced };
+}
 
 /** A CEL rule of the CRD. `message` says what to write instead. */
 export interface Rule {
   rule: string;
   message: string;
   fieldPath?: string;
-  reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
 }
 
-/** Attaches CEL rules to a schema; they are evaluated by the API server, not by zod. */
+/** Attaches CEL rules to a schema. The API server evaluates them; zod does not. */
 export function withRules<T extends z.ZodType>(schema: T, ...rules: Rule[]): T {
   return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': rules });
 }
 
-/** A text with a pattern. Refused, it says what to write instead of showing the pattern. */
+/** A text with a pattern. A refusal says what to write and does not show the pattern. */
 export function patterned(schema: z.ZodString, pattern: RegExp, hint: string): z.ZodString {
   return withRules(schema.regex(pattern, hint), {
     rule: `self.matches(${JSON.stringify(pattern.source)})`,
@@ -26,7 +31,7 @@ export function patterned(schema: z.ZodString, pattern: RegExp, hint: string): z
   });
 }
 
-/** The name of a RuntimeClass: with any other text the API server fails at the pod, again and again. */
+/** The name of a RuntimeClass. With any other text the API server would refuse every pod of the instance. */
 export function runtimeClassNameSchema(description: string): z.ZodString {
   const pattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
   return patterned(z.string().max(253), pattern, 'write the name of a RuntimeClass, for example kata').describe(
@@ -47,15 +52,15 @@ export const conditionSchema = z
   .object({
     type: z.string().max(316).describe('Name of the condition, unique in the list.'),
     status: z.enum(['True', 'False', 'Unknown']).describe('Whether the condition holds.'),
-    observedGeneration: z.int().min(0).optional().describe('metadata.generation this condition was set for.'),
+    observedGeneration: z.int().min(0).optional().describe('metadata.generation that the condition is for.'),
     lastTransitionTime: z.string().meta({ format: 'date-time' }).describe('When status last changed.'),
-    reason: z.string().min(1).max(1024).describe('CamelCase word for programs.'),
-    message: z.string().max(32768).describe('Explanation for people.'),
+    reason: z.string().min(1).max(1024).describe('Reason in CamelCase, for programs.'),
+    message: z.string().max(32768).describe('Explanation, for people.'),
   })
   .describe('One observation of the state of the object.');
 
 export const conditionsSchema = listMap(
-  z.array(conditionSchema).max(24).describe('Observations of the current state; Ready is the summary.'),
+  z.array(conditionSchema).max(24).describe('Observations of the current state. Ready is the summary.'),
   'type',
 );
 
@@ -77,7 +82,7 @@ export function parseDuration(text: string): number {
     total += Number(match[1]) * unit[match[2] as keyof typeof unit];
     rest = rest.slice(match[0].length);
   }
-  if (rest !== '' || text === '') throw new RangeError(`not a duration: ${text}; write for example 90m or 1h30m`);
+  if (rest !== '' || text === '') throw new RangeError(`"${text}" is not a duration: write for example 90m or 1h30m`);
   return total;
 }
 
@@ -86,17 +91,12 @@ export interface PrinterColumn {
   name: string;
   type: 'string' | 'integer' | 'date' | 'boolean' | 'number';
   jsonPath: string;
-  description?: string;
   priority?: number;
 }
 
-/** Everything a CustomResourceDefinition needs beside the schema. */
-export interface CustomResource {
-  kind: string;
-  plural: string;
-  singular: string;
+/** All that a CustomResourceDefinition is made from. */
+export interface CustomResource extends ResourceType {
   shortNames: string[];
-  scope: 'Namespaced' | 'Cluster';
   description: string;
   columns: PrinterColumn[];
   spec: z.ZodType;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, conditionsSchema, GROUP, VERSION, withRules, type CustomResource } from './schema.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { AGE_COLUMN, berthType, conditionsSchema, withRules, type CustomResource } from './schema.ts';
 
 export const MAX_NAME_LENGTH = 128;
 
@@ -11,7 +11,7 @@ export const sshKeySpecSchema = withRules(
       .min(1)
       .max(16384)
       .describe('One line as in authorized_keys, without options: type, base64 key, optional comment.'),
-    displayName: z.string().max(MAX_NAME_LENGTH).default('').describe('Name shown to people.'),
+    displayName: z.string().max(MAX_NAME_LENGTH).default('').describe('Name for people.'),
   }),
   {
     rule: 'self.publicKey == oldSelf.publicKey',
@@ -25,15 +25,15 @@ export const sshKeySpecSchema = withRules(
   },
   {
     rule: "!self.publicKey.contains('PRIVATE KEY')",
-    message: 'this is a private key: keep it to yourself and paste the .pub file instead',
+    message: 'this is a private key, which nobody else may see: paste the .pub file instead',
     fieldPath: '.publicKey',
   },
 );
 
 export const sshKeyStatusSchema = z.object({
-  observedGeneration: z.int().optional().describe('metadata.generation the status was written for.'),
+  observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
-  id: z.int().optional().describe('Numeric id, as ssh_key_ids of the HTTP interface names it.'),
+  id: z.int().optional().describe('Numeric id: ssh_key_ids of the HTTP interface.'),
   type: z.string().optional().describe('Key type, for example ssh-ed25519.'),
   fingerprint: z.string().optional().describe('SHA256 fingerprint as ssh-keygen -lf prints it.'),
   instances: z.int().optional().describe('How many instances name this key.'),
@@ -46,20 +46,11 @@ export interface SshKey extends KubeObject {
   status?: SshKeyStatus;
 }
 
-export const SSH_KEYS: ResourceType<SshKey> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'SSHKey',
-  plural: 'sshkeys',
-  namespaced: true,
-};
+export const SSH_KEYS = berthType<SshKey>('SSHKey', 'sshkeys');
 
 export const sshKeyResource: CustomResource = {
-  kind: 'SSHKey',
-  plural: 'sshkeys',
-  singular: 'sshkey',
+  ...SSH_KEYS,
   shortNames: ['sk'],
-  scope: 'Namespaced',
   description: 'A public key that opens the instances of its namespace over SSH.',
   columns: [
     { name: 'ID', type: 'integer', jsonPath: '.status.id' },

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
-/** A text that is not a public key which may open an instance. The message says what to do. */
+/** The text is not a public key that may open an instance. The message says what to do. */
 export class SshPublicKeyError extends Error {
   override name = 'SshPublicKeyError';
 }
@@ -8,11 +8,11 @@ export class SshPublicKeyError extends Error {
 export interface SshPublicKey {
   /** Key type, for example ssh-ed25519. */
   type: string;
-  /** The key in its wire form (RFC 4253 section 6.6). */
+  /** The wire form: what the line carries in base64, what a client offers at login, and what the fingerprint is of. */
   blob: Buffer;
   /** SHA256 fingerprint as ssh-keygen -lf prints it. */
   fingerprint: string;
-  /** Bits of the key: 256 for ed25519, as ssh-keygen says. */
+  /** As ssh-keygen counts them: 256 for ed25519. */
   bits: number;
   comment: string;
 }
@@ -24,9 +24,10 @@ const CURVES: Readonly<Record<string, { bits: number; point: number }>> = {
   nistp384: { bits: 384, point: 97 },
   nistp521: { bits: 521, point: 133 },
 };
-const KNOWN = 'ssh-ed25519, ecdsa-sha2-nistp256/384/521, ssh-rsa and the sk- types of security keys';
+const ACCEPTED = 'ssh-ed25519, ecdsa-sha2-nistp256/384/521, ssh-rsa and the sk- types of security keys';
+const MAKE_ONE = 'Make another key with: ssh-keygen -t ed25519';
 
-/** Reads the strings of RFC 4251 section 5 from a key blob, and nothing beyond its end. */
+/** Reads the strings of RFC 4251 section 5 from a blob, and nothing beyond its end. */
 class Reader {
   readonly #blob: Buffer;
   #at = 0;
@@ -53,7 +54,7 @@ class Reader {
     const bytes = this.bytes(what);
     const first = bytes.findIndex((byte) => byte !== 0);
     if (first < 0 || ((bytes[0] ?? 0) & 0x80) !== 0)
-      throw new SshPublicKeyError(`The ${what} of the key is not valid.`);
+      throw new SshPublicKeyError(`The ${what} of the key is not valid. Paste it again.`);
     return (bytes.length - first - 1) * 8 + (32 - Math.clz32(bytes[first] ?? 0));
   }
 
@@ -67,26 +68,29 @@ function cutOff(what: string): SshPublicKeyError {
 }
 
 function readEd25519(reader: Reader): number {
-  if (reader.bytes('public key').length !== 32) throw new SshPublicKeyError('An ed25519 key has 32 bytes.');
+  if (reader.bytes('public key').length !== 32)
+    throw new SshPublicKeyError('An ed25519 key has 32 bytes. Paste it again.');
   return 256;
 }
 
 function readEcdsa(reader: Reader, curve: string): number {
   const named = reader.text('curve');
   const known = CURVES[curve];
-  if (named !== curve || known === undefined) throw new SshPublicKeyError(`The key says ${curve} and holds ${named}.`);
+  if (named !== curve || known === undefined)
+    throw new SshPublicKeyError(`The line says ${curve} and the key in it is on ${named}. Paste the line unchanged.`);
   const point = reader.bytes('point');
   // 4: an uncompressed point, the only form that OpenSSH writes (RFC 5656 section 3.1).
-  if (point.length !== known.point || point[0] !== 4) throw new SshPublicKeyError('The point of the key is not valid.');
+  if (point.length !== known.point || point[0] !== 4)
+    throw new SshPublicKeyError('The point of the key is not valid. Paste it again.');
   return known.bits;
 }
 
 function readRsa(reader: Reader): number {
-  if (reader.bits('exponent') < 2) throw new SshPublicKeyError('The exponent of the RSA key is too small.');
+  if (reader.bits('exponent') < 2) throw new SshPublicKeyError(`The exponent of the RSA key is too small. ${MAKE_ONE}`);
   const bits = reader.bits('modulus');
   if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS) {
     throw new SshPublicKeyError(
-      `An RSA key needs ${MIN_RSA_BITS} to ${MAX_RSA_BITS} bits and this one has ${bits}. Make one with: ssh-keygen -t ed25519`,
+      `An RSA key needs ${MIN_RSA_BITS} to ${MAX_RSA_BITS} bits and this one has ${bits}. ${MAKE_ONE}`,
     );
   }
   return bits;
@@ -100,13 +104,14 @@ const TYPES: Readonly<Record<string, Read>> = {
   'ecdsa-sha2-nistp384': (reader) => readEcdsa(reader, 'nistp384'),
   'ecdsa-sha2-nistp521': (reader) => readEcdsa(reader, 'nistp521'),
   'ssh-rsa': readRsa,
-  // The application comes last (openssh PROTOCOL.u2f).
   'sk-ssh-ed25519@openssh.com': (reader) => withApplication(reader, readEd25519(reader)),
   'sk-ecdsa-sha2-nistp256@openssh.com': (reader) => withApplication(reader, readEcdsa(reader, 'nistp256')),
 };
 
+/** The application comes last (openssh PROTOCOL.u2f). */
 function withApplication(reader: Reader, bits: number): number {
-  if (reader.text('application') === '') throw new SshPublicKeyError('The application of the security key is empty.');
+  if (reader.text('application') === '')
+    throw new SshPublicKeyError('The application of the security key is empty. Paste the key again.');
   return bits;
 }
 
@@ -114,33 +119,38 @@ function readerOf(type: string): Read {
   const read = Object.hasOwn(TYPES, type) ? TYPES[type] : undefined;
   if (read !== undefined) return read;
   if (type === 'ssh-dss') {
-    throw new SshPublicKeyError('DSA keys are too weak and not accepted. Make one with: ssh-keygen -t ed25519');
+    throw new SshPublicKeyError(`DSA keys are too weak. ${MAKE_ONE}`);
   }
   if (type.includes('=') || type.includes('"') || /^(no-|restrict|cert-authority|principals|permit)/.test(type)) {
     throw new SshPublicKeyError('Options before the key are not accepted. Start the line with the key type.');
   }
   if (type.includes('-cert-'))
     throw new SshPublicKeyError('Certificates are not accepted. Paste the plain public key.');
-  throw new SshPublicKeyError(`"${type.slice(0, 32)}" is no key type. Known are ${KNOWN}.`);
+  throw new SshPublicKeyError(`"${type.slice(0, 32)}" is not a key type. Berth accepts ${ACCEPTED}.`);
 }
 
 function decode(text: string): Buffer {
   const blob = Buffer.from(text, 'base64');
-  // Node skips what is no base64; what was skipped shows in the way back.
+  // Node skips characters that are not base64; encoded again, the text shows what was skipped.
   if (text === '' || blob.toString('base64').replace(/=+$/, '') !== text.replace(/=+$/, '')) {
     throw new SshPublicKeyError('The second word of the line is not base64. Paste the whole line of the .pub file.');
   }
   return blob;
 }
 
+/** SHA256 fingerprint of a wire form, as ssh-keygen -lf prints it. */
+export function fingerprintOf(blob: Buffer): string {
+  return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
+}
+
 /**
- * Reads one line as in authorized_keys, without options: type, base64 key, optional comment. The wire form is read to its
- * end (RFC 4253 section 6.6, RFC 5656, RFC 8709, openssh PROTOCOL.u2f).
+ * Reads one line as in authorized_keys, without options: type, base64 key, optional comment. Checks the whole wire form
+ * (RFC 4253 section 6.6, RFC 5656, RFC 8709, openssh PROTOCOL.u2f).
  * @throws SshPublicKeyError that says what is wrong and what to do
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   if (/PRIVATE KEY/.test(line)) {
-    throw new SshPublicKeyError('This is a private key. Keep it to yourself and paste the .pub file instead.');
+    throw new SshPublicKeyError('This is a private key, which nobody else may see. Paste the .pub file instead.');
   }
   if (/[\r\n\0]/.test(line.trim()))
     throw new SshPublicKeyError('The key must be one line: the content of one .pub file.');
@@ -156,6 +166,5 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   }
   const bits = read(reader);
   reader.end();
-  const digest = createHash('sha256').update(blob).digest('base64').replace(/=+$/, '');
-  return { type, blob, fingerprint: `SHA256:${digest}`, bits, comment: comment.join(' ') };
+  return { type, blob, fingerprint: fingerprintOf(blob), bits, comment: comment.join(' ') };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubeObject, ResourceType } from '../kube/types.ts';
-import { AGE_COLUMN, GROUP, timeSchema, VERSION, withRules, type CustomResource } from './schema.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { AGE_COLUMN, berthType, timeSchema, withRules, type CustomResource } from './schema.ts';
 
 export const usageRecordSpecSchema = withRules(
   z.object({
@@ -9,12 +9,12 @@ export const usageRecordSpecSchema = withRules(
     product: z.string().max(128).describe('GPU product of the last start.'),
     gpuCount: z.int().min(0).describe('GPUs of the last start.'),
     gpuSeconds: z.number().min(0).describe('GPU seconds used over all starts.'),
-    cost: z.string().max(32).describe('What they cost, as a decimal amount.'),
+    cost: z.string().max(32).describe('Cost of the GPU seconds, as a decimal amount.'),
     currency: z.string().max(3).describe('ISO 4217 code of cost.'),
-    startedAt: timeSchema.optional().describe('First time the instance was running.'),
+    startedAt: timeSchema.optional().describe('When the instance was ready for the first time.'),
     endedAt: timeSchema.describe('When the instance ended.'),
   }),
-  { rule: 'self == oldSelf', message: 'a usage record never changes' },
+  { rule: 'self == oldSelf', message: 'a usage record cannot change: leave it as it is' },
 );
 
 export type UsageRecordSpec = z.infer<typeof usageRecordSpecSchema>;
@@ -22,20 +22,11 @@ export interface UsageRecord extends KubeObject {
   spec: UsageRecordSpec;
 }
 
-export const USAGE_RECORDS: ResourceType<UsageRecord> = {
-  group: GROUP,
-  version: VERSION,
-  kind: 'UsageRecord',
-  plural: 'usagerecords',
-  namespaced: true,
-};
+export const USAGE_RECORDS = berthType<UsageRecord>('UsageRecord', 'usagerecords');
 
 export const usageRecordResource: CustomResource = {
-  kind: 'UsageRecord',
-  plural: 'usagerecords',
-  singular: 'usagerecord',
+  ...USAGE_RECORDS,
   shortNames: ['usage'],
-  scope: 'Namespaced',
   description: 'What one ended instance used and cost.',
   columns: [
     { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },

@@ -1,6 +1,5 @@
 import { createModelGateway } from '../gateway/gateway.ts';
-import { createValkeyStore } from '../gateway/state/valkey-store.ts';
-import { getPrincipal } from '../access/principal.ts';
+import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
 import { API_CACHES } from '../http/context.ts';
 import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
@@ -45,17 +44,17 @@ function createInventory({ process, caches, shutdown }: RoleContext): Inventory 
 }
 
 function createModels({ process, caches, shutdown }: RoleContext, { counters }: Shared) {
-  const { config, log, registry } = process;
-  const store = config.valkeyUrl === undefined ? undefined : createValkeyStore(config.valkeyUrl, log);
+  const { config, log, registry, clock } = process;
+  const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods']),
     namespace: config.namespace,
-    getPrincipal,
     counter: (prefix) => counters.counter(prefix),
     store,
     registry,
-    logger: log,
+    log,
+    clock,
   });
 }
 

@@ -1,4 +1,4 @@
-import { type Activity, createActivity } from '../access/activity.ts';
+import { Activity } from '../access/activity.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import type { Process } from './process.ts';
@@ -23,7 +23,7 @@ export class RoleContext {
   }
 
   #startActivity(): Activity {
-    const activity = createActivity({ ...this.process, instances: this.caches.get('instances') });
+    const activity = new Activity({ ...this.process, instances: this.caches.get('instances') });
     const ended = new AbortController();
     const running = activity.run(ended.signal);
     this.shutdown.defer('activity', () => {

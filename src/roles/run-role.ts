@@ -1,11 +1,11 @@
 import { ConfigError, readConfig } from '../config/config.ts';
 import { KubeConfigError } from '../kube/errors.ts';
-import { createShutdown, stopOnSignals } from '../runtime/shutdown.ts';
+import { Shutdown, stopOnSignals } from '../runtime/shutdown.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import { createProcess } from './process.ts';
 import { type Role, RoleContext } from './role.ts';
 import { Caches } from '../caches/caches.ts';
-import { createInformerMetrics } from '../kube/watch/informer-metrics.ts';
+import { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 
 // Loaded on demand: a role does not need the code of the others in memory.
 const controller = async (): Promise<Role> => (await import('./controller.ts')).controllerRole;
@@ -25,12 +25,12 @@ const GRACE_MS = 30_000;
 async function start(name: string, roles: readonly Role[]): Promise<void> {
   const config = readConfig(process.env);
   const proc = await createProcess(config, name);
-  const shutdown = createShutdown({ clock: proc.clock, log: proc.log, graceMs: GRACE_MS });
+  const shutdown = new Shutdown({ clock: proc.clock, log: proc.log, graceMs: GRACE_MS });
   const ignoreSignals = stopOnSignals(process, shutdown);
   shutdown.defer('signals', ignoreSignals);
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
-  const metrics = createInformerMetrics(proc.registry);
+  const metrics = new InformerMetrics(proc.registry);
   const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();

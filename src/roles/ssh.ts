@@ -1,4 +1,4 @@
-import { createEventRecorder } from '../kube/events.ts';
+import { EventRecorder } from '../kube/events.ts';
 import { auditSink } from '../ssh/audit.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
@@ -13,7 +13,7 @@ export const sshRole: Role = async (context) => {
   const { client, config, connection, log, clock } = process;
   const hostKeys = await loadHostKeys(client, config.namespace);
   const directory = new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') });
-  const events = createEventRecorder({ client, clock, log, component: 'berth-ssh' });
+  const events = new EventRecorder({ client, clock, log, component: 'berth-ssh' });
   const server = new SshServer({
     endpoint: connection,
     directory,

@@ -4,20 +4,15 @@ import { ConflictError } from '../kube/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ControllerMetrics, ReconcileOutcome } from './controller-metrics.ts';
 import type { Fence } from './fence.ts';
-import { perKeyBackoff, retryLimiter } from './queue/ratelimiter.ts';
+import { KeyBackoff, retryLimiter } from './queue/ratelimiter.ts';
 import type { Source } from './source.ts';
-import { createWorkQueue } from './queue/workqueue.ts';
+import { WorkQueue } from './queue/workqueue.ts';
 
-/** An error that waiting does not heal: counted and logged, not retried until something changes. */
-export class TerminalError extends Error {
-  override name = 'TerminalError';
-}
-
-/** When to look at the key again although nothing changed; nothing means never. */
+/** When to look at the key again although nothing changed; undefined means never. */
 export type Result = { requeueAfterMs?: number } | undefined;
 
 export interface ReconcileContext {
-  /** Aborts at the time limit and when the process must stop at once: pass it to every call. */
+  /** Aborts at the time limit, and when the process must stop at once: pass it to every call. */
   signal: AbortSignal;
   /** Carries the controller, the key and a reconcileID. */
   log: Logger;
@@ -26,9 +21,9 @@ export interface ReconcileContext {
 export interface ControllerOptions {
   name: string;
   sources: readonly Source[];
-  /** Makes the world match what `key` names. Level-triggered: it is not told what changed. */
+  /** Makes the world match the object that `key` names. Level-triggered: it does not learn what changed. */
   reconcile: (key: string, context: ReconcileContext) => Promise<Result | void>;
-  /** Keys worked on at a time. */
+  /** How many workers there are. */
   concurrency: number;
   /** Milliseconds for one reconcile. */
   timeoutMs: number;
@@ -39,21 +34,13 @@ export interface ControllerOptions {
 }
 
 export interface RunSignals {
-  /** Take no new key, let running reconciles end. */
+  /** Take no new key; let running reconciles end. */
   stop: AbortSignal;
   /** End running reconciles too: the lease is lost, or the grace period is over. */
   abort: AbortSignal;
 }
 
-export interface Controller {
-  readonly name: string;
-  /** Looks at `key` soon, from outside the sources. */
-  enqueue(key: string): void;
-  /** Works until `stop`; resolves when no reconcile is running any more. Never rejects. Call it once. */
-  run(signals: RunSignals): Promise<void>;
-}
-
-// A conflict is routine: the cache was behind. It heals as soon as the next event is here, so a short wait.
+// A conflict is routine: the cache was behind. The next event heals it, so a short wait is enough.
 const CONFLICT_BACKOFF = { firstMs: 50, maxMs: 2_000 } as const;
 
 class ReconcileTimeoutError extends Error {
@@ -61,104 +48,101 @@ class ReconcileTimeoutError extends Error {
 }
 
 /** A control loop over keys, after controller-runtime's pkg/internal/controller/controller.go. */
-export function createController(options: ControllerOptions): Controller {
-  const { name, clock, metrics, fence } = options;
-  const log = options.log.child({ controller: name });
-  const queue = createWorkQueue(clock, metrics?.queue);
-  const retries = retryLimiter(clock);
-  const conflicts = perKeyBackoff(CONFLICT_BACKOFF);
+export class Controller {
+  readonly #options: ControllerOptions;
+  readonly #log: Logger;
+  readonly #queue: WorkQueue;
+  readonly #retries;
+  readonly #conflicts = new KeyBackoff(CONFLICT_BACKOFF);
 
-  function forget(key: string): void {
-    retries.forget(key);
-    conflicts.forget(key);
+  constructor(options: ControllerOptions) {
+    this.#options = options;
+    this.#log = options.log.child({ controller: options.name });
+    this.#queue = new WorkQueue(options.clock, options.metrics?.queue);
+    this.#retries = retryLimiter(options.clock);
   }
 
-  function succeeded(key: string, result: Result | void): ReconcileOutcome {
-    forget(key);
-    const wait = result?.requeueAfterMs;
-    if (wait === undefined) return 'success';
-    queue.addAfter(key, wait);
-    return 'requeue_after';
+  /** Works until `stop`; resolves when no reconcile runs any more. Never rejects. Call it once. */
+  async run({ stop, abort }: RunSignals): Promise<void> {
+    const { sources, concurrency } = this.#options;
+    const stopped = Promise.withResolvers<void>();
+    const onStop = (): void => {
+      this.#queue.shutDown();
+      stopped.resolve();
+    };
+    if (stop.aborted || abort.aborted) onStop();
+    stop.addEventListener('abort', onStop, { once: true });
+    abort.addEventListener('abort', onStop, { once: true });
+    const synced = Promise.all(sources.map((source) => source.synced));
+    await Promise.race([synced, stopped.promise]);
+    const stops = sources.map((source) => source.start((key, priority) => this.#queue.add(key, priority)));
+    this.#log.info({ workers: concurrency }, 'Starting workers');
+    await Promise.all(Array.from({ length: concurrency }, () => this.#worker(abort)));
+    for (const end of stops) end();
+    this.#log.info('All workers finished');
   }
 
-  function failed(key: string, error: unknown, keyLog: Logger): ReconcileOutcome {
-    if (error instanceof ConflictError) {
-      const waitMs = conflicts.next(key);
-      keyLog.debug({ err: error, waitMs }, 'The object changed meanwhile; looking again');
-      queue.addAfter(key, waitMs);
-      return 'requeue';
+  async #worker(abort: AbortSignal): Promise<void> {
+    const queue = this.#queue;
+    for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
+      const wait = this.#options.fence?.wait(key) ?? 0;
+      // The event that the fence waits for adds the key again; the timer is for an event that never comes.
+      if (wait > 0) queue.addAfter(key, wait);
+      else if (!abort.aborted) await this.#work(key, abort);
+      queue.done(key);
     }
-    if (error instanceof TerminalError) {
-      metrics?.terminalError();
-      forget(key);
-      keyLog.error({ err: error }, 'Reconcile failed for good');
-      return 'error';
-    }
-    if (error instanceof ReconcileTimeoutError) metrics?.timedOut();
-    const waitMs = retries.next(key);
-    keyLog.error({ err: error, waitMs }, 'Reconcile failed');
-    queue.addAfter(key, waitMs);
-    return 'error';
   }
 
-  async function attempt(key: string, abort: AbortSignal, keyLog: Logger): Promise<Result | void> {
+  async #work(key: string, abort: AbortSignal): Promise<void> {
+    const { clock, metrics } = this.#options;
+    const log = this.#log.child({ key, reconcileID: randomUUID() });
+    const start = clock.monotonic();
+    let outcome: ReconcileOutcome = 'error';
+    metrics?.started();
+    try {
+      outcome = this.#succeeded(key, await this.#attempt(key, abort, log));
+    } catch (error) {
+      outcome = abort.aborted ? 'requeue' : this.#failed(key, error, log);
+    } finally {
+      metrics?.finished(outcome, (clock.monotonic() - start) / 1000);
+    }
+  }
+
+  async #attempt(key: string, abort: AbortSignal, log: Logger): Promise<Result | void> {
+    const { clock, reconcile, timeoutMs } = this.#options;
     const controller = new AbortController();
     const onAbort = (): void => controller.abort(abort.reason);
     abort.addEventListener('abort', onAbort, { once: true });
-    const timeout = new ReconcileTimeoutError(`The reconcile took longer than ${options.timeoutMs} ms.`);
-    const cancel = clock.setTimeout(() => controller.abort(timeout), options.timeoutMs);
+    const timeout = new ReconcileTimeoutError(`The reconcile took longer than ${timeoutMs} ms.`);
+    const cancel = clock.setTimeout(() => controller.abort(timeout), timeoutMs);
     try {
-      return await options.reconcile(key, { signal: controller.signal, log: keyLog });
+      return await reconcile(key, { signal: controller.signal, log });
     } finally {
       cancel();
       abort.removeEventListener('abort', onAbort);
     }
   }
 
-  async function work(key: string, abort: AbortSignal): Promise<void> {
-    const keyLog = log.child({ key, reconcileID: randomUUID() });
-    const start = clock.monotonic();
-    let outcome: ReconcileOutcome = 'error';
-    metrics?.started();
-    try {
-      outcome = succeeded(key, await attempt(key, abort, keyLog));
-    } catch (error) {
-      if (abort.aborted) outcome = 'requeue';
-      else outcome = failed(key, error, keyLog);
-    } finally {
-      metrics?.finished(outcome, (clock.monotonic() - start) / 1000);
-    }
+  #succeeded(key: string, result: Result | void): ReconcileOutcome {
+    this.#retries.forget(key);
+    this.#conflicts.forget(key);
+    const wait = result?.requeueAfterMs;
+    if (wait === undefined) return 'success';
+    this.#queue.addAfter(key, wait);
+    return 'requeue_after';
   }
 
-  async function worker(abort: AbortSignal): Promise<void> {
-    for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
-      const wait = fence?.wait(key) ?? 0;
-      // The event that the fence waits for adds the key; the time is for the case that it never comes.
-      if (wait > 0) queue.addAfter(key, wait);
-      else if (!abort.aborted) await work(key, abort);
-      queue.done(key);
+  #failed(key: string, error: unknown, log: Logger): ReconcileOutcome {
+    if (error instanceof ConflictError) {
+      const waitMs = this.#conflicts.next(key);
+      log.debug({ err: error, waitMs }, 'The object changed meanwhile; looking again');
+      this.#queue.addAfter(key, waitMs);
+      return 'requeue';
     }
+    if (error instanceof ReconcileTimeoutError) this.#options.metrics?.timedOut();
+    const waitMs = this.#retries.next(key);
+    log.error({ err: error, waitMs }, 'Reconcile failed');
+    this.#queue.addAfter(key, waitMs);
+    return 'error';
   }
-
-  return {
-    name,
-    enqueue: (key) => queue.add(key),
-    async run({ stop, abort }) {
-      const stopped = Promise.withResolvers<void>();
-      const onStop = (): void => {
-        queue.shutDown();
-        stopped.resolve();
-      };
-      if (stop.aborted || abort.aborted) onStop();
-      stop.addEventListener('abort', onStop, { once: true });
-      abort.addEventListener('abort', onStop, { once: true });
-      const synced = Promise.all(options.sources.map((source) => source.synced));
-      await Promise.race([synced, stopped.promise]);
-      const stops = options.sources.map((source) => source.start(queue.add));
-      log.info({ workers: options.concurrency }, 'Starting workers');
-      await Promise.all(Array.from({ length: options.concurrency }, () => worker(abort)));
-      for (const end of stops) end();
-      log.info('All workers finished');
-    },
-  };
 }

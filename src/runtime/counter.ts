@@ -1,8 +1,8 @@
 import { RateLimiterMemory, type RateLimiterAbstract } from 'rate-limiter-flexible';
 
-/** Sums per key over windows of one minute. Shared by replicas when the limiter behind it is. */
+/** Sums per key over windows of one minute. */
 export interface MinuteCounter {
-  /** Adds (or, negative, takes back) points; returns the sum of the window and when it ends. */
+  /** Adds points, or takes back negative ones. Returns the sum of the window and the milliseconds until it ends. */
   add(key: string, points: number): Promise<{ total: number; resetMs: number }>;
 }
 

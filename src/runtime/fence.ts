@@ -4,93 +4,92 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** Read-your-writes for a controller: a key is not worked on again before the caches show what was written for it. */
-export interface Fence {
-  /** Remembers a write for `key` by its answer; `store` is the cache that will show it. */
-  wrote<T extends KubeObject>(key: string, store: ReadStore<T>, answer: T): void;
-  /** Remembers a delete for `key`, by the object that was deleted. */
-  deleted<T extends KubeObject>(key: string, store: ReadStore<T>, object: T): void;
-  /** Milliseconds until `key` may run at the latest: 0 when the caches show everything. */
-  wait(key: string): number;
-}
-
 interface Mark {
   expires: number;
   isSeen: () => boolean;
 }
 
 /**
- * After this a key runs on what the caches have: a lost event must not freeze it. Deterministic names and preconditions
- * keep a stale run harmless.
+ * After this time a key runs on what the caches have: a lost event must not freeze it. Deterministic names and
+ * preconditions keep a stale run harmless.
  */
 const EXPIRY_MS = 30_000;
 const FIRST_SWEEP = 1_024;
 
-/** After KEP-5647 (stale controller mitigation), with the expiry of KubeVirt's expectations. */
-export function createFence(clock: Clock, log: Logger): Fence {
-  /** Controller key to the object written to its mark. */
-  const marks = new Map<string, Map<string, Mark>>();
-  const storeIds = new WeakMap<object, number>();
-  let stores = 0;
-  let sweepAt = FIRST_SWEEP;
+/**
+ * Read-your-writes for a controller: no worker gets a key again before the caches show what was written for it. After
+ * KEP-5647 (stale controller mitigation), with the expiry of KubeVirt's expectations.
+ */
+export class Fence {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** The writes of each key that its caches do not show yet, by store and object. */
+  readonly #marks = new Map<string, Map<string, Mark>>();
+  readonly #storeIds = new WeakMap<object, number>();
+  #stores = 0;
+  #sweepAt = FIRST_SWEEP;
 
-  function idOf(store: object, objectKey: string): string {
-    let id = storeIds.get(store);
-    if (id === undefined) storeIds.set(store, (id = stores += 1));
-    return `${id} ${objectKey}`;
+  constructor(clock: Clock, log: Logger) {
+    this.#clock = clock;
+    this.#log = log;
   }
 
-  /** Drops the marks that are seen or too old; how long the rest may still take. */
-  function wait(key: string): number {
-    const open = marks.get(key);
+  /** Remembers a write for `key` by its answer; `store` is the cache that will show it. */
+  wrote<T extends KubeObject>(key: string, store: ReadStore<T>, answer: T): void {
+    const objectKey = keyOf(answer);
+    const { resourceVersion = '' } = answer.metadata;
+    this.#remember(key, this.#idOf(store, objectKey), () => {
+      const seen = store.get(objectKey)?.metadata.resourceVersion;
+      return (
+        (seen !== undefined && hasReached(seen, resourceVersion)) || hasReached(store.resourceVersion, resourceVersion)
+      );
+    });
+  }
+
+  /** Remembers a delete for `key`, by the object that was deleted. */
+  deleted<T extends KubeObject>(key: string, store: ReadStore<T>, object: T): void {
+    const objectKey = keyOf(object);
+    const { uid } = object.metadata;
+    this.#remember(key, this.#idOf(store, objectKey), () => {
+      const seen = store.get(objectKey)?.metadata;
+      return seen === undefined || seen.uid !== uid || seen.deletionTimestamp !== undefined;
+    });
+  }
+
+  /** Milliseconds until `key` may run at the latest: 0 when the caches show every write. */
+  wait(key: string): number {
+    const open = this.#marks.get(key);
     if (!open) return 0;
-    const now = clock.monotonic();
+    const now = this.#clock.monotonic();
     let longest = 0;
     for (const [id, mark] of open) {
       if (mark.isSeen()) open.delete(id);
       else if (mark.expires > now) longest = Math.max(longest, mark.expires - now);
       else {
         open.delete(id);
-        log.warn({ key }, 'A write did not appear in the watch cache in time; going on without it');
+        this.#log.warn({ key }, 'A write did not appear in the watch cache in time; going on without it');
       }
     }
-    if (open.size === 0) marks.delete(key);
+    if (open.size === 0) this.#marks.delete(key);
     return longest;
   }
 
-  function remember(key: string, id: string, isSeen: () => boolean): void {
-    if (isSeen()) return;
-    // Keys that nobody asks for again, for example of a deleted object, would stay for ever.
-    if (marks.size >= sweepAt) {
-      for (const known of marks.keys()) wait(known);
-      sweepAt = Math.max(FIRST_SWEEP, marks.size * 2);
-    }
-    const mark = { expires: clock.monotonic() + EXPIRY_MS, isSeen };
-    const open = marks.get(key);
-    if (open) open.set(id, mark);
-    else marks.set(key, new Map([[id, mark]]));
+  #idOf(store: object, objectKey: string): string {
+    let id = this.#storeIds.get(store);
+    if (id === undefined) this.#storeIds.set(store, (id = this.#stores += 1));
+    return `${id} ${objectKey}`;
   }
 
-  return {
-    wrote(key, store, answer) {
-      const objectKey = keyOf(answer);
-      const { resourceVersion = '' } = answer.metadata;
-      remember(key, idOf(store, objectKey), () => {
-        const seen = store.get(objectKey)?.metadata.resourceVersion;
-        return (
-          (seen !== undefined && hasReached(seen, resourceVersion)) ||
-          hasReached(store.resourceVersion, resourceVersion)
-        );
-      });
-    },
-    deleted(key, store, object) {
-      const objectKey = keyOf(object);
-      const { uid } = object.metadata;
-      remember(key, idOf(store, objectKey), () => {
-        const seen = store.get(objectKey)?.metadata;
-        return seen === undefined || seen.uid !== uid || seen.deletionTimestamp !== undefined;
-      });
-    },
-    wait,
-  };
+  #remember(key: string, id: string, isSeen: () => boolean): void {
+    if (isSeen()) return;
+    // No worker asks again for the key of a deleted object, so its marks would stay for ever.
+    if (this.#marks.size >= this.#sweepAt) {
+      for (const known of this.#marks.keys()) this.wait(known);
+      this.#sweepAt = Math.max(FIRST_SWEEP, this.#marks.size * 2);
+    }
+    const mark = { expires: this.#clock.monotonic() + EXPIRY_MS, isSeen };
+    const open = this.#marks.get(key);
+    if (open) open.set(id, mark);
+    else this.#marks.set(key, new Map([[id, mark]]));
+  }
 }

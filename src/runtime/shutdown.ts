@@ -8,77 +8,87 @@ export interface ShutdownOptions {
   graceMs: number;
 }
 
-/** One orderly end for a process: what was started last stops first, each part before the next. */
-export interface Shutdown {
-  /** Aborts at the request to stop: take nothing new. */
-  readonly stopping: AbortSignal;
-  /** Aborts when the grace period is over: end what still runs. */
-  readonly expired: AbortSignal;
-  /** Notes what to do at the end. Steps run in reverse order, one after the other. */
-  defer(name: string, stop: () => Promise<void> | void): void;
-  /**
-   * Stops everything, once however often it is called; a call while it is under way cuts the grace period short. Never
-   * rejects.
-   * @returns true when every step ended well and in time
-   */
-  stop(reason: string): Promise<boolean>;
+interface Step {
+  name: string;
+  stop: () => Promise<void> | void;
 }
 
 class ShutdownError extends Error {
   override name = 'ShutdownError';
 }
 
-/** After the ordered destroy of atproto's PDS and graphile/worker's graceful, then forced stop. */
-export function createShutdown({ clock, log, graceMs }: ShutdownOptions): Shutdown {
-  const stopping = new AbortController();
-  const expired = new AbortController();
-  const steps: { name: string; stop: () => Promise<void> | void }[] = [];
-  const atExpiry = new Promise<'expired'>((resolve) => {
-    expired.signal.addEventListener('abort', () => resolve('expired'), { once: true });
-  });
-  let running: Promise<boolean> | undefined;
+/**
+ * One orderly end for a process: parts stop in the reverse order of their start, one after the other. After the ordered
+ * destroy of atproto's PDS and graphile/worker's graceful, then forced stop.
+ */
+export class Shutdown {
+  readonly #options: ShutdownOptions;
+  readonly #stopping = new AbortController();
+  readonly #expired = new AbortController();
+  readonly #atExpiry = Promise.withResolvers<'expired'>();
+  readonly #steps: Step[] = [];
+  #running: Promise<boolean> | undefined;
 
-  function expire(): void {
-    expired.abort(new ShutdownError('The time to stop in is over.'));
+  constructor(options: ShutdownOptions) {
+    this.#options = options;
+    this.#expired.signal.addEventListener('abort', () => this.#atExpiry.resolve('expired'), { once: true });
   }
 
-  async function runStep({ name, stop }: (typeof steps)[number]): Promise<boolean> {
-    try {
-      const ended = await Promise.race([Promise.resolve(stop()).then(() => 'ended'), atExpiry]);
-      if (ended === 'ended') return true;
-      log.error({ step: name }, 'Did not stop in time');
-    } catch (error) {
-      log.error({ err: error, step: name }, 'Failed to stop');
-    }
-    return false;
+  /** Aborts at the request to stop: take nothing new. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
   }
 
-  async function runAll(reason: string): Promise<boolean> {
+  /** Aborts when the grace period is over: end what still runs. */
+  get expired(): AbortSignal {
+    return this.#expired.signal;
+  }
+
+  /** Remembers what to do at the end. */
+  defer(name: string, stop: Step['stop']): void {
+    this.#steps.push({ name, stop });
+  }
+
+  /**
+   * Stops everything. The second call and later ones end the grace period at once. Never rejects.
+   * @returns true when every step ended well and in time
+   */
+  stop(reason: string): Promise<boolean> {
+    if (this.#running) this.#expire();
+    this.#running ??= this.#runAll(reason);
+    return this.#running;
+  }
+
+  #expire(): void {
+    this.#expired.abort(new ShutdownError('The time to stop in is over.'));
+  }
+
+  async #runAll(reason: string): Promise<boolean> {
+    const { clock, log, graceMs } = this.#options;
     log.info({ reason }, 'Stopping');
-    const cancel = clock.setTimeout(expire, graceMs);
-    stopping.abort(new ShutdownError(reason));
+    const cancel = clock.setTimeout(() => this.#expire(), graceMs);
+    this.#stopping.abort(new ShutdownError(reason));
     let clean = true;
-    for (let step = steps.pop(); step; step = steps.pop()) clean = (await runStep(step)) && clean;
+    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) clean = (await this.#runStep(step)) && clean;
     cancel();
     log.info({ clean }, 'Stopped');
     return clean;
   }
 
-  return {
-    stopping: stopping.signal,
-    expired: expired.signal,
-    defer(name, stop) {
-      steps.push({ name, stop });
-    },
-    stop(reason) {
-      if (running) expire();
-      running ??= runAll(reason);
-      return running;
-    },
-  };
+  async #runStep({ name, stop }: Step): Promise<boolean> {
+    const { log } = this.#options;
+    try {
+      const ended = await Promise.race([Promise.resolve(stop()).then(() => 'ended'), this.#atExpiry.promise]);
+      if (ended === 'ended') return true;
+      log.error({ step: name }, 'A step did not stop in time');
+    } catch (error) {
+      log.error({ err: error, step: name }, 'A step failed to stop');
+    }
+    return false;
+  }
 }
 
-/** SIGTERM and SIGINT ask for the end, a second one cuts it short. Returns the function that stops listening. */
+/** SIGTERM and SIGINT stop the process; a second one ends the grace period. Returns the function that stops listening. */
 export function stopOnSignals(process: NodeJS.Process, shutdown: Shutdown): () => void {
   const onSignal = (signal: NodeJS.Signals): void => void shutdown.stop(signal);
   const signals = ['SIGTERM', 'SIGINT'] as const;

@@ -4,24 +4,24 @@ import type { Priority } from './queue/workqueue.ts';
 
 export type AddKey = (key: string, priority?: Priority) => void;
 
-/** Something that says which keys a controller has to look at. */
+/** Tells a controller which keys to look at. */
 export interface Source {
-  /** Resolves when everything that exists is known; no worker starts before. */
+  /** Resolves when the source knows every object that exists; no worker starts before. */
   readonly synced: Promise<void>;
-  /** Adds the keys of everything that exists, and from then on of every change. Returns the function that stops it. */
+  /** Adds the keys of every object that exists, then those of every change. Returns the function that stops it. */
   start(add: AddKey): () => void;
 }
 
 export interface StoreSourceOptions<T> {
-  /** Of the objects that are there at the start. */
+  /** The order of the objects that exist at the start. */
   order?: (a: T, b: T) => number;
-  /** Of an object that came or changed; one that went is always `normal`. */
+  /** The priority of an object that is new or changed; one that is gone is always `normal`. */
   priorityOf?: (after: T) => Priority;
 }
 
 /**
- * The changes of a watch cache. `keysOf` gives the keys to look at for one change: the object's own, its owner's, or
- * those of all objects that refer to it. Both sides of the change count, so that a key that lost the object hears of it.
+ * The changes of a watch cache. `keysOf` gives the keys to look at for an object: its own, its owner's, or those of all
+ * objects that refer to it. Both sides of a change count: a key that lost the object is looked at too.
  */
 export function storeSource<T extends KubeObject>(
   store: ReadStore<T>,
@@ -36,9 +36,9 @@ export function storeSource<T extends KubeObject>(
   return {
     synced: store.synced,
     start(add) {
-      // What is there at the start yields to what happens now (controller-runtime's designs/priorityqueue.md).
-      const there = order === undefined ? store.values() : [...store.values()].toSorted(order);
-      for (const object of there) addAll({ before: undefined, after: object }, add, 'low');
+      // What exists at the start yields to what happens now (controller-runtime's designs/priorityqueue.md).
+      const existing = order === undefined ? store.values() : [...store.values()].toSorted(order);
+      for (const object of existing) addAll({ before: undefined, after: object }, add, 'low');
       return store.onChange((change) => addAll(change, add, change.after && priorityOf?.(change.after)));
     },
   };

@@ -2,10 +2,10 @@ import { Redis } from 'iovalkey';
 import type { Logger } from 'pino';
 
 export interface ValkeyOptions {
-  /** Longer than this no command is waited for, milliseconds. */
+  /** Milliseconds that a command may take. */
   commandTimeout: number;
   log: Logger;
-  /** What the replicas do without it, for the log. */
+  /** For the log: what the replicas do without Valkey. */
   without: string;
 }
 
@@ -13,8 +13,8 @@ const CONNECT_MS = 2000;
 const MAX_PAUSE_MS = 5000;
 
 /**
- * A connection to Valkey or Redis that comes back by itself. Commands fail at once while it is away; each loss and
- * return is logged once.
+ * A connection to Valkey or Redis that reconnects by itself. Meanwhile commands fail at once. It logs each loss and each
+ * return once.
  *
  * @param url redis:, rediss:, valkey: or valkeys:
  */
@@ -32,7 +32,7 @@ export function connectValkey(url: string, { commandTimeout, log, without }: Val
     reachable = false;
   });
   client.on('ready', () => {
-    if (!reachable) log.info('Valkey is reached again');
+    if (!reachable) log.info('Valkey can be reached again');
     reachable = true;
   });
   return client;

@@ -5,7 +5,7 @@ import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
-import { createCache } from '../../src/kube/watch/cache.ts';
+import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
@@ -20,13 +20,13 @@ import {
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
-import { createFence } from '../../src/runtime/fence.ts';
+import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
 
 function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
-  const cache = createCache<T>({
+  const cache = new Cache<T>({
     indexers,
     onListenerError: (error) => {
       throw error;
@@ -100,7 +100,7 @@ export function controllerWorld(
     stores,
     inventory,
     line: new WaitingLine(inventory),
-    fence: createFence(clock, log),
+    fence: new Fence(clock, log),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     clock,

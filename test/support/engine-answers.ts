@@ -1,4 +1,4 @@
-/** What a scripted model says, whatever the dialect. */
+/** What a scripted model answers, in any dialect. */
 export interface Reply {
   text?: string;
   reasoning?: string;

@@ -1,4 +1,4 @@
-import { createCache } from '../../src/kube/watch/cache.ts';
+import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
 import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import { gpuInstanceSpecSchema } from '../../src/resources/gpu-instance.ts';
@@ -112,7 +112,7 @@ interface World {
 }
 
 function cacheOf<T extends KubeObject>(objects: T[] = []) {
-  const cache = createCache<T>({
+  const cache = new Cache<T>({
     onListenerError: (error) => {
       throw error;
     },

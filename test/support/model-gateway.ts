@@ -6,17 +6,18 @@ import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
-import type { Principal } from '../../src/gateway/principal.ts';
+import { setPrincipal, type Principal } from '../../src/access/principal.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
-// Real sockets on a machine that may be busy: a test fails by what it sees, not by how long it takes.
+// The tests use real sockets on a machine that may be busy. They wait for conditions, not for times.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 export const CALLER: Principal = { keyId: 'key-1', namespace: 'tenant-a', name: 'test', scopes: ['models'] };
 
-/** Logs nowhere: a test reads outcomes. */
+/** Logs nothing, because tests look at behaviour. */
 export const quiet = pino({ level: 'silent' });
 
 export interface TestGateway {
@@ -24,14 +25,14 @@ export interface TestGateway {
   base: string;
   cluster: ModelCluster;
   registry: Registry;
-  /** Who every following request comes from. */
+  /** Sets the caller of every following request. */
   callAs(principal: Principal): void;
-  /** Waits until so many endpoints of the model are ready, as the model list says. */
+  /** Waits until the model list shows this many ready endpoints of the model. */
   ready(model: string, endpoints?: number): Promise<void>;
   close: () => Promise<void>;
 }
 
-/** The real router on a local port, over a cluster that the test fills; answers are kept in memory unless told where. */
+/** The real router on a local port, over a cluster that the test fills. Stores answers in memory by default. */
 export async function startGateway(cluster = new ModelCluster(), store?: ResponseStore): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
@@ -41,14 +42,18 @@ export async function startGateway(cluster = new ModelCluster(), store?: Respons
     slices,
     pods,
     namespace: 'berth-system',
-    getPrincipal: () => principal,
     counter: memoryCounter,
     store,
     registry,
-    logger: quiet,
+    log: quiet,
+    clock: systemClock(),
   });
   gateway.start();
   const app = express();
+  app.use((request, _response, next) => {
+    setPrincipal(request, principal);
+    next();
+  });
   app.use('/api/v1', gateway.router);
   const server = createServer(app);
   await new Promise<void>((resolve) => {
@@ -86,7 +91,7 @@ export function eventually<T>(check: () => T | Promise<T>, interval = 5): Promis
   return vi.waitFor(check, { timeout: 30_000, interval });
 }
 
-/** One call; the answer is not read yet. */
+/** Makes one call. Does not read the answer. */
 export function post(
   gateway: TestGateway,
   path: string,

@@ -1,7 +1,9 @@
 import { hash32 } from '../../src/gateway/balance/hash.ts';
-import { Pool } from '../../src/gateway/balance/pool.ts';
+import { Model } from '../../src/gateway/balance/model.ts';
 import type { Target } from '../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../src/gateway/endpoint.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { fakeClock } from './fake-clock.ts';
 
 export type Policy = 'round-robin' | 'least-load' | 'prefix';
 
@@ -48,12 +50,13 @@ interface SimulatedEngine {
  */
 export function simulate({ policy, engines: count, conversations, turns, seed }: SimulationOptions): SimulationResult {
   const random = generator(seed);
-  let clock = 0;
-  const engines = Array.from({ length: count }, (_, index) => newEngine(index, () => clock * 1000));
-  const pool = new Pool(
+  let seconds = 0;
+  const clock: Clock = { ...fakeClock(), monotonic: () => seconds * 1000 };
+  const engines = Array.from({ length: count }, (_, index) => newEngine(index, clock));
+  const model = new Model(
     'sim',
     engines.map(({ endpoint }) => ({ endpoint, upstreamModel: 'sim' })),
-    () => clock * 1000,
+    clock,
   );
   const events: { at: number; run: () => void }[] = [];
   const schedule = (at: number, run: () => void): void => {
@@ -66,18 +69,18 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
   let total = 0;
 
   function scrape(): void {
-    if (clock - scrapedAt < SCRAPE_SECONDS) return;
-    scrapedAt = clock;
+    if (seconds - scrapedAt < SCRAPE_SECONDS) return;
+    scrapedAt = seconds;
     for (const { endpoint, starts } of engines) {
-      while ((starts[0] ?? Infinity) <= clock) starts.shift();
-      endpoint.load = { waiting: starts.length, running: 0, kvUsage: 0, at: clock * 1000 };
+      while ((starts[0] ?? Infinity) <= seconds) starts.shift();
+      endpoint.load = { waiting: starts.length, running: 0, kvUsage: 0, at: seconds * 1000 };
     }
   }
 
   function choose(conversation: number): SimulatedEngine | undefined {
     if (policy === 'round-robin') return engines[(turn += 1) % count];
     const key = policy === 'prefix' ? hash32(`conversation ${conversation} of ${seed}`) : undefined;
-    const member = pool.pick(key, []);
+    const member = model.pick(key, []);
     return engines.find(({ endpoint }) => endpoint === member?.endpoint);
   }
 
@@ -90,10 +93,10 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
     total += tokens;
     engine.endpoint.inFlight += 1;
     engine.endpoint.waiting += 1;
-    const start = Math.max(clock, engine.freeAt);
+    const start = Math.max(seconds, engine.freeAt);
     engine.starts.push(start);
     engine.freeAt = start + (tokens - cached) / PREFILL_PER_SECOND;
-    waits.push(engine.freeAt + SECONDS_PER_TOKEN - clock);
+    waits.push(engine.freeAt + SECONDS_PER_TOKEN - seconds);
     schedule(engine.freeAt + SECONDS_PER_TOKEN, () => {
       engine.endpoint.waiting -= 1;
     });
@@ -101,7 +104,7 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
     schedule(engine.freeAt + ANSWER_TOKENS * SECONDS_PER_TOKEN, () => {
       engine.endpoint.inFlight -= 1;
       if (left === 0) return;
-      schedule(clock + 1 + random() * 8, () => ask(conversation, left - 1, tokens + ANSWER_TOKENS + USER_TOKENS));
+      schedule(seconds + 1 + random() * 8, () => ask(conversation, left - 1, tokens + ANSWER_TOKENS + USER_TOKENS));
     });
   }
 
@@ -113,7 +116,7 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
     let next = 0;
     for (const [index, { at }] of events.entries()) if (at < (events[next]?.at ?? Infinity)) next = index;
     const [event] = events.splice(next, 1);
-    clock = event?.at ?? clock;
+    seconds = event?.at ?? seconds;
     event?.run();
   }
   const sorted = waits.toSorted((a, b) => a - b);
@@ -124,10 +127,10 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
   };
 }
 
-function newEngine(index: number, now: () => number): SimulatedEngine {
+function newEngine(index: number, clock: Clock): SimulatedEngine {
   const server = { namespace: 'sim', name: 'sim', uid: 'sim', shared: true, aliases: [], created: 0, problems: [] };
-  const target: Target = { key: `engine-${index}`, origin: '', incarnation: '', server, available: true };
-  return { endpoint: new Endpoint(target, now), freeAt: 0, starts: [], cache: new Map() };
+  const target: Target = { key: `engine-${index}`, origin: '', restarts: '', server, available: true };
+  return { endpoint: new Endpoint(target, clock), freeAt: 0, starts: [], cache: new Map() };
 }
 
 function remember(cache: Map<number, number>, conversation: number, tokens: number): void {

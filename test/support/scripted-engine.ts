@@ -22,13 +22,13 @@ export type Behaviour =
   | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
   /** Closes the connection without an answer. */
   | { kind: 'reset' }
-  /** Sends so many events of a good stream (or half of a whole answer) and closes the connection. */
+  /** Sends this many events of a good stream, or half of a whole answer, and closes the connection. */
   | { kind: 'break'; reply: Reply; events: number }
-  /** Sends nothing, ever. */
+  /** Never answers. */
   | { kind: 'hang' }
-  /** Sends so many events and then nothing more. */
+  /** Sends this many events and then nothing more. */
   | { kind: 'stall'; reply: Reply; events: number }
-  /** Streams until it is stopped or the count is reached. */
+  /** Streams until the gateway stops it or this many events were sent. */
   | { kind: 'flood'; events: number };
 
 export interface Received {
@@ -36,9 +36,9 @@ export interface Received {
   body: Record<string, unknown>;
   headers: IncomingMessage['headers'];
   at: number;
-  /** When the gateway closed the connection before the answer was complete. */
+  /** When the gateway closed the connection, if it did so before the answer was complete. */
   abortedAt?: number;
-  /** Bytes of the answer that the kernel or the stream took so far. */
+  /** Bytes of the answer that the kernel or the stream has taken. */
   written: number;
 }
 
@@ -57,11 +57,11 @@ export interface EngineOptions {
 export interface ScriptedEngine {
   port: number;
   origin: string;
-  /** POSTs on the three dialects' routes that carried a model, oldest first. */
+  /** POSTs on the routes of the dialects that named a model, oldest first. */
   received: Received[];
-  /** GETs and empty POSTs: what probes ask. */
+  /** GETs and empty POSTs, which probes send. */
   probes: string[];
-  /** From now on; a list is used up one by one, its last stays. */
+  /** Sets the behaviour for the next requests, one each. The last stays. */
   behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
   close: () => Promise<void>;
 }
@@ -80,7 +80,7 @@ const OWNERS: Record<EngineName, string> = {
   unknown: 'someone',
 };
 
-/** A local HTTP server that plays an inference engine: its probe answers, its three dialects, its failures. */
+/** A local HTTP server that behaves like an inference engine: to probes, in the three dialects, and in failures. */
 export async function startEngine(options: EngineOptions = {}): Promise<ScriptedEngine> {
   const received: Received[] = [];
   const probes: string[] = [];

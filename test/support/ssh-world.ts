@@ -7,7 +7,7 @@ import { inject } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../../src/kube/config/config.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
-import { createInformer, type Informer } from '../../src/kube/watch/reflector.ts';
+import { Informer } from '../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../src/kube/client/rest-client.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import { INDEXES } from '../../src/caches/indexes.ts';
@@ -95,7 +95,7 @@ export async function sshWorld(): Promise<SshWorld> {
   await client.create(NAMESPACES, { metadata: { name: namespace } });
   const informers: Informer<never>[] = [];
   const inform = <T extends KubeObject>(type: ResourceType<T>, indexers?: IndexFunctions<T>): Informer<T> => {
-    const informer = createInformer({ client, type, indexers, namespace, clock, random: Math.random, log });
+    const informer = new Informer({ client, type, indexers, namespace, clock, random: Math.random, log });
     informers.push(informer as unknown as Informer<never>);
     return informer;
   };

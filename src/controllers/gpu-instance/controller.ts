@@ -1,6 +1,6 @@
 import type { Pod } from '../../kube/types.ts';
-import { type Controller, createController } from '../../runtime/controller.ts';
-import { createFence } from '../../runtime/fence.ts';
+import { Controller } from '../../runtime/controller.ts';
+import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
@@ -29,12 +29,12 @@ const WORKERS = 32;
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
-  const fence = createFence(clock, log);
+  const fence = new Fence(clock, log);
   const unrecorded = new UnrecordedInstances(log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
   const instanceDeps: InstanceDeps = { ...deps, line, fence, unrecorded, logins, jupyters };
-  return createController({
+  return new Controller({
     name: 'gpuinstance',
     sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),

@@ -1,4 +1,4 @@
-import { createLru } from '../../lib/lru.ts';
+import { Lru } from '../../lib/lru.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
@@ -29,7 +29,7 @@ const MAX_KNOWN = 4_096;
  */
 export class PodChecks<T> {
   readonly #options: PodChecksOptions<T>;
-  readonly #checks = createLru<string, Check<T>>(MAX_KNOWN);
+  readonly #checks = new Lru<string, Check<T>>(MAX_KNOWN);
   /** Number of checks under way by namespace. */
   readonly #running = new Map<string, number>();
   #wake: AddKey | undefined;

@@ -1,7 +1,7 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { type Condition, keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
-import { type Controller, createController } from '../../runtime/controller.ts';
+import { Controller } from '../../runtime/controller.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import { patchStatus } from './write-status.ts';
@@ -45,7 +45,7 @@ export function createStatusController<T extends ObjectWithStatus>(
   { client, clock, log, metrics }: CommonDeps,
   { name, type, store, sources = [], statusOf, changesAt }: StatusKind<T>,
 ): Controller {
-  return createController({
+  return new Controller({
     name,
     sources: [storeSource(store, (object) => [keyOf(object)]), ...sources],
     async reconcile(key, { signal }) {

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client/client.ts';
-import { ConflictError, NotFoundError } from '../../kube/errors.ts';
+import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
 import type { KubeObject, ResourceType } from '../../kube/types.ts';
 import { isObject, type Json, sameJson } from '../../lib/json.ts';
 
@@ -21,9 +21,7 @@ export async function patchStatus<T extends KubeObject & { status?: object }>(
     await client.patch(type, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
     return true;
   } catch (error) {
-    if (error instanceof NotFoundError) return false;
-    // The API server answers a wrong uid with Conflict: another object of this name.
-    if (error instanceof ConflictError && error.message.includes('uid')) return false;
+    if (error instanceof NotFoundError || isUidMismatch(error)) return false;
     throw error;
   }
 }

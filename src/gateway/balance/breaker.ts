@@ -1,4 +1,6 @@
-/** How much one failure counts: a broken connection says more about the server than an answer it chose to give. */
+import type { Clock } from '../../lib/clock.ts';
+
+/** How much one failure counts. A broken connection says more against a server than an error that it answered. */
 export const FAILURE_WEIGHT = { connection: 1 / 3, unavailable: 1 / 5, error: 1 / 10 } as const;
 export type FailureKind = keyof typeof FAILURE_WEIGHT;
 
@@ -7,48 +9,47 @@ const OPEN_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 60_000;
 
 /**
- * Circuit breaker of one endpoint. Closed until failures in a row weigh 1; then open for 1 s, doubling to 30 s while
- * trials fail; then half-open, one trial at a time: until it tells something, at most 30 s. A server that names a
- * Retry-After is left alone until then (at most 60 s) without counting as broken.
+ * Circuit breaker of one endpoint. It is closed until failures in a row weigh 1. It then opens for 1 s, doubling to
+ * 30 s while trials fail. After that it is half-open: one trial at a time, until the trial has a result or 30 s pass. A
+ * server that sends Retry-After gets no request until then, for 60 s at most, and does not count as broken.
  */
 export class Breaker {
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #weight = 0;
   #openings = 0;
   #openUntil = 0;
   #restUntil = 0;
   #trialUntil = 0;
 
-  /** @param now milliseconds, monotonic */
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   get state(): 'closed' | 'open' | 'half-open' {
     if (this.#weight < 1) return 'closed';
-    return this.#now() < this.#openUntil ? 'open' : 'half-open';
+    return this.#clock.monotonic() < this.#openUntil ? 'open' : 'half-open';
   }
 
   /** Whether a request may be sent now. */
   get permits(): boolean {
-    if (this.#restUntil > 0 && this.#now() < this.#restUntil) return false;
+    if (this.#restUntil > 0 && this.#clock.monotonic() < this.#restUntil) return false;
     if (this.#weight < 1) return true;
-    return this.#now() >= Math.max(this.#openUntil, this.#trialUntil);
+    return this.#clock.monotonic() >= Math.max(this.#openUntil, this.#trialUntil);
   }
 
   /** Milliseconds until a request may be sent, 0 when one may be sent now. */
   get waitMs(): number {
     const until = Math.max(this.#restUntil, this.#weight < 1 ? 0 : this.#openUntil);
-    return Math.max(0, until - this.#now());
+    return Math.max(0, until - this.#clock.monotonic());
   }
 
   /**
-   * Every request that is sent begins here; in the half-open state it is the trial.
+   * Called before every request that is sent. In the half-open state that request is the trial.
    *
-   * @returns when it began, for `fail`
+   * @returns when the request began, for `fail`
    */
   begin(): number {
-    const now = this.#now();
+    const now = this.#clock.monotonic();
     if (this.#weight >= 1) this.#trialUntil = now + OPEN_MAX_MS;
     return now;
   }
@@ -63,19 +64,19 @@ export class Breaker {
   fail(kind: FailureKind, begunAt: number): void {
     const wasOpen = this.#weight >= 1;
     this.#weight = Math.min(1, this.#weight + FAILURE_WEIGHT[kind] + 1e-9);
-    // Requests sent before it opened report late: they must not prolong it.
+    // A request that was sent before the breaker opened may fail later and must not keep it open for longer.
     if (this.#weight < 1 || (wasOpen && begunAt < this.#openUntil)) return;
     this.#trialUntil = 0;
-    this.#openUntil = this.#now() + Math.min(OPEN_MAX_MS, OPEN_MS * 2 ** Math.min(this.#openings, 10));
+    this.#openUntil = this.#clock.monotonic() + Math.min(OPEN_MAX_MS, OPEN_MS * 2 ** Math.min(this.#openings, 10));
     this.#openings += 1;
   }
 
-  /** Others may try too: the request goes well so far, or ended without telling anything (the client left). */
+  /** Lets other requests try: this one goes well so far, or ended without a result because the client left. */
   release(): void {
     this.#trialUntil = 0;
   }
 
   rest(ms: number): void {
-    this.#restUntil = this.#now() + Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS);
+    this.#restUntil = this.#clock.monotonic() + Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS);
   }
 }

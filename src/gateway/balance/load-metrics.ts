@@ -7,7 +7,7 @@ interface Names {
   kvUsage: readonly string[];
 }
 
-/** Gateway API inference extension, model server protocol; the older vLLM name is still in the field. */
+/** From the model server protocol of the Gateway API inference extension. The older vLLM name is still in use. */
 const NAMES: Partial<Record<Engine, Names>> = {
   vllm: {
     waiting: ['vllm:num_requests_waiting'],
@@ -19,13 +19,16 @@ const NAMES: Partial<Record<Engine, Names>> = {
   tgi: { waiting: ['tgi_queue_size'], running: ['tgi_batch_current_size'], kvUsage: [] },
 };
 
-/** Whether the engine publishes anything that helps to choose. */
+/** Whether the engine publishes metrics that help to choose an endpoint. */
 export function hasLoadMetrics(engine: Engine): boolean {
   return NAMES[engine] !== undefined;
 }
 
-/** Reads queue, running requests and cache use from Prometheus text; sums over series (one per data-parallel rank). */
-export function parseLoad(engine: Engine, text: string, now: number): ServerLoad | undefined {
+/**
+ * Reads queue, running requests and cache use from Prometheus text. An engine has one series per data-parallel rank:
+ * requests are summed, and of the cache use the largest counts.
+ */
+export function parseLoad(engine: Engine, text: string, at: number): ServerLoad | undefined {
   const names = NAMES[engine];
   if (names === undefined) return undefined;
   const first = (candidates: readonly string[]) =>
@@ -36,11 +39,11 @@ export function parseLoad(engine: Engine, text: string, now: number): ServerLoad
     waiting: waiting.sum,
     running: first(names.running)?.sum ?? 0,
     kvUsage: first(names.kvUsage)?.max ?? 0,
-    at: now,
+    at,
   };
 }
 
-/** Sum and maximum of the series of one name. Pages are long, and nearly all of a page is of no interest. */
+/** Sum and maximum of the series of one name. Searches for the name, because parsing a whole page costs far more. */
 function seriesOf(text: string, name: string): { sum: number; max: number } | undefined {
   let found: { sum: number; max: number } | undefined;
   for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + name.length)) {

@@ -1,10 +1,10 @@
 import { hash32 } from './hash.ts';
 
 const VNODES = 256;
-/** Above the average load an endpoint may take by this factor (Mirrokni, Thorup, Zadimoghaddam 2016). */
+/** An endpoint may have at most this many times the average load (Mirrokni, Thorup, Zadimoghaddam 2016). */
 export const LOAD_BOUND = 1.25;
 
-/** Points of every endpoint on a circle of 32-bit hashes. Immutable; adding an endpoint moves only what it takes over. */
+/** Points of every endpoint on a circle of 32-bit hashes. A new endpoint moves only the keys that it takes over. */
 export interface Ring {
   /** Ascending. */
   points: Uint32Array;
@@ -19,7 +19,7 @@ export function buildRing(names: readonly string[]): Ring {
   for (const [owner, name] of names.entries()) {
     for (let vnode = 0; vnode < VNODES; vnode += 1) all.push({ point: hash32(`${name}#${vnode}`), owner });
   }
-  // Equal points are ordered by name, so that every replica of the gateway builds the same ring.
+  // Equal points are ordered by name: every replica of the gateway builds the same ring.
   all.sort((a, b) => a.point - b.point || ((names[a.owner] ?? '') < (names[b.owner] ?? '') ? -1 : 1));
   return {
     points: Uint32Array.from(all, ({ point }) => point),
@@ -29,8 +29,8 @@ export function buildRing(names: readonly string[]): Ring {
 }
 
 /**
- * Consistent hashing with bounded loads: from the key's place on the ring, the first endpoint that is allowed and not
- * above 1.25 times the average load counting this request.
+ * Consistent hashing with bounded loads: walks the ring from the key and takes the first endpoint that is allowed and
+ * has at most 1.25 times the average load, this request included.
  *
  * @param loads requests under way per endpoint, in the order of the names
  * @param allowed whether an endpoint may be picked at all

@@ -1,19 +1,20 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { hasLoadMetrics, parseLoad } from './load-metrics.ts';
 
 export interface ScraperDeps {
   endpoints: () => Iterable<Endpoint>;
-  /** The text of GET /metrics of one endpoint; rejects when there is none. */
+  /** Returns the text of GET /metrics of one endpoint. Rejects when there is none. */
   fetch: (endpoint: Endpoint) => Promise<string>;
-  now: () => number;
+  clock: Clock;
 }
 
 const EVERY_MS = 2000;
 const PARALLEL = 8;
 
 /**
- * Reads the metrics of every available model server that has any, every 2 s, at most 8 at once. What cannot be read
- * goes stale by itself and is then ignored: a failed scrape never makes a server unhealthy.
+ * Reads the metrics of every available model server that has any, every 2 s, at most 8 at once. A failed scrape never
+ * makes a server unhealthy: its old metrics become stale, and the balancer ignores stale metrics.
  */
 export class Scraper {
   readonly #deps: ScraperDeps;
@@ -37,20 +38,20 @@ export class Scraper {
     const due = [...this.#deps.endpoints()]
       .filter((endpoint) => endpoint.available && endpoint.probe !== undefined && hasLoadMetrics(endpoint.probe.engine))
       .filter((endpoint) => !this.#running.has(endpoint))
-      // The ones not tried for longest first: with more servers than places every one still gets its turn.
+      // Least recently tried first: with more servers than parallel scrapes, each still gets its turn.
       .toSorted((a, b) => (this.#begunAt.get(a) ?? 0) - (this.#begunAt.get(b) ?? 0));
     for (const endpoint of due.slice(0, PARALLEL - this.#running.size)) void this.#scrape(endpoint);
   }
 
   async #scrape(endpoint: Endpoint): Promise<void> {
     this.#running.add(endpoint);
-    this.#begunAt.set(endpoint, this.#deps.now());
+    this.#begunAt.set(endpoint, this.#deps.clock.monotonic());
     try {
       const text = await this.#deps.fetch(endpoint);
-      const load = parseLoad(endpoint.probe?.engine ?? 'unknown', text, this.#deps.now());
+      const load = parseLoad(endpoint.probe?.engine ?? 'unknown', text, this.#deps.clock.monotonic());
       if (load !== undefined) endpoint.load = load;
     } catch {
-      // Stale numbers are ignored where they are used.
+      // The old metrics become stale.
     } finally {
       this.#running.delete(endpoint);
     }

@@ -1,23 +1,34 @@
 /**
- * The dialect half of the model gateway: pure functions over bodies and bytes, no I/O, no clock.
+ * The dialects of the model gateway: bodies and bytes in, bodies and bytes out, no I/O and no clock.
  *
- * A call goes: `inspectRequest` (route) -> `requestFeatures` + `chooseUpstream` (which dialect to the backend) ->
- * `translateRequest` (also when the dialect stays: it forces usage reporting and applies engine quirks) -> then
- * `createPassThroughObserver`/`observeBody` when the dialect stays, else `createStreamTranslator`/`translateResponse`.
- * Errors of the backend go through `readUpstreamError`, everything told to a client through `errorBody`/`streamError`.
+ * 1. `inspectRequest` reads what routing needs.
+ * 2. `requestFeatures` and `chooseUpstream` decide in which dialect the server is asked.
+ * 3. `translateRequest` makes its body, also in the client's own dialect: it asks for usage and applies engine quirks.
+ * 4. In the client's dialect the answer passes through a `PassThroughObserver` or `observeBody`, else through a
+ *    `StreamTranslator` or `translateResponse`.
+ *
+ * `readUpstreamError` reads errors of a server, `errorBody` and `streamError` write errors for a client.
  */
 export { errorBody, streamError } from './errors/error-body.ts';
 export { DialectError } from './errors/dialect-error.ts';
-export { estimateTokens } from './inspect/estimate.ts';
-export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/features.ts';
-export { checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect.ts';
-export { chooseUpstream, nativeDialects, quirksOf, type Engine, type Quirks } from './quirks.ts';
-export { optionalCount } from './json.ts';
+export { estimateTokens } from './inspect/estimate-tokens.ts';
+export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
+export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
+export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
+export { optionalCount, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { translateRequest } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody } from './stream/observe-body.ts';
-export { createPassThroughObserver } from './stream/observer.ts';
-export { createStreamTranslator } from './stream/translator.ts';
-export type { ClientError, Dialect, HistoryItem, TranslationContext, Usage } from './types.ts';
+export { PassThroughObserver } from './stream/pass-through-observer.ts';
+export { StreamTranslator } from './stream/translator.ts';
+export {
+  DIALECTS,
+  ROUTES,
+  type ClientError,
+  type Dialect,
+  type HistoryItem,
+  type TranslationContext,
+  type Usage,
+} from './types.ts';
 export { readUpstreamError } from './errors/upstream-error.ts';

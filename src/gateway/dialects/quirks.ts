@@ -1,30 +1,29 @@
-import type { RequestFeatures } from './inspect/features.ts';
+import type { RequestFeatures } from './inspect/request-features.ts';
 import type { Dialect } from './types.ts';
 
-/** Engines the table knows. Anything else is `unknown` and trusted with what its probe found. */
-export type Engine = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi' | 'unknown';
+/** Engines that the table knows. Any other is `unknown`, and trusted with the dialects that its probe found. */
+export const ENGINES = ['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi', 'unknown'] as const;
+export type Engine = (typeof ENGINES)[number];
 
-const ENGINES: ReadonlySet<string> = new Set(['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi']);
-
-/** What one engine at one version, serving one model, does differently from the published dialects. */
+/** Where one version of an engine with one model differs from the published dialects. */
 export interface Quirks {
   engine: Engine;
   version: string | undefined;
-  /** gpt-oss: the one family whose responses route vLLM implements fully. */
+  /** gpt-oss, the one family of models for which vLLM implements the whole responses route. */
   harmony: boolean;
-  /** Chat templates that refuse two user turns in a row, or a user turn right after a tool turn. */
+  /** The chat template refuses two user turns in a row, or a user turn right after a tool turn. */
   strictAlternation: boolean;
-  /** Reports usage in every stream chunk when asked, so that `message_start` can carry real counts. */
+  /** Reports usage in every stream chunk when asked, so `message_start` can have real counts. */
   continuousUsage: boolean;
   /** False: `tool_choice` is ignored in every dialect (ollama/ollama#17921). */
   honoursToolChoice: boolean;
   /** False: images must be data URLs. */
   remoteImages: boolean;
-  /** How thinking is switched on and off in a chat body. */
+  /** How a chat body switches thinking on and off. */
   thinking: 'template' | 'effort' | 'none';
   /** Takes `continue_final_message` for a conversation that ends with the start of the answer. */
   continuesAnswer: boolean;
-  /** Fields of an assistant chat message in which replayed reasoning is read. */
+  /** The fields of an assistant chat message in which the engine reads replayed reasoning. */
   reasoningFields: readonly string[];
 }
 
@@ -43,9 +42,9 @@ function numbersOf(version: string): number[] {
   return (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').filter(Boolean).map(Number);
 }
 
-/** The quirk record of a backend. `engine` and `version` come from the probe, `model` is the served name. */
+/** The quirks of a server. `engine` and `version` come from its probe, `model` is its own name of the model. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
-  const known = (ENGINES.has(engine) ? engine : 'unknown') as Engine;
+  const known = ENGINES.find((name) => name === engine) ?? 'unknown';
   const isMistral = /mistral|mixtral|devstral|magistral|codestral|ministral/i.test(model);
   return {
     engine: known,
@@ -58,7 +57,7 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     // vLLM refuses any chat_template_kwargs for Mistral's own tokenizers (validate_request_params).
     thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
     continuesAnswer: known === 'vllm' || known === 'sglang',
-    // vLLM reads `reasoning` since the field was renamed and `reasoning_content` before; both are accepted.
+    // vLLM renamed `reasoning_content` to `reasoning`. Each version ignores the field of the other.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],
   };
 }
@@ -68,7 +67,7 @@ function thinkingSwitch(engine: Engine): Quirks['thinking'] {
   return engine === 'tgi' ? 'none' : 'effort';
 }
 
-/** Whether this backend's own route for `dialect` may be trusted with a request of these features. */
+/** Whether the engine's own route for `dialect` serves a request of these features well. */
 function isTrusted(dialect: Dialect, quirks: Quirks, features: RequestFeatures): boolean {
   if (dialect === 'chat') return true;
   return dialect === 'responses' ? trustsResponses(quirks, features) : trustsMessages(quirks, features);
@@ -79,7 +78,7 @@ function trustsResponses(quirks: Quirks, features: RequestFeatures): boolean {
   switch (quirks.engine) {
     case 'vllm':
       // Tool calls leak as text in streams (vllm #36435, #29725), replayed agent input is refused (#33089),
-      // json_schema is not enforced behind a reasoning parser (#44012): all but harmony models go over chat.
+      // json_schema is not enforced behind a reasoning parser (#44012). All but harmony models go over chat.
       if (!atLeast(quirks.version, '0.10.0')) return false;
       return quirks.harmony || !(features.tools || features.toolHistory || features.structured);
     case 'ollama':
@@ -97,11 +96,11 @@ function trustsMessages(quirks: Quirks, features: RequestFeatures): boolean {
   if (features.documents) return quirks.engine === 'unknown';
   switch (quirks.engine) {
     case 'vllm':
-      // Cached tokens are counted twice before PR #40912, still so in 0.22.1 (#45079). The other fields are dropped by
-      // its request model.
+      // It counts cached tokens twice before PR #40912, and still in 0.22.1 (#45079). Its request model drops the other
+      // fields.
       return atLeast(quirks.version, '0.24.0') && !dropsFields(features) && !features.thinking;
     case 'sglang':
-      // thinking and usage since PR #25876; text beside tool calls is cut in streams (#34214).
+      // It has thinking and usage since PR #25876, and cuts text beside tool calls in streams (#34214).
       return atLeast(quirks.version, '0.5.13') && !dropsFields(features) && !features.thinking && !features.tools;
     case 'llama.cpp':
       // No thinking blocks up to build 7609 (#18542).
@@ -126,14 +125,14 @@ function dropsFields(features: RequestFeatures): boolean {
   );
 }
 
-/** The client dialects served by the backend itself for a request without special features: what `/models` shows. */
+/** The dialects that the engine itself serves for a request of these features. `GET /models` shows them. */
 export function nativeDialects(available: readonly Dialect[], quirks: Quirks, features: RequestFeatures): Dialect[] {
   return available.filter((dialect) => isTrusted(dialect, quirks, features));
 }
 
 /**
- * Which of the backend's dialects a request should be sent in, or undefined when none is known. Native where the
- * table trusts it, else chat, which is every engine's best-tested route, else whatever there is.
+ * The dialect in which to send a request to the server, or undefined when the server has none. The client's own where
+ * the table trusts it, else chat, which every engine has tested best, else any.
  */
 export function chooseUpstream(
   client: Dialect,

@@ -1,28 +1,29 @@
+import { isObject, type Json } from '../../lib/json.ts';
 import { parseChatRequest } from './chat/parse-request.ts';
-import { ignoresToolChoice, renderChatRequest } from './chat/render-request.ts';
-import { estimateTokens } from './inspect/estimate.ts';
-import { invalid, unsupported } from './errors/dialect-error.ts';
-import { isObject, objectAt, objectsOf, optionalNumber } from './json.ts';
-import { outputLimit } from './parts/limits.ts';
+import { renderChatRequest } from './chat/render-request.ts';
+import { estimateTokens } from './inspect/estimate-tokens.ts';
+import { invalid } from './errors/dialect-error.ts';
+import { objectAt, objectsOf, optionalNumber } from './fields.ts';
 import { parseMessagesRequest } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
-import { withoutNonce } from './inspect/nonce.ts';
-import type { Quirks } from './quirks.ts';
+import { withoutBillingBlock } from './inspect/billing-line.ts';
+import type { Engine, Quirks } from './quirks.ts';
+import { checkImage, ignoresToolChoice } from './shared/refusals.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest } from './responses/parse-request.ts';
 import { renderItems } from './responses/render-items.ts';
 import { renderResponsesRequest } from './responses/render-request.ts';
-import type { Dialect, HistoryItem, IrRequest, Json } from './types.ts';
+import type { Dialect, HistoryItem, IrRequest } from './types.ts';
 
 export interface RequestOptions {
-  /** The name the backend serves the model under. */
+  /** The name under which the server has the model. */
   model: string;
   quirks: Quirks;
-  /** Tokens of prompt and output together, when the probe found it; output limits beyond it are lowered. */
-  contextLength?: number;
-  /** Items of the chain named by `previous_response_id`, oldest first. */
+  /** Tokens of prompt and output together, when the probe found it. Output limits beyond it are lowered. */
+  contextLength?: number | undefined;
+  /** Items of the chain that `previous_response_id` names, oldest first. */
   history?: readonly HistoryItem[];
-  /** Items for the ids in `Inspection.itemReferences`; an id may stand for several items. */
+  /** Items for the ids in `Inspection.itemReferences`. An id may stand for several items. */
   references?: ReadonlyMap<string, readonly HistoryItem[]>;
 }
 
@@ -39,93 +40,112 @@ const RENDERERS = {
 } as const;
 
 /**
- * Client body -> backend body. Between different dialects through the internal form; within one dialect the body is
- * kept as the client wrote it, except for what the gateway owns: model name, usage reporting, state, billing line.
- * Throws `DialectError` for what the backend cannot do.
+ * Makes the server's body out of the client's. Between two dialects it goes through the internal form. Within one
+ * dialect the body stays as the client wrote it, except for what the gateway owns: model name, usage reporting, state
+ * and the billing line.
+ *
+ * @throws DialectError for what the engine cannot do
  */
 export function translateRequest(from: Dialect, to: Dialect, value: unknown, options: RequestOptions): Json {
   const body = objectAt(value, 'body');
-  if (from === to) return KEEPERS[from](body, options);
+  if (from === to) return ADJUSTERS[from](body, options);
+  const { model, quirks, contextLength } = options;
   const request = PARSERS[from](body, options);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
   const maxTokens = outputLimit(request.maxTokens, {
-    contextLength: options.contextLength,
+    contextLength,
     promptTokens: () => estimateTokens(from, body),
-    quirks: options.quirks,
+    engine: quirks.engine,
   });
-  const { model, quirks } = options;
-  // message_start carries the prompt's size, so a messages client needs it at once.
+  // A messages client needs the size of the prompt at once, for message_start.
   return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage: from === 'messages' });
 }
 
-const KEEPERS = {
-  chat: keepChat,
-  responses: keepResponses,
-  messages: keepMessages,
+const ADJUSTERS = {
+  chat: adjustChat,
+  responses: adjustResponses,
+  messages: adjustMessages,
 } as const;
 
-function keepChat(body: Json, { model, quirks }: RequestOptions): Json {
-  const kept: Json = { ...body, model };
+function adjustChat(body: Json, { model, quirks }: RequestOptions): Json {
+  const adjusted: Json = { ...body, model };
   if (body.stream === true) {
     const asked = isObject(body.stream_options) ? body.stream_options : {};
-    kept.stream_options = { ...asked, include_usage: true };
+    adjusted.stream_options = { ...asked, include_usage: true };
   }
-  if (!quirks.honoursToolChoice) obeyToolChoice(kept, body.tool_choice);
-  if (!quirks.remoteImages) refuseRemoteImages(body);
-  return kept;
+  applyQuirks(adjusted, body, quirks);
+  return adjusted;
 }
 
-function keepResponses(body: Json, options: RequestOptions): Json {
+function adjustResponses(body: Json, { model, quirks, history = [], references }: RequestOptions): Json {
   const { previous_response_id: _previous, ...rest } = body;
-  const kept: Json = { ...rest, model: options.model, store: false };
-  const { history = [], references } = options;
+  const adjusted: Json = { ...rest, model, store: false };
   const hasReferences = objectsOf(body.input).some((item) => item.type === 'item_reference');
-  if (hasReferences) kept.input = renderItems([...history, ...parseInput(body.input, references)]);
+  if (hasReferences) adjusted.input = renderItems([...history, ...parseInput(body.input, references)]);
   else if (history.length > 0) {
     const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : (body.input ?? []);
-    kept.input = [...renderItems(history), ...(input as unknown[])];
+    adjusted.input = [...renderItems(history), ...(input as unknown[])];
   }
-  if (!options.quirks.honoursToolChoice) obeyToolChoice(kept, body.tool_choice);
-  if (!options.quirks.remoteImages) refuseRemoteImages(body);
-  return kept;
+  applyQuirks(adjusted, body, quirks);
+  return adjusted;
 }
 
-function keepMessages(body: Json, options: RequestOptions): Json {
-  const kept: Json = { ...withoutNonce(body), model: options.model };
-  const wanted = optionalNumber(body.max_tokens);
-  const limit = outputLimit(wanted, {
+function adjustMessages(body: Json, options: RequestOptions): Json {
+  const adjusted: Json = { ...withoutBillingBlock(body), model: options.model };
+  const limit = outputLimit(optionalNumber(body.max_tokens), {
     contextLength: options.contextLength,
     promptTokens: () => estimateTokens('messages', body),
-    // The field is required in this dialect, so it is lowered and never left out.
-    quirks: { ...options.quirks, engine: 'unknown' },
+    // This dialect requires the field, so the limit is lowered and never left out.
+    engine: 'unknown',
   });
-  if (limit !== undefined) kept.max_tokens = limit;
-  if (!options.quirks.honoursToolChoice) obeyToolChoice(kept, body.tool_choice);
-  if (!options.quirks.remoteImages) refuseRemoteImages(body);
-  return kept;
+  if (limit !== undefined) adjusted.max_tokens = limit;
+  applyQuirks(adjusted, body, options.quirks);
+  return adjusted;
 }
 
-/** For an engine that ignores tool_choice: `none` is obeyed by offering no tools, force is refused. */
-function obeyToolChoice(kept: Json, choice: unknown): void {
-  const mode = isObject(choice) ? choice.type : choice;
-  if (mode === undefined || mode === null || mode === 'auto') return;
-  if (mode !== 'none') throw ignoresToolChoice();
-  delete kept.tools;
-  delete kept.tool_choice;
+/** Refuses what the engine ignores or cannot do. For `none`, an engine that ignores tool_choice gets no tools. */
+function applyQuirks(adjusted: Json, body: Json, quirks: Quirks): void {
+  if (!quirks.honoursToolChoice) {
+    const { tool_choice: choice } = body;
+    const mode = (isObject(choice) ? choice.type : choice) ?? 'auto';
+    if (mode !== 'auto' && mode !== 'none') throw ignoresToolChoice();
+    if (mode === 'none') {
+      delete adjusted.tools;
+      delete adjusted.tool_choice;
+    }
+  }
+  if (!quirks.remoteImages) checkImages(body, quirks);
 }
 
-function refuseRemoteImages(body: Json): void {
+function checkImages(body: Json, quirks: Quirks): void {
   for (const entry of [...objectsOf(body.messages), ...objectsOf(body.input)]) {
     for (const part of [...objectsOf(entry.content), ...objectsOf(entry.output)]) {
       const source = isObject(part.source) ? part.source.url : undefined;
       const image = isObject(part.image_url) ? part.image_url.url : part.image_url;
       const url = source ?? image;
-      if (typeof url === 'string' && !url.startsWith('data:')) {
-        throw unsupported(
-          'image_url',
-          'This engine takes images only as data URLs; the gateway does not fetch remote ones.',
-        );
-      }
+      if (typeof url === 'string') checkImage(url, quirks);
     }
   }
+}
+
+/**
+ * The output limit to send. Engines refuse a prompt and limit beyond the context (vLLM: 400), and agents ask for the
+ * most that their usual model can give. Undefined leaves the limit to the engine, which uses the rest of the context.
+ */
+function outputLimit(
+  wanted: number | undefined,
+  { contextLength, promptTokens, engine }: LimitOptions,
+): number | undefined {
+  if (wanted === undefined || contextLength === undefined) return wanted;
+  // The estimate may be a fifth too low. Only a limit that clearly fits is passed on unchanged.
+  const prompt = promptTokens() * 1.2;
+  if (prompt + wanted <= contextLength) return wanted;
+  const remaining = Math.max(1, Math.floor(contextLength - prompt));
+  return engine === 'unknown' || engine === 'tgi' || wanted < remaining ? Math.min(wanted, remaining) : undefined;
+}
+
+interface LimitOptions {
+  contextLength: number | undefined;
+  promptTokens: () => number;
+  engine: Engine;
 }

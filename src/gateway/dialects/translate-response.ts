@@ -1,21 +1,23 @@
-import { itemId, tidy } from './parts/blocks.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { itemId, tidy } from './shared/output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
-import { estimateTokens } from './inspect/estimate.ts';
+import { estimateTokens } from './inspect/estimate-tokens.ts';
 import { DialectError } from './errors/dialect-error.ts';
-import { isObject } from './json.ts';
+
 import { parseMessagesResponse } from './messages/parse-response.ts';
 import { renderMessagesResponse } from './messages/render-response.ts';
 import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
-import type { Dialect, HistoryItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from './types.ts';
+import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
 import { readErrorObject } from './errors/upstream-error.ts';
-import { wishesOf } from './parts/wishes.ts';
+import { answerOptions } from './shared/answer-options.ts';
 
-/** The answer of a backend in the client's dialect. `items` are this answer's output, to be stored after the input's. */
+/** The answer of an engine in the client's dialect. */
 export interface TranslatedResponse {
   body: unknown;
   usage: Usage | undefined;
+  /** The output of this answer, to be stored after the input. */
   items: HistoryItem[];
 }
 
@@ -25,19 +27,23 @@ const PARSERS = {
   messages: parseMessagesResponse,
 } as const satisfies Record<Dialect, (body: Json) => IrResponse | undefined>;
 
-/** A whole backend answer -> the client's dialect. Throws `DialectError` (502) when it is not an answer at all. */
+/**
+ * Translates a whole answer of an engine to the client's dialect.
+ *
+ * @throws DialectError 502 when the body is no answer, or the engine's own error
+ */
 export function translateResponse(
   upstream: Dialect,
   client: Dialect,
   body: unknown,
   context: TranslationContext,
 ): TranslatedResponse {
-  const wishes = wishesOf(client, context.request);
+  const options = answerOptions(client, context.request);
   const parsed = parse(upstream, body);
-  const response = { ...parsed, items: identify(tidy(parsed.items, wishes.singleCall), context.id) };
+  const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id) };
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
-  if (client === 'responses') return { body: renderResponsesResponse(response, context, wishes), usage, items };
+  if (client === 'responses') return { body: renderResponsesResponse(response, context, options), usage, items };
   const counted = usage ?? estimatedUsage(client, context);
   return { body: renderMessagesResponse(response, context, counted), usage, items };
 }
@@ -51,12 +57,11 @@ function parse(upstream: Dialect, body: unknown): IrResponse {
   throw new DialectError({
     status: 502,
     message: 'The model server answered with a body that is not an answer in its dialect.',
-    type: 'server_error',
     code: 'bad_upstream_response',
   });
 }
 
-/** Ids for items, and for calls that came without one or with one already used. */
+/** Gives every item an id, and a call id to calls without one of their own. */
 function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
   const seen = new Set<string>();
   return items.map((item, index) => {
@@ -68,7 +73,7 @@ function identify(items: readonly OutputItem[], answer: string): OutputItem[] {
   });
 }
 
-/** Counts for a backend that reports none: the dialect requires numbers. */
+/** Usage for an engine that reports none, where the dialect requires numbers. */
 export function estimatedUsage(client: Dialect, context: TranslationContext): Usage {
   const inputTokens = estimateTokens(client, context.request);
   return { inputTokens, outputTokens: 0, cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };

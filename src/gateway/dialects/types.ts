@@ -1,12 +1,19 @@
-/** The three public dialects: OpenAI chat/completions, OpenAI responses, Anthropic messages. */
-export type Dialect = 'chat' | 'responses' | 'messages';
+import type { Json } from '../../lib/json.ts';
 
-/** A JSON object whose fields nobody has checked yet. */
-export type Json = Record<string, unknown>;
+/** The three public dialects: OpenAI chat/completions, OpenAI responses, Anthropic messages. */
+export const DIALECTS = ['chat', 'responses', 'messages'] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+/** The route of each dialect, behind the path prefix of the server. */
+export const ROUTES = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+} as const satisfies Record<Dialect, string>;
 
 /**
- * Token counts of one call. `inputTokens` includes the cached ones, as in chat and responses; the messages
- * dialect's three disjoint parts are computed from it.
+ * Token counts of one call. `inputTokens` includes the cached ones, as in chat and responses. The three disjoint counts
+ * of the messages dialect are computed from it.
  */
 export interface Usage {
   inputTokens: number;
@@ -16,13 +23,13 @@ export interface Usage {
   reasoningTokens: number;
 }
 
-/** A piece of user or tool-result content. Image URLs are data URLs or remote URLs; the gateway never fetches them. */
+/** A piece of user or tool-result content. Images have data URLs or remote URLs, which the gateway never fetches. */
 export type Part = { type: 'text'; text: string } | { type: 'image'; url: string; detail?: string };
 
 type InputItem = { kind: 'message'; role: 'system' | 'user'; parts: Part[]; id?: string };
 type TextItem = { kind: 'text'; text: string; id?: string };
 type RefusalItem = { kind: 'refusal'; text: string; id?: string };
-/** `signature` and `redacted` come from the messages dialect, `opaque` is another vendor's `encrypted_content`. */
+/** `signature` and `redacted` come from the messages dialect. `opaque` is another vendor's `encrypted_content`. */
 export type ReasoningItem = {
   kind: 'reasoning';
   text: string;
@@ -31,7 +38,7 @@ export type ReasoningItem = {
   opaque?: string;
   id?: string;
 };
-/** `arguments` is the text the model wrote: never re-serialised, possibly not valid JSON. */
+/** `arguments` is the text that the model wrote. It may be invalid JSON, and is passed on as it is. */
 export type CallItem = {
   kind: 'call';
   callId: string;
@@ -44,16 +51,16 @@ type ResultItem = { kind: 'result'; callId: string; parts: Part[]; isError?: boo
 export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 
 /**
- * One step of a conversation in the internal form. The same shape is what the gateway keeps for
- * `previous_response_id` and `item_reference`: plain JSON, `id` being the item id the client saw.
+ * One step of a conversation in the internal form. The gateway stores the same shape for `previous_response_id` and
+ * `item_reference`: plain JSON, where `id` is the item id that the client saw.
  */
 export type HistoryItem = InputItem | OutputItem | ResultItem;
 
-/** How a tool was declared by the client, when that differs from a plain function of the same name. */
+/** How the client declared a tool that is more than a plain function of the same name. */
 export type ToolOrigin = { type: 'custom' } | { type: 'namespace'; namespace: string; name: string };
 
 export interface Tool {
-  /** Name on the wire to the engine. */
+  /** The name that the engine sees. */
   name: string;
   description?: string;
   parameters: Json;
@@ -82,11 +89,11 @@ export interface IrRequest {
   reasoning?: { enabled?: boolean; effort?: string; budget?: number };
   /** Sampling fields with the same name and meaning in every dialect that has them. */
   sampling: Json;
-  /** Fields of the chat dialect without an equivalent elsewhere; sent only to chat backends. */
+  /** Fields that only the chat dialect has. They are sent to chat engines alone. */
   chatOnly: Json;
 }
 
-/** Why generation ended. `tool` is decided by the presence of calls, not by what the engine claims. */
+/** Why generation ended. An answer with calls ends with `tool`, whatever the engine says. */
 export type StopReason = 'end' | 'length' | 'tool' | 'filter' | 'stop_sequence' | 'pause' | 'context';
 
 /** A whole answer in the internal form. */
@@ -101,18 +108,17 @@ export interface IrResponse {
 export interface ClientError {
   status: number;
   message: string;
-  type?: string;
   code?: string | null;
   param?: string | null;
 }
 
-/** What the translators of one call need to know beside the bytes. */
+/** What the translators need to know of a call, besides its bytes. */
 export interface TranslationContext {
-  /** Unique, `[A-Za-z0-9]+`; ids shown to the client are derived from it (`chatcmpl-…`, `resp_…`, `msg_…`). */
+  /** Unique, `[A-Za-z0-9]+`. The ids that the client sees derive from it (`chatcmpl-…`, `resp_…`, `msg_…`). */
   id: string;
   /** Seconds since the epoch. */
   createdAt: number;
-  /** The model name the client used. */
+  /** The model name that the client used. */
   model: string;
   /** The client's body, already accepted by `inspectRequest`. */
   request: unknown;

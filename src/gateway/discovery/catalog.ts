@@ -1,21 +1,22 @@
+import type { Clock } from '../../lib/clock.ts';
+import { Model, type Member } from '../balance/model.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { Pool, type Member } from '../balance/pool.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
 
-/** One server with the endpoints it has now and what its last probed endpoint served. */
+/** One server, the endpoints it has now, and what its last probed endpoint served. */
 export interface ServerState {
   server: ServerSpec;
   endpoints: readonly Endpoint[];
   lastProbe: Probe | undefined;
 }
 
-/** Models by name as one tenant sees them. */
-export type ModelTable = ReadonlyMap<string, Pool>;
+/** Models by name, as one tenant sees them. */
+type ModelTable = ReadonlyMap<string, Model>;
 
 /**
- * Which models there are, and who may call them. A tenant sees the servers of its own namespace and the shared ones,
- * never those of another tenant. One name is always served from one namespace: the caller's own, else Berth's, else
- * the one that shared it first, so nobody can pull away another's traffic by reusing a name.
+ * The models, and which tenant may call them. A tenant sees the servers of its own namespace and the shared ones, never
+ * those of another tenant. One namespace alone serves a name: the caller's own, else Berth's, else the one that shared
+ * it first. A tenant cannot pull away another's traffic by reusing a name.
  */
 export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;
@@ -26,32 +27,33 @@ export class Catalog {
     this.#shared = shared;
   }
 
-  find(namespace: string, model: string): Pool | undefined {
-    return this.#own.get(namespace)?.get(model) ?? this.#shared.get(model);
+  find(namespace: string, name: string): Model | undefined {
+    return this.#own.get(namespace)?.get(name) ?? this.#shared.get(name);
   }
 
   /** Every model the namespace may call, by name. */
-  list(namespace: string): Pool[] {
+  list(namespace: string): Model[] {
     const visible = new Map([...this.#shared, ...(this.#own.get(namespace) ?? [])]);
-    return [...visible.values()].toSorted((a, b) => (a.model < b.model ? -1 : 1));
+    return [...visible.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 }
 
-/** @param previous pools are carried over while their members stay the same, because a ring is costly to build */
-export function buildCatalog(states: readonly ServerState[], ownNamespace: string, previous: PoolCache): Catalog {
+/** @param models of the previous catalogue: a model is reused while its members stay, because its ring is costly */
+export function buildCatalog(states: readonly ServerState[], ownNamespace: string, models: ModelCache): Catalog {
   const byNamespace = Map.groupBy(states, ({ server }) => server.namespace);
   const own = new Map<string, ModelTable>();
-  for (const [namespace, group] of byNamespace) own.set(namespace, tableOf(group, `own/${namespace}`, previous));
-  const shared = new Map<string, Pool>();
+  for (const [namespace, group] of byNamespace) own.set(namespace, tableOf(group, `own/${namespace}`, models));
+  const shared = new Map<string, Model>();
   for (const [namespace, group] of sharers(states, ownNamespace)) {
-    for (const [model, pool] of tableOf(group, `shared/${namespace}`, previous)) {
-      if (!shared.has(model)) shared.set(model, pool);
+    for (const [name, model] of tableOf(group, `shared/${namespace}`, models)) {
+      if (!shared.has(name)) shared.set(name, model);
     }
   }
-  previous.sweep();
+  models.sweep();
   return new Catalog(own, shared);
 }
 
+/** The namespaces that share servers, in the order of their right to a name. */
 function sharers(states: readonly ServerState[], ownNamespace: string): [string, ServerState[]][] {
   const groups = [
     ...Map.groupBy(
@@ -64,7 +66,7 @@ function sharers(states: readonly ServerState[], ownNamespace: string): [string,
   return groups.toSorted((a, b) => rank(a) - rank(b) || (a[0] < b[0] ? -1 : 1));
 }
 
-function tableOf(states: readonly ServerState[], scope: string, pools: PoolCache): ModelTable {
+function tableOf(states: readonly ServerState[], scope: string, models: ModelCache): ModelTable {
   const members = new Map<string, Member[]>();
   const facts = new Map<string, ServedModel>();
   const probes = new Map<string, Probe>();
@@ -78,10 +80,10 @@ function tableOf(states: readonly ServerState[], scope: string, pools: PoolCache
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
       for (const { id, upstream, ...model } of namesOf(server, endpoint.probe)) {
-        // Two Services may select one pod: it is still one place to send a call to.
-        const place = `${endpoint.origin} ${id}`;
-        if (seen.has(place)) continue;
-        seen.add(place);
+        // Two Services may select one pod, which is still one member.
+        const address = `${endpoint.origin} ${id}`;
+        if (seen.has(address)) continue;
+        seen.add(address);
         const list = members.get(id) ?? [];
         list.push({ endpoint, upstreamModel: upstream, contextLength: model.contextLength });
         members.set(id, list);
@@ -90,12 +92,11 @@ function tableOf(states: readonly ServerState[], scope: string, pools: PoolCache
       }
     }
   }
-  const table = new Map<string, Pool>();
-  for (const [model, list] of members) {
-    table.set(
-      model,
-      pools.get(`${scope}/${model}`, { model, members: list, facts: facts.get(model), probe: probes.get(model) }),
-    );
+  const table = new Map<string, Model>();
+  for (const [name, list] of members) {
+    const model = models.get(`${scope}/${name}`, name, list);
+    model.describe(facts.get(name), probes.get(name));
+    table.set(name, model);
   }
   return table;
 }
@@ -114,34 +115,26 @@ function namesOf(server: ServerSpec, probe: Probe | undefined): NamedModel[] {
   return [...aliases, ...models.filter(({ id }) => !taken.has(id)).map((model) => ({ ...model, upstream: model.id }))];
 }
 
-export interface PoolFacts {
-  model: string;
-  members: readonly Member[];
-  facts: ServedModel | undefined;
-  probe: Probe | undefined;
-}
+/** Models by scope and name, kept from one catalogue to the next. */
+export class ModelCache {
+  readonly #clock: Clock;
+  #current = new Map<string, Model>();
+  #next = new Map<string, Model>();
 
-/** Pools by scope and model, kept from one catalog to the next. */
-export class PoolCache {
-  readonly #now: () => number;
-  #kept = new Map<string, Pool>();
-  #next = new Map<string, Pool>();
-
-  constructor(now: () => number) {
-    this.#now = now;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
-  get(key: string, facts: PoolFacts): Pool {
-    const kept = this.#kept.get(key);
-    const pool = kept?.sameMembers(facts.members) ? kept : new Pool(facts.model, facts.members, this.#now);
-    pool.describe(facts.facts, facts.probe);
-    this.#next.set(key, pool);
-    return pool;
+  get(key: string, name: string, members: readonly Member[]): Model {
+    const current = this.#current.get(key);
+    const model = current?.hasMembers(members) ? current : new Model(name, members, this.#clock);
+    this.#next.set(key, model);
+    return model;
   }
 
-  /** Forgets the pools that were not asked for since the last sweep. */
+  /** Forgets the models that were not asked for since the last sweep. */
   sweep(): void {
-    this.#kept = this.#next;
+    this.#current = this.#next;
     this.#next = new Map();
   }
 }

@@ -2,9 +2,10 @@ import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type EndpointSlice, type Pod, type Service } from '../../kube/types.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';
-import { buildCatalog, Catalog, PoolCache, type ServerState } from './catalog.ts';
+import { buildCatalog, Catalog, ModelCache, type ServerState } from './catalog.ts';
 import { probe } from './probe.ts';
 import { Prober } from './prober.ts';
 import { readServer } from './server-spec.ts';
@@ -13,21 +14,19 @@ import { targetsOf } from './targets.ts';
 import type { Probe, Target } from './types.ts';
 
 export interface DiscoveryDeps {
-  /** May be narrowed to `berth.dev/model-server=true`; EndpointSlices carry the labels of their Service. */
   services: ReadStore<Service>;
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
   /** Berth's own namespace: its model servers are shared with every tenant. */
   namespace: string;
   dispatcher: Dispatcher;
-  logger: Logger;
-  /** Milliseconds, monotonic. */
-  now: () => number;
+  log: Logger;
+  clock: Clock;
 }
 
 const PROBE_TIMEOUT_MS = 5000;
 const PROBE_MAX_BYTES = 1 << 20;
-/** vLLM's page takes about 50 KiB for each data-parallel rank. */
+/** vLLM's page has about 50 KiB for each data-parallel rank. */
 const METRICS_MAX_BYTES = 1 << 20;
 const COALESCE_MS = 20;
 
@@ -37,7 +36,7 @@ export class Discovery {
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #podKeys = new Set<string>();
   readonly #lastProbes = new Map<string, Probe>();
-  readonly #pools: PoolCache;
+  readonly #models: ModelCache;
   readonly #prober: Prober;
   readonly #scraper: Scraper;
   #catalog = new Catalog(new Map(), new Map());
@@ -46,18 +45,18 @@ export class Discovery {
 
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
-    this.#pools = new PoolCache(deps.now);
+    this.#models = new ModelCache(deps.clock);
     this.#prober = new Prober({
       probe: (target, signal) => this.#probe(target, signal),
       changed: () => this.#schedule(),
       failed: (target, err, attempt) => this.#logFailure(target, err, attempt),
-      now: deps.now,
+      clock: deps.clock,
       random: Math.random,
     });
     this.#scraper = new Scraper({
       endpoints: () => this.#endpoints.values(),
       fetch: ({ origin }) => this.#metrics(origin),
-      now: deps.now,
+      clock: deps.clock,
     });
   }
 
@@ -74,7 +73,7 @@ export class Discovery {
     this.#unsubscribe = [
       services.onChange(() => this.#schedule()),
       slices.onChange(() => this.#schedule()),
-      // The cluster has many pods; those of model servers alone matter.
+      // The cluster has many pods. Only those of model servers matter.
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
     ];
     this.#prober.start();
@@ -99,8 +98,8 @@ export class Discovery {
   #rebuild(): void {
     const servers = this.#readServers();
     const targets = servers.flatMap(({ targets }) => targets);
-    const left = this.#prober.sync(targets);
-    if (left > 0) this.#deps.logger.warn({ left }, 'more model endpoints than are followed');
+    const ignored = this.#prober.sync(targets);
+    if (ignored > 0) this.#deps.log.warn({ ignored }, 'More model endpoints than the gateway follows');
     const keys = new Set(targets.map(({ key }) => key));
     for (const [key, endpoint] of this.#endpoints) {
       if (keys.has(key)) continue;
@@ -115,11 +114,11 @@ export class Discovery {
     });
     const uids = new Set(servers.map(({ server }) => server.uid));
     for (const uid of this.#lastProbes.keys()) if (!uids.has(uid)) this.#lastProbes.delete(uid);
-    this.#catalog = buildCatalog(states, this.#deps.namespace, this.#pools);
+    this.#catalog = buildCatalog(states, this.#deps.namespace, this.#models);
   }
 
   #readServers() {
-    const { services, slices, pods, namespace, logger } = this.#deps;
+    const { services, slices, pods, namespace, log } = this.#deps;
     const byService = Map.groupBy(
       slices.values(),
       ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
@@ -129,7 +128,7 @@ export class Discovery {
       const server = readServer(service, namespace);
       if (server === undefined) return [];
       if (server.problems.length > 0)
-        logger.debug({ service: keyOf(service), problems: server.problems }, 'model server annotations ignored');
+        log.debug({ service: keyOf(service), problems: server.problems }, 'Annotations of a model server were ignored');
       const pod = (key: string): Pod | undefined => {
         this.#podKeys.add(key);
         return pods.get(key);
@@ -140,7 +139,7 @@ export class Discovery {
   }
 
   #endpoint(target: Target): Endpoint {
-    const endpoint = this.#endpoints.get(target.key) ?? new Endpoint(target, this.#deps.now);
+    const endpoint = this.#endpoints.get(target.key) ?? new Endpoint(target, this.#deps.clock);
     endpoint.update(target, this.#prober.get(target.key));
     this.#endpoints.set(target.key, endpoint);
     return endpoint;
@@ -154,7 +153,7 @@ export class Discovery {
       target.server,
     );
     const { engine, version, dialects } = found;
-    this.#deps.logger.debug({ service: serviceOf(target), engine, version, dialects }, 'model server probed');
+    this.#deps.log.debug({ service: serviceOf(target), engine, version, dialects }, 'Model server was probed');
     return found;
   }
 
@@ -165,9 +164,9 @@ export class Discovery {
 
   #logFailure(target: Target, err: unknown, attempt: number): void {
     const fields = { err, service: serviceOf(target), attempt };
-    // A server that is loading its weights fails many probes; one line tells it.
-    if (attempt === 1) this.#deps.logger.info(fields, 'model server does not answer probes yet');
-    else this.#deps.logger.debug(fields, 'model server still does not answer probes');
+    // A server that loads its weights fails many probes. The first failure alone is worth a line of its own.
+    if (attempt === 1) this.#deps.log.info(fields, 'Model server does not answer probes yet');
+    else this.#deps.log.debug(fields, 'Model server still does not answer probes');
   }
 }
 

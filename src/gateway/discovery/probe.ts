@@ -1,15 +1,15 @@
-import { optionalCount, type Dialect, type Engine } from '../dialects/index.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { DIALECTS, optionalCount, ROUTES, type Dialect, type Engine } from '../dialects/index.ts';
 import type { SmallResponse } from './small-http.ts';
-import { DIALECTS, type Probe, type ServedModel, type ServerSpec } from './types.ts';
+import type { Probe, ServedModel, ServerSpec } from './types.ts';
 
-/** One exchange with the probed server; a body makes it a POST. Rejects when nothing answers. */
+/** One exchange with the probed server. With a body it is a POST. Rejects when nothing answers. */
 export type Ask = (path: string, body?: unknown) => Promise<SmallResponse>;
 
 export class ProbeError extends Error {
   override readonly name = 'ProbeError';
 }
 
-const ROUTES = { chat: '/v1/chat/completions', responses: '/v1/responses', messages: '/v1/messages' } as const;
 const MAX_MODELS = 512;
 const MAX_NAME = 256;
 /** The last second that a Date can hold. */
@@ -18,8 +18,8 @@ const MAX_CREATED = 8.64e12;
 interface Signature {
   engine: Engine;
   paths: readonly string[];
-  matches: (body: Record<string, unknown>) => boolean;
-  version: (body: Record<string, unknown>) => unknown;
+  matches: (body: Json) => boolean;
+  version: (body: Json) => unknown;
 }
 
 const SIGNATURES: readonly Signature[] = [
@@ -55,7 +55,7 @@ const SIGNATURES: readonly Signature[] = [
   },
 ];
 
-/** `owned_by` of the model list tells the engine in most cases, which saves the other look-ups. */
+/** `owned_by` of the model list names the engine in most cases, which saves the other requests. */
 const OWNERS: Readonly<Record<string, Engine>> = {
   vllm: 'vllm',
   sglang: 'sglang',
@@ -64,10 +64,10 @@ const OWNERS: Readonly<Record<string, Engine>> = {
 };
 
 /**
- * Finds out what one model server is. The routes are asked with an empty object: an engine that has the route answers
- * that the request is invalid, one that has not answers 404 or 405, and neither generates anything.
+ * Finds out what one model server is. To test a route, it posts an empty object: an engine with the route answers that
+ * the request is invalid, one without it answers 404 or 405, and neither generates anything.
  *
- * @throws ProbeError when it serves no model or none of the three dialects; whatever `ask` rejects with otherwise.
+ * @throws ProbeError when the server has no model or none of the three dialects, else the error that `ask` rejects with
  */
 export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   const { prefix, body } = await listModels(ask, server.prefix);
@@ -78,12 +78,12 @@ export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   );
   const engine = server.engine ?? known?.engine ?? 'unknown';
   const models = modelsOf(body, known?.info ?? {});
-  if (models.length === 0) throw new ProbeError('the server lists no model');
+  if (models.length === 0) throw new ProbeError('The server lists no model.');
   const routes = [`${prefix}${ROUTES.messages}/count_tokens`, '/tokenize'];
   const [countTokens = false, tokenize = false] = await Promise.all(routes.map((path) => hasRoute(ask, path)));
   const dialects = server.dialects ?? (await dialectsOf(ask, prefix));
   if (dialects.length === 0)
-    throw new ProbeError('the server answers none of chat/completions, responses and messages');
+    throw new ProbeError('The server has none of the routes chat/completions, responses and messages.');
   const version = known?.version;
   return { engine, prefix, models, dialects, countTokens, tokenize, ...(version !== undefined && { version }) };
 }
@@ -100,13 +100,13 @@ async function listModels(ask: Ask, given: string | undefined): Promise<{ prefix
   const info = record((await ask('/info')).json);
   // Text Generation Inference before 2.2 has no model list.
   if (typeof info.model_id === 'string') return { prefix: given ?? '', body: { data: [{ id: info.model_id }] } };
-  throw new ProbeError(`GET /v1/models answered ${last}`);
+  throw new ProbeError(`The server answered GET /v1/models with ${last}.`);
 }
 
 interface Identity {
   engine: Engine;
   version?: string;
-  info: Record<string, unknown>;
+  info: Json;
 }
 
 async function identify(ask: Ask, hint: Engine | undefined, hintIsFinal: boolean): Promise<Identity | undefined> {
@@ -133,12 +133,12 @@ async function hasRoute(ask: Ask, path: string): Promise<boolean> {
   const { status, json } = await ask(path, {});
   if (status === 405 || status === 501) return false;
   if (status !== 404) return true;
-  // A 404 that speaks of a model comes from the route itself: it looked for the model that we did not name.
+  // A 404 about a model comes from the route itself: the empty object names no model.
   const error = record(record(json).error);
   return /model/i.test(`${String(error.code)} ${String(error.message)}`);
 }
 
-function modelsOf(body: unknown, info: Record<string, unknown>): ServedModel[] {
+function modelsOf(body: unknown, info: Json): ServedModel[] {
   const data = record(body).data;
   if (!Array.isArray(data)) return [];
   return data.slice(0, MAX_MODELS).flatMap((entry) => {
@@ -156,8 +156,8 @@ function modelsOf(body: unknown, info: Record<string, unknown>): ServedModel[] {
   });
 }
 
-/** Where each engine keeps it: vLLM and SGLang in the list, llama.cpp in /props, TGI in /info. */
-function contextOf(model: Record<string, unknown>, info: Record<string, unknown>): number | undefined {
+/** The context length: vLLM and SGLang report it in the model list, llama.cpp in /props, TGI in /info. */
+function contextOf(model: Json, info: Json): number | undefined {
   const candidates = [
     model.max_model_len,
     model.context_length,
@@ -168,11 +168,11 @@ function contextOf(model: Record<string, unknown>, info: Record<string, unknown>
   return candidates.map(optionalCount).find((value) => value !== undefined && value > 0);
 }
 
-function firstOf(body: unknown): Record<string, unknown> {
+function firstOf(body: unknown): Json {
   const data = record(body).data;
   return Array.isArray(data) ? record(data[0]) : {};
 }
 
-function record(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+function record(value: unknown): Json {
+  return isObject(value) ? value : {};
 }

@@ -1,14 +1,14 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { Probe, Target } from './types.ts';
 
 export interface ProberDeps {
   probe: (target: Target, signal: AbortSignal) => Promise<Probe>;
-  /** Called after a probe changed what is known; must only schedule work. */
+  /** Called after every probe. Must only schedule work. */
   changed: () => void;
-  /** Called with the reason of every failed probe. */
+  /** Called after every failed probe. */
   failed: (target: Target, error: unknown, attempt: number) => void;
-  /** Milliseconds, monotonic. */
-  now: () => number;
-  /** In [0, 1): spreads the probes of pods that came up together. */
+  clock: Clock;
+  /** In [0, 1). Spreads the probes of pods that started together. */
   random: () => number;
 }
 
@@ -27,9 +27,10 @@ const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 
 /**
- * Keeps one probe per target, taken when it first becomes available, again after a container restart, and refreshed
- * every minute (adapters and models come and go). A failed probe is repeated with exponential back-off from 0.5 s to
- * 30 s; what an earlier probe found stays valid meanwhile. At most 8 probes run at once and 4096 targets are known.
+ * Keeps one probe per target. It is taken when the target first becomes available, again after a container restart, and
+ * every minute, because adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5
+ * s to 30 s, and the result of an earlier one stays valid meanwhile. At most 8 probes run at once, for at most 4096
+ * targets.
  */
 export class Prober {
   readonly #deps: ProberDeps;
@@ -42,7 +43,7 @@ export class Prober {
     this.#deps = deps;
   }
 
-  /** Probes what is due once a second. */
+  /** Starts due probes once a second. */
   start(): void {
     this.#timer ??= setInterval(() => this.tick(), 1000).unref();
   }
@@ -52,7 +53,11 @@ export class Prober {
     this.#stop.abort();
   }
 
-  /** Replaces the set of targets; probes of targets that left are forgotten. Returns how many did not fit. */
+  /**
+   * Replaces the set of targets and forgets the probes of targets that are gone.
+   *
+   * @returns how many targets are beyond the limit and ignored
+   */
   sync(targets: readonly Target[]): number {
     const kept = targets.slice(0, MAX_TARGETS);
     const keys = new Set(kept.map(({ key }) => key));
@@ -66,10 +71,10 @@ export class Prober {
     return this.#entries.get(key)?.probe;
   }
 
-  /** Starts the probes that are due, longest due first, as many as may run at once. */
+  /** Starts due probes, the longest due first, as many as may run at once. */
   tick(): void {
     if (this.#stop.signal.aborted || this.#running >= PARALLEL) return;
-    const now = this.#deps.now();
+    const now = this.#deps.clock.monotonic();
     const due = [...this.#entries.values()]
       .filter(({ running, target, dueAt }) => !running && target.available && dueAt <= now)
       .toSorted((a, b) => a.dueAt - b.dueAt);
@@ -78,14 +83,14 @@ export class Prober {
 
   #adopt(target: Target): void {
     const entry = this.#entries.get(target.key);
-    const now = this.#deps.now();
+    const now = this.#deps.clock.monotonic();
     if (entry === undefined) {
       this.#entries.set(target.key, { target, failures: 0, dueAt: now, running: false });
       return;
     }
-    const stale = target.incarnation !== entry.target.incarnation || differs(target, entry.target);
+    const stale = needsProbe(entry.target, target);
     entry.target = target;
-    // Due now, and not before those that have waited: a target that changes all the time must not keep them from a turn.
+    // Due now, not earlier: a target that changes all the time must not overtake targets that have waited.
     if (stale) entry.dueAt = Math.min(entry.dueAt, now);
   }
 
@@ -96,27 +101,28 @@ export class Prober {
     try {
       entry.probe = await this.#deps.probe(target, this.#stop.signal);
       entry.failures = 0;
-      entry.dueAt = this.#deps.now() + REFRESH_MS * (0.75 + this.#deps.random() / 2);
+      entry.dueAt = this.#deps.clock.monotonic() + REFRESH_MS * (0.75 + this.#deps.random() / 2);
     } catch (error) {
       entry.failures += 1;
       const wait = Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** Math.min(entry.failures - 1, 10));
-      entry.dueAt = this.#deps.now() + wait * (0.75 + this.#deps.random() / 2);
+      entry.dueAt = this.#deps.clock.monotonic() + wait * (0.75 + this.#deps.random() / 2);
       if (!this.#stop.signal.aborted) this.#deps.failed(target, error, entry.failures);
     } finally {
       entry.running = false;
       this.#running -= 1;
     }
-    // The target may have changed under way: what was found out is of the old one.
-    if (entry.target !== target && (entry.target.incarnation !== target.incarnation || differs(entry.target, target)))
-      entry.dueAt = this.#deps.now();
+    // The target may have changed during the probe, whose result is then out of date.
+    if (needsProbe(target, entry.target)) entry.dueAt = this.#deps.clock.monotonic();
     if (this.#stop.signal.aborted) return;
     this.#deps.changed();
     this.tick();
   }
 }
 
-function differs(a: Target, b: Target): boolean {
+/** Whether a target that changed from `a` to `b` must be probed again. */
+function needsProbe(a: Target, b: Target): boolean {
   return (
+    a.restarts !== b.restarts ||
     a.origin !== b.origin ||
     a.server.prefix !== b.server.prefix ||
     a.server.engine !== b.server.engine ||

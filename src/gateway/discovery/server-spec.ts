@@ -1,6 +1,6 @@
 import type { Service } from '../../kube/types.ts';
-import type { Dialect, Engine } from '../dialects/index.ts';
-import { DIALECTS, ENGINES, type ModelAlias, type ServerSpec } from './types.ts';
+import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
+import type { ModelAlias, ServerSpec } from './types.ts';
 
 export const MODEL_SERVER_LABEL = 'berth.dev/model-server';
 
@@ -12,9 +12,9 @@ const MAX_ALIASES = 64;
  * Reads a Service labelled `berth.dev/model-server=true`. Annotations, all optional:
  * `berth.dev/model-port` (port name or number), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
  * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), and `berth.dev/shared=true`
- * (every tenant may call it). Services of `sharedNamespace`, Berth's own, are always shared.
+ * (every tenant may call it). Services of `sharedNamespace`, which is Berth's own, are always shared.
  *
- * @returns undefined when the Service is not labelled or is being deleted.
+ * @returns undefined when the Service has no such label or is being deleted
  */
 export function readServer(service: Service, sharedNamespace: string): ServerSpec | undefined {
   const { metadata } = service;
@@ -41,7 +41,7 @@ export function readServer(service: Service, sharedNamespace: string): ServerSpe
   };
 }
 
-// Whoever may label a Service chooses the path we call on its pods: no query, no `..`, nothing to escape.
+/** A tenant that labels a Service chooses the path: it may hold no query, no `..` and nothing to escape. */
 function readPrefix(raw: string | undefined, problems: string[]): string | undefined {
   if (raw === undefined) return undefined;
   const prefix = raw.trim().replace(/\/+$/, '');

@@ -1,21 +1,22 @@
 import type { Dispatcher } from 'undici';
+import { parseJson } from '../dialects/index.ts';
 
 export interface SmallResponse {
   status: number;
   text: string;
-  /** The parsed body, undefined when it is not JSON; parsed when it is asked for, which metrics never are. */
+  /** The parsed body, undefined when it is not JSON. Parsed when it is read, because metrics are no JSON. */
   readonly json: unknown;
 }
 
 export interface SmallRequest {
   origin: string;
   path: string;
-  /** Present: a POST of this JSON. Absent: a GET. */
+  /** With a body, the request is a POST of this JSON, else a GET. */
   body?: unknown;
   signal?: AbortSignal;
-  /** Whole exchange, milliseconds. */
+  /** For the whole exchange. */
   timeoutMs: number;
-  /** The rest of a longer answer is dropped and the call rejects. */
+  /** A longer answer is cut off, and the promise rejects. */
   maxBytes: number;
 }
 
@@ -23,7 +24,7 @@ export class AnswerTooLargeError extends Error {
   override readonly name = 'AnswerTooLargeError';
 }
 
-/** One small HTTP exchange with a model server: probes, token counts, metrics. Bounded in time and size. */
+/** One HTTP exchange with a model server, bounded in time and size: a probe, a token count or a scrape. */
 export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest): Promise<SmallResponse> {
   const timeout = AbortSignal.timeout(request.timeoutMs);
   const response = await dispatcher.request({
@@ -42,7 +43,7 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
   for await (const chunk of response.body as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > request.maxBytes)
-      throw new AnswerTooLargeError(`answer to ${request.path} is longer than ${request.maxBytes} bytes`);
+      throw new AnswerTooLargeError(`The answer to ${request.path} is longer than ${request.maxBytes} bytes.`);
     chunks.push(chunk);
   }
   const text = Buffer.concat(chunks).toString('utf8');
@@ -53,12 +54,4 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
       return parseJson(text);
     },
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -5,18 +5,18 @@ export interface TargetSources {
   server: ServerSpec;
   service: Service;
   slices: readonly EndpointSlice[];
-  /** The pod by `namespace/name`, or undefined. */
+  /** Finds a pod by `namespace/name`. */
   pod: (key: string) => Pod | undefined;
-  /** Addresses without a pod behind them are believed here alone. */
+  /** Only here does an address count that no pod stands behind. */
   trustedNamespace: string;
 }
 
 type SliceEndpoint = NonNullable<EndpointSlice['endpoints']>[number];
 
 /**
- * The addresses of one server. An address counts only when the pod that the slice names exists and has that very
- * address: a tenant may write EndpointSlices, and must not be able to point the gateway at something that is not a pod
- * of its own (the cloud's metadata service, the API server, another tenant).
+ * The addresses of one server. An address counts only when the pod that the slice names exists and has that address. A
+ * tenant may write EndpointSlices, and must not point the gateway at anything but its own pods: not at the cloud's
+ * metadata service, the API server or another tenant.
  */
 export function targetsOf(sources: TargetSources): Target[] {
   const found = new Map<string, Target>();
@@ -26,7 +26,7 @@ export function targetsOf(sources: TargetSources): Target[] {
     if (port === undefined) continue;
     for (const endpoint of slice.endpoints ?? []) {
       const target = targetOf(sources, endpoint, port);
-      // The same pod may stand in two slices while the controller rebalances them.
+      // The same pod may be in two slices while Kubernetes rebalances them.
       if (target !== undefined && !(found.get(target.key)?.available ?? false)) found.set(target.key, target);
     }
   }
@@ -44,18 +44,18 @@ function targetOf(sources: TargetSources, endpoint: SliceEndpoint, port: number)
   const ref = endpoint.targetRef;
   if (ref?.kind !== 'Pod') {
     if (server.namespace !== sources.trustedNamespace) return undefined;
-    return { key: `${server.uid}@${address}:${port}`, origin, incarnation: '', server, available: up };
+    return { key: `${server.uid}@${address}:${port}`, origin, restarts: '', server, available: up };
   }
   const pod = sources.pod(`${server.namespace}/${ref.name ?? ''}`);
   if (pod === undefined || (ref.uid !== undefined && pod.metadata.uid !== ref.uid)) return undefined;
   if (!addressesOf(pod).includes(address)) return undefined;
-  const incarnation = (pod.status?.containerStatuses ?? [])
+  const restarts = (pod.status?.containerStatuses ?? [])
     .map((status) => `${status.imageID}#${status.restartCount}`)
     .join(' ');
   return {
     key: `${server.uid}@${pod.metadata.uid ?? ref.name ?? ''}:${port}`,
     origin,
-    incarnation,
+    restarts,
     server,
     available: up && pod.metadata.deletionTimestamp === undefined,
   };
@@ -65,7 +65,7 @@ function addressesOf(pod: Pod): (string | undefined)[] {
   return [pod.status?.podIP, ...(pod.status?.podIPs ?? []).map(({ ip }) => ip)];
 }
 
-/** The container port behind the Service port that the annotation names, by default `http` or else the first. */
+/** The container port behind the Service port that the annotation names, by default that of `http`, else the first. */
 function portOf(server: ServerSpec, service: Service, slice: EndpointSlice): number | undefined {
   const ports = slice.ports ?? [];
   const declared = service.spec?.ports ?? [];

@@ -1,13 +1,9 @@
 import type { Dialect, Engine } from '../dialects/index.ts';
 
-export const DIALECTS = ['chat', 'responses', 'messages'] as const satisfies readonly Dialect[];
-
-export const ENGINES = ['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi', 'unknown'] as const satisfies readonly Engine[];
-
 /** One model as its server lists it. */
 export interface ServedModel {
   id: string;
-  /** Tokens; absent when the engine does not tell. */
+  /** Tokens. Absent when the engine does not report it. */
   contextLength?: number;
   /** Unix seconds. */
   created?: number;
@@ -17,7 +13,7 @@ export interface ServedModel {
 export interface Probe {
   engine: Engine;
   version?: string;
-  /** Path in front of `/v1`, found out or given by annotation. */
+  /** Path in front of `/v1`, found by the probe or given by annotation. */
   prefix: string;
   models: readonly ServedModel[];
   dialects: readonly Dialect[];
@@ -33,7 +29,7 @@ export interface ModelAlias {
   model?: string;
 }
 
-/** A labelled Service, read. */
+/** What a labelled Service says about its server. */
 export interface ServerSpec {
   namespace: string;
   name: string;
@@ -47,18 +43,18 @@ export interface ServerSpec {
   dialects?: readonly Dialect[];
   /** Unix seconds. */
   created: number;
-  /** Annotations that could not be understood, for the log. */
+  /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }
 
 /** One address of one server, from its EndpointSlices. */
 export interface Target {
-  /** UIDs of the Service and the pod (or its address when no pod stands behind it) and port: the identity of a probe. */
+  /** UIDs of the Service and the pod (or the address when there is no pod) and port: the identity of a probe. */
   key: string;
-  /** `http://ip:port`: never leaves the process. */
+  /** `http://ip:port`. Secret: clients see the endpoint's name instead. */
   origin: string;
-  /** Changes when a container of the pod restarted, which makes a new probe due. */
-  incarnation: string;
+  /** Changes when a container of the pod restarts, which makes a new probe due. */
+  restarts: string;
   server: ServerSpec;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;

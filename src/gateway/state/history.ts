@@ -1,17 +1,17 @@
 import { DialectError, type HistoryItem } from '../dialects/index.ts';
 import type { ResponseStore } from './response-store.ts';
 
-/** A conversation of more turns than this is not continued by id. */
+/** A conversation with more turns cannot be continued by id. */
 const MAX_TURNS = 1000;
 
 /**
- * The items of the whole chain that ends in the response `id`, oldest first.
+ * The items of the whole chain that ends with the response `id`, oldest first.
  *
- * @throws DialectError when the response or one it continues is not kept (any more)
+ * @throws DialectError when the response, or one that it continues, is not stored or no longer
  */
 export async function readHistory(store: ResponseStore, keyId: string, id: string): Promise<HistoryItem[]> {
   const turns: (readonly HistoryItem[])[] = [];
-  // Engines choose the ids. Each read once, they hold what the store keeps of a key at most.
+  // Engines choose the ids, so a chain may be a circle. Reading each once bounds it by what the store has of a key.
   const seen = new Set<string>();
   let next: string | undefined = id;
   while (next !== undefined) {
@@ -28,7 +28,7 @@ export async function readHistory(store: ResponseStore, keyId: string, id: strin
 function notFound(id: string): DialectError {
   return new DialectError({
     status: 400,
-    message: `Previous response with id '${id.slice(0, 100)}' not found. It was not stored, was deleted or has expired: send the whole conversation as input.`,
+    message: `Previous response with id '${id.slice(0, 100)}' not found. It was not stored, was deleted, or has expired. Send the whole conversation as input.`,
     code: 'previous_response_not_found',
     param: 'previous_response_id',
   });

@@ -1,8 +1,9 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { HistoryItem } from '../dialects/index.ts';
 
-/** One answer of the responses dialect, kept so that it can be read again and continued. */
+/** One answer of the responses dialect, for clients to read again and continue. */
 export interface StoredResponse {
-  /** The response it continued. */
+  /** The response that it continues. */
   previous?: string;
   /** Its own input items, then its output items. */
   items: readonly HistoryItem[];
@@ -10,19 +11,19 @@ export interface StoredResponse {
   response: unknown;
 }
 
-/** Answers by API key and id. A key never sees what another stored. */
+/** Answers by API key and id. A key never sees the answers of another. */
 export interface ResponseStore {
   get(keyId: string, id: string): Promise<StoredResponse | undefined>;
   put(keyId: string, id: string, stored: StoredResponse): Promise<void>;
-  /** @returns whether it was there */
+  /** @returns whether the answer was stored */
   delete(keyId: string, id: string): Promise<boolean>;
-  /** Items of the key's stored answers by their id; ids that are not there are left out. */
+  /** Items of the key's stored answers by their id. Unknown ids are left out. */
   findItems(keyId: string, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
 }
 
 export interface StoreBounds {
   ttlMs: number;
-  /** UTF-16 code units of JSON, about half the bytes of heap. */
+  /** UTF-16 code units of JSON, each of which takes up to two bytes of heap. */
   maxSizePerKey: number;
   maxSize: number;
 }
@@ -38,13 +39,13 @@ interface Entry {
   expiresAt: number;
 }
 
-/** Least recently used first, in both maps. */
-interface Shelf {
+/** The answers of one API key, least recently used first. */
+interface KeyAnswers {
   entries: Map<string, Entry>;
   size: number;
 }
 
-/** The items with one of the `wanted` ids, in order. */
+/** The items with a wanted id, in order. */
 export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<string>): Map<string, HistoryItem[]> {
   const found = new Map<string, HistoryItem[]>();
   for (const item of items) {
@@ -57,84 +58,91 @@ export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<str
 }
 
 /**
- * Keeps answers in memory. What is oldest in use goes first when a bound is reached, first within the key's own
- * bound, then over all keys; what is larger than the key's bound is not kept.
- *
- * @param now milliseconds, monotonic
+ * Keeps answers in memory. When a bound is reached, the least recently used answers go, first within the key's own
+ * bound, then over all keys. An answer beyond the key's bound is not stored.
  */
-export function createMemoryStore(now: () => number, bounds: StoreBounds = DEFAULT_STORE_BOUNDS): ResponseStore {
-  const shelves = new Map<string, Shelf>();
-  let size = 0;
+export class MemoryStore implements ResponseStore {
+  readonly #clock: Clock;
+  readonly #bounds: StoreBounds;
+  /** Least recently written first. */
+  readonly #keys = new Map<string, KeyAnswers>();
+  #size = 0;
 
-  function drop(keyId: string, shelf: Shelf, id: string): boolean {
-    const entry = shelf.entries.get(id);
-    if (entry === undefined) return false;
-    shelf.entries.delete(id);
-    shelf.size -= entry.json.length;
-    size -= entry.json.length;
-    if (shelf.entries.size === 0) shelves.delete(keyId);
-    return true;
+  constructor(clock: Clock, bounds: StoreBounds = DEFAULT_STORE_BOUNDS) {
+    this.#clock = clock;
+    this.#bounds = bounds;
   }
 
-  /** A map finds its first key by walking over all that were deleted before it, so one walk drops them all. */
-  function dropOldest(keyId: string, shelf: Shelf, isEnough: () => boolean): void {
-    for (const id of shelf.entries.keys()) {
-      if (isEnough()) return;
-      drop(keyId, shelf, id);
-    }
-  }
-
-  function read(keyId: string, id: string): StoredResponse | undefined {
-    const shelf = shelves.get(keyId);
-    const entry = shelf?.entries.get(id);
-    if (shelf === undefined || entry === undefined) return undefined;
-    if (entry.expiresAt <= now()) {
-      drop(keyId, shelf, id);
+  async get(keyId: string, id: string): Promise<StoredResponse | undefined> {
+    const answers = this.#keys.get(keyId);
+    const entry = answers?.entries.get(id);
+    if (answers === undefined || entry === undefined) return undefined;
+    if (this.#isExpired(entry)) {
+      this.#drop(keyId, answers, id);
       return undefined;
     }
-    shelf.entries.delete(id);
-    shelf.entries.set(id, entry);
-    return JSON.parse(entry.json) as StoredResponse;
+    answers.entries.delete(id);
+    answers.entries.set(id, entry);
+    return parse(entry);
   }
 
-  function write(keyId: string, id: string, stored: StoredResponse): void {
+  async put(keyId: string, id: string, stored: StoredResponse): Promise<void> {
     const json = JSON.stringify(stored);
-    const shelf = shelves.get(keyId) ?? { entries: new Map<string, Entry>(), size: 0 };
-    drop(keyId, shelf, id);
-    if (json.length > bounds.maxSizePerKey) return;
-    shelf.entries.set(id, { json, expiresAt: now() + bounds.ttlMs });
-    shelf.size += json.length;
-    size += json.length;
-    shelves.delete(keyId);
-    shelves.set(keyId, shelf);
-    dropOldest(keyId, shelf, () => shelf.size <= bounds.maxSizePerKey);
-    for (const oldest of shelves) {
-      if (size <= bounds.maxSize) return;
-      dropOldest(...oldest, () => size <= bounds.maxSize);
+    const { ttlMs, maxSizePerKey, maxSize } = this.#bounds;
+    const answers = this.#keys.get(keyId) ?? { entries: new Map<string, Entry>(), size: 0 };
+    this.#drop(keyId, answers, id);
+    if (json.length > maxSizePerKey) return;
+    answers.entries.set(id, { json, expiresAt: this.#clock.monotonic() + ttlMs });
+    answers.size += json.length;
+    this.#size += json.length;
+    this.#keys.delete(keyId);
+    this.#keys.set(keyId, answers);
+    this.#dropOldest(keyId, answers, () => answers.size <= maxSizePerKey);
+    for (const oldest of this.#keys) {
+      if (this.#size <= maxSize) return;
+      this.#dropOldest(...oldest, () => this.#size <= maxSize);
     }
   }
 
-  function find(keyId: string, ids: readonly string[]): Map<string, HistoryItem[]> {
-    const wanted = new Set(ids);
+  async delete(keyId: string, id: string): Promise<boolean> {
+    const answers = this.#keys.get(keyId);
+    return answers !== undefined && this.#drop(keyId, answers, id);
+  }
+
+  async findItems(keyId: string, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
     const found = new Map<string, HistoryItem[]>();
-    for (const id of shelves.get(keyId)?.entries.keys() ?? []) {
-      const own = itemsById(parse(shelves.get(keyId)?.entries.get(id))?.items ?? [], wanted);
-      for (const [itemId, items] of own) found.set(itemId, items);
+    if (ids.length === 0) return found;
+    const wanted = new Set(ids);
+    for (const entry of this.#keys.get(keyId)?.entries.values() ?? []) {
+      if (this.#isExpired(entry)) continue;
+      for (const [id, items] of itemsById(parse(entry).items, wanted)) found.set(id, items);
     }
     return found;
   }
 
-  function parse(entry: Entry | undefined): StoredResponse | undefined {
-    return entry === undefined || entry.expiresAt <= now() ? undefined : (JSON.parse(entry.json) as StoredResponse);
+  #isExpired({ expiresAt }: Entry): boolean {
+    return expiresAt <= this.#clock.monotonic();
   }
 
-  return {
-    get: (keyId, id) => Promise.resolve(read(keyId, id)),
-    put: async (keyId, id, stored) => write(keyId, id, stored),
-    delete: async (keyId, id) => {
-      const shelf = shelves.get(keyId);
-      return shelf !== undefined && drop(keyId, shelf, id);
-    },
-    findItems: async (keyId, ids) => (ids.length === 0 ? new Map() : find(keyId, ids)),
-  };
+  #drop(keyId: string, answers: KeyAnswers, id: string): boolean {
+    const entry = answers.entries.get(id);
+    if (entry === undefined) return false;
+    answers.entries.delete(id);
+    answers.size -= entry.json.length;
+    this.#size -= entry.json.length;
+    if (answers.entries.size === 0) this.#keys.delete(keyId);
+    return true;
+  }
+
+  /** Drops all in one walk. Finding the first key of a map walks over every entry that was deleted before it. */
+  #dropOldest(keyId: string, answers: KeyAnswers, isEnough: () => boolean): void {
+    for (const id of answers.entries.keys()) {
+      if (isEnough()) return;
+      this.#drop(keyId, answers, id);
+    }
+  }
+}
+
+function parse({ json }: Entry): StoredResponse {
+  return JSON.parse(json) as StoredResponse;
 }

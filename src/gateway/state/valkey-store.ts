@@ -1,16 +1,22 @@
-import { ReplyError } from 'iovalkey';
+import { ReplyError, type Redis } from 'iovalkey';
 import type { Logger } from 'pino';
 import { connectValkey } from '../../runtime/valkey.ts';
 import { DialectError, type HistoryItem } from '../dialects/index.ts';
-import { DEFAULT_STORE_BOUNDS, itemsById, type ResponseStore, type StoredResponse } from './response-store.ts';
+import {
+  DEFAULT_STORE_BOUNDS,
+  itemsById,
+  type ResponseStore,
+  type StoreBounds,
+  type StoredResponse,
+} from './response-store.ts';
 
-/** An answer of the largest size crosses a network of 1 Gbit/s in a tenth of it. */
+/** Ten times what the largest answer takes on a network of 1 Gbit/s. */
 const COMMAND_MS = 2000;
 
 /**
- * Two entries per API key, in one slot of a cluster. `KEYS[1]` is a hash: `r:ID` is an answer behind the time it
- * expires, `i:ID` the ids of its items, `o:ITEM` the answer an item is in, `size` the bytes of all answers.
- * `KEYS[2]` orders the answers by last use, in microseconds.
+ * An API key has two entries in one slot of a cluster. `KEYS[1]` is a hash: `r:ID` has the time when an answer expires
+ * and the answer, `i:ID` the ids of its items, `o:ITEM` the id of the answer with an item, `size` the bytes of all
+ * answers. `KEYS[2]` orders the answers by last use, in microseconds.
  */
 const HEAD = `
 local data, used = KEYS[1], KEYS[2]
@@ -31,7 +37,7 @@ end
 
 const PUT = `${HEAD}
 local id, json, items, ttl, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
--- A server short of memory may have evicted one of the two.
+-- A server that is short of memory may have evicted one of the two.
 if redis.call('exists', data) ~= redis.call('exists', used) then redis.call('del', data, used) end
 drop(id)
 for _, old in ipairs(redis.call('zrangebyscore', used, '-inf', now - ttl * 1000)) do drop(old) end
@@ -65,51 +71,48 @@ const DELETE = `${HEAD}
 return drop(ARGV[1])
 `;
 
-export interface SharedStore extends ResponseStore {
-  close(): void;
-}
-
 /**
- * Keeps answers in Valkey or Redis, so that every replica can continue what another answered. The bounds per key hold
- * as in memory, sizes being bytes; over all keys the server's own memory limit does. What cannot be reached is
- * answered with 503.
- *
- * @param url redis:, rediss:, valkey: or valkeys:
+ * Keeps answers in Valkey or Redis: every replica can continue what another answered. The bounds per key hold as in
+ * memory, with sizes in bytes. Over all keys, the memory limit of the server itself holds. While the server cannot be
+ * reached, calls fail with 503.
  */
-export function createValkeyStore(url: string, log: Logger, bounds = DEFAULT_STORE_BOUNDS): SharedStore {
-  const client = connectValkey(url, { commandTimeout: COMMAND_MS, log, without: 'no response is stored' });
-  const { ttlMs, maxSizePerKey } = bounds;
+export class ValkeyStore implements ResponseStore {
+  readonly #client: Redis;
+  readonly #log: Logger;
+  readonly #bounds: StoreBounds;
 
-  async function reached<T>(command: Promise<T>): Promise<T> {
-    try {
-      return await command;
-    } catch (err) {
-      // Losses of the connection are logged by it, once.
-      if (err instanceof ReplyError) log.error({ err }, 'Valkey refused to serve stored responses');
-      throw new DialectError({
-        status: 503,
-        message: 'Stored responses cannot be reached at the moment. Try again shortly.',
-      });
-    }
+  /** @param url redis:, rediss:, valkey: or valkeys: */
+  constructor(url: string, log: Logger, bounds: StoreBounds = DEFAULT_STORE_BOUNDS) {
+    this.#client = connectValkey(url, { commandTimeout: COMMAND_MS, log, without: 'no response is stored' });
+    this.#log = log;
+    this.#bounds = bounds;
   }
 
-  function run(script: string, keyId: string, ...args: (string | number)[]): Promise<unknown> {
-    return reached(client.eval(script, 2, dataOf(keyId), `${dataOf(keyId)}:used`, ...args));
-  }
-
-  async function get(keyId: string, id: string): Promise<StoredResponse | undefined> {
-    const json = await run(GET, keyId, id);
+  async get(keyId: string, id: string): Promise<StoredResponse | undefined> {
+    const json = await this.#run(GET, keyId, id);
     return typeof json === 'string' ? (JSON.parse(json) as StoredResponse) : undefined;
   }
 
-  async function findItems(keyId: string, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
+  async put(keyId: string, id: string, stored: StoredResponse): Promise<void> {
+    const json = JSON.stringify(stored);
+    const { ttlMs, maxSizePerKey } = this.#bounds;
+    if (Buffer.byteLength(json) > maxSizePerKey) return;
+    const items = JSON.stringify([...new Set(stored.items.flatMap((item) => item.id ?? []))]);
+    await this.#run(PUT, keyId, id, json, items, ttlMs, maxSizePerKey);
+  }
+
+  async delete(keyId: string, id: string): Promise<boolean> {
+    return (await this.#run(DELETE, keyId, id)) === 1;
+  }
+
+  async findItems(keyId: string, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
     if (ids.length === 0) return new Map();
-    const owners = await reached(client.hmget(dataOf(keyId), ...ids.map((id) => `o:${id}`)));
+    const owners = await this.#reach(this.#client.hmget(dataOf(keyId), ...ids.map((id) => `o:${id}`)));
     const known = [...new Set(owners)].filter((owner) => owner !== null);
     const wanted = new Set(ids);
     const answers = new Map(
       await Promise.all(
-        known.map(async (owner) => [owner, itemsById((await get(keyId, owner))?.items ?? [], wanted)] as const),
+        known.map(async (owner) => [owner, itemsById((await this.get(keyId, owner))?.items ?? [], wanted)] as const),
       ),
     );
     const found = new Map<string, readonly HistoryItem[]>();
@@ -120,18 +123,26 @@ export function createValkeyStore(url: string, log: Logger, bounds = DEFAULT_STO
     return found;
   }
 
-  return {
-    get,
-    async put(keyId, id, stored) {
-      const json = JSON.stringify(stored);
-      if (Buffer.byteLength(json) > maxSizePerKey) return;
-      const items = JSON.stringify([...new Set(stored.items.flatMap((item) => item.id ?? []))]);
-      await run(PUT, keyId, id, json, items, ttlMs, maxSizePerKey);
-    },
-    delete: async (keyId, id) => (await run(DELETE, keyId, id)) === 1,
-    findItems,
-    close: () => client.disconnect(),
-  };
+  close(): void {
+    this.#client.disconnect();
+  }
+
+  #run(script: string, keyId: string, ...args: (string | number)[]): Promise<unknown> {
+    return this.#reach(this.#client.eval(script, 2, dataOf(keyId), `${dataOf(keyId)}:used`, ...args));
+  }
+
+  async #reach<T>(command: Promise<T>): Promise<T> {
+    try {
+      return await command;
+    } catch (err) {
+      // The connection itself logs when it is lost.
+      if (err instanceof ReplyError) this.#log.error({ err }, 'Valkey refused to serve stored responses');
+      throw new DialectError({
+        status: 503,
+        message: 'Stored responses cannot be reached at the moment. Try again shortly.',
+      });
+    }
+  }
 }
 
 function dataOf(keyId: string): string {

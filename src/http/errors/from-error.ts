@@ -1,30 +1,23 @@
-import { hasCause, InvalidError, KubeError } from '../../kube/errors.ts';
+import { InvalidError, isNamespaceTerminating, isPolicyRefusal, KubeError } from '../../kube/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { ApiError, validationFailed } from './api-error.ts';
 
 const RETRY_SECONDS = 2;
 
-/** The words of the API server for what a quota or an admission rule refuses; undefined for any other failure. */
-function policyWords({ message, reason, status }: KubeError): string | undefined {
-  const isQuota = status === 403 && /exceeded quota|is forbidden: .*quota/i.test(message);
-  // A webhook that names no status gets 400 from the API server.
-  const isWebhook = (status === 403 || status === 400) && /admission webhook .* denied the request/i.test(message);
-  const isPolicy = status === 403 && /ValidatingAdmissionPolicy .* denied request/i.test(message);
-  if (!isQuota && !isWebhook && !isPolicy) return undefined;
-  const before = `${reason}: `;
-  return message.slice(message.indexOf(before) + before.length).slice(0, 500);
-}
+const MAX_WORDS = 500;
 
 function fromKube(error: KubeError): ApiError {
-  if (hasCause(error, 'NamespaceTerminating')) {
+  if (isNamespaceTerminating(error)) {
     return new ApiError('tenant_unavailable', 'The namespace of this key is being deleted.', { cause: error });
   }
   if (error instanceof InvalidError) {
     const causes = error.details?.causes ?? [];
     return validationFailed(causes.map(({ field, message }) => ({ path: field ?? '', expected: message ?? '' })));
   }
-  const words = policyWords(error);
-  if (words !== undefined) return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
+  if (isPolicyRefusal(error)) {
+    const words = error.statusMessage.slice(0, MAX_WORDS);
+    return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
+  }
   return new ApiError('cluster_unavailable', 'Kubernetes failed to answer. Try again in some seconds.', {
     retryAfterSeconds: RETRY_SECONDS,
     cause: error,

@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** What one request on the API server was and how it ended; `code` is `<error>` when no answer came. */
+/** One request on the API server. `code` is `<error>` when no answer came. */
 export interface RequestSample {
   verb: string;
   code: string;

@@ -7,8 +7,6 @@ export interface ListOptions {
   fieldSelector?: string;
   limit?: number;
   continue?: string;
-  resourceVersion?: string;
-  resourceVersionMatch?: 'Exact' | 'NotOlderThan';
 }
 
 export interface ListPage<T> {
@@ -24,32 +22,31 @@ export interface CallOptions {
 export interface ApplyOptions extends CallOptions {
   /** One stable name per controller. */
   fieldManager: string;
-  /** Take over fields that another manager owns. Only for fields that are ours by design. */
+  /** Take over fields that another manager owns. Only for fields that are Berth's by design. */
   force?: boolean;
   subresource?: 'status';
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Delete only this incarnation: every delete that a cache decided carries it. */
+  /** Delete only the object with this uid. Every delete that rests on a cache carries it. */
   uid?: string;
   resourceVersion?: string;
   gracePeriodSeconds?: number;
-  propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
 }
 
 export type PatchType = 'merge' | 'json' | 'strategic';
 
 /**
- * Calls on the API server over one shared connection pool. Failures throw the classes of `errors.ts`; 429 and 5xx of
- * safe calls are retried within bounds, honouring Retry-After.
+ * Calls on the API server over one connection pool. Failures throw the classes of `errors.ts`. The client retries 429,
+ * and 5xx of safe calls, within bounds, and keeps to Retry-After.
  */
 export interface KubeClient {
   get<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, options?: CallOptions): Promise<T>;
   list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions & CallOptions): Promise<ListPage<T>>;
   create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
-  /** Replaces the whole object; metadata.resourceVersion makes it conditional. Only for objects wholly ours (Lease). */
+  /** Replaces the whole object, which must be Berth's alone (Lease). metadata.resourceVersion makes it conditional. */
   replace<T extends KubeObject>(type: ResourceType<T>, object: T, options?: CallOptions): Promise<T>;
-  /** Server-side apply of an object built from scratch, never of a read copy. */
+  /** Server-side apply. Build the object from scratch: never apply one that was read. */
   apply<T extends KubeObject>(type: ResourceType<T>, object: KubeObject, options: ApplyOptions): Promise<T>;
   patch<T extends KubeObject>(
     type: ResourceType<T>,
@@ -57,9 +54,9 @@ export interface KubeClient {
     body: unknown,
     options: CallOptions & { type: PatchType; subresource?: 'status' },
   ): Promise<T>;
-  /** Resolves also when the object is already gone; rejects with ConflictError when the preconditions do not hold. */
+  /** Resolves also when the object is gone; rejects with ConflictError when a precondition does not hold. */
   delete(type: ResourceType, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
-  /** A raw GET whose body is streamed: watches and logs. `query` values are encoded. */
+  /** A GET whose body comes as a stream: watches and logs. The client encodes the values of `query`. */
   stream(path: string, query: Record<string, string>, options: CallOptions): Promise<Readable>;
   /** Any other JSON call: TokenReview, SubjectAccessReview, /version. */
   raw<T>(method: string, path: string, body?: unknown, options?: CallOptions): Promise<T>;

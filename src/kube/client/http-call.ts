@@ -15,16 +15,16 @@ export interface Call {
   body?: string | undefined;
   contentType?: string;
   signal?: AbortSignal | undefined;
-  /** Milliseconds until the whole answer (for a stream: its head) is there. */
+  /** Milliseconds until the whole answer must have come; of a stream, until its head must. */
   timeoutMs: number;
-  /** Bytes of answer that are accepted. */
+  /** The longest answer that the client accepts, in bytes. */
   maxBytes: number;
 }
 
 /** What all calls of one client share. */
 export interface CallContext {
   connection: KubeConnection;
-  /** Path prefix of the server URL, the empty string for most. */
+  /** Path prefix of the server URL, for most servers the empty string. */
   prefix: string;
   clock: Clock;
   metrics: ClientMetrics | undefined;
@@ -32,7 +32,7 @@ export interface CallContext {
 
 const MAX_ERROR_BYTES = 1024 * 1024;
 
-/** Method and path as errors name them: a query may carry more than a reader needs. */
+/** Method and path as errors name them, without the query, which may hold what a log should not. */
 function nameOf(call: Call): string {
   return `${call.method} ${call.path.split('?', 1)[0]}`;
 }
@@ -42,7 +42,7 @@ function target(context: CallContext, call: Call): string {
   return `${context.prefix}${call.path}${query === '' ? '' : `?${query}`}`;
 }
 
-/** Aborts after the call's time or with the caller's signal; `stop` ends the timer, `free` lets go of the signal too. */
+/** Aborts after the call's time or with the caller's signal. `stop` ends the timer; `free` lets go of the signal too. */
 function deadline(context: CallContext, call: Call) {
   const controller = new AbortController();
   const onAbort = (): void => controller.abort(call.signal?.reason);
@@ -59,7 +59,7 @@ function deadline(context: CallContext, call: Call) {
   return { signal: controller.signal, stop, free };
 }
 
-/** What a failure below HTTP becomes; an abort by the caller stays the caller's reason. */
+/** The error for a failure below HTTP. After an abort by the caller it is the caller's reason. */
 function asFailure(error: unknown, call: Call, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof KubeError) return error;
@@ -88,7 +88,7 @@ async function dispatch(
       ...credentials,
     },
     body: call.body ?? null,
-    // undici gives up the connection after a DELETE with a body, which not every server reads; this one does.
+    // undici closes the connection after a DELETE with a body, since not every server reads it. The API server does.
     ...(call.method === 'DELETE' && { reset: false }),
     signal: options.signal,
   });
@@ -158,8 +158,8 @@ export function sendJson(context: CallContext, call: Call, refresh: boolean): Pr
 }
 
 /**
- * One attempt: the body of a 2xx answer as a stream. The time limit ends with the head; the caller's signal destroys
- * the stream at any time.
+ * One attempt: the body of a 2xx answer as a stream. The time limit ends with the head. The caller's signal destroys the
+ * stream at any time.
  */
 export function openStream(context: CallContext, call: Call, refresh: boolean): Promise<Readable> {
   return measured(context, call.method, async (answered) => {

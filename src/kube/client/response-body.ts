@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { TransportError } from '../errors.ts';
 
-/** The whole body as text; one of more than `maxBytes` is cut off and rejected, so that no answer can fill the memory. */
+/** The whole body as text. Rejects a body of more than `maxBytes`, which would fill the memory. */
 export async function readText(body: Readable, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;

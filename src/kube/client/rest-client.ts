@@ -16,7 +16,7 @@ export interface ClientDependencies {
 }
 
 const READ_TIMEOUT_MS = 15_000;
-// Longer than the ten seconds that an admission webhook may take by default.
+// An admission webhook may take ten seconds by default.
 const WRITE_TIMEOUT_MS = 30_000;
 const LIST_TIMEOUT_MS = 60_000;
 const STREAM_HEAD_TIMEOUT_MS = 30_000;
@@ -32,7 +32,7 @@ const PATCH_TYPES: Readonly<Record<PatchType, string>> = {
 
 type Request = Pick<Call, 'method' | 'path'> & Partial<Call> & { safe: boolean };
 
-/** The group and kind fields that the server needs and lists leave out. */
+/** The object with apiVersion and kind, which the server needs and items of a list lack. */
 function complete(type: ResourceType, object: KubeObject): string {
   const apiVersion = type.group === '' ? type.version : `${type.group}/${type.version}`;
   return JSON.stringify({ apiVersion, kind: type.kind, ...object });
@@ -48,17 +48,16 @@ function listQuery(options: ListOptions): Record<string, string> {
 }
 
 function deleteBody(options: DeleteOptions): string {
-  const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
+  const { uid, resourceVersion, gracePeriodSeconds } = options;
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'DeleteOptions',
     ...((uid !== undefined || resourceVersion !== undefined) && { preconditions: { uid, resourceVersion } }),
     gracePeriodSeconds,
-    propagationPolicy,
   });
 }
 
-/** True for a patch that carries a resource version: sent twice, the second answer is Conflict. */
+/** True for a patch that carries a resource version: when it is sent twice, the second answer is Conflict. */
 function isConditional(body: unknown): boolean {
   return (body as Partial<KubeObject> | undefined)?.metadata?.resourceVersion !== undefined;
 }
@@ -104,7 +103,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         path: pathOf(type, { namespace: object.metadata.namespace }),
         body: complete(type, object),
         signal: options?.signal,
-        // Sent twice, the second answer is AlreadyExists and hides that the first one worked.
+        // When it is sent twice, the second answer is AlreadyExists and hides that the first call worked.
         safe: false,
       }),
 
@@ -114,7 +113,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         path: pathOf(type, object.metadata),
         body: complete(type, object),
         signal: options?.signal,
-        // Sent twice, the second answer is Conflict and hides that the first one worked.
+        // When it is sent twice, the second answer is Conflict and hides that the first call worked.
         safe: false,
       }),
 
@@ -137,7 +136,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         contentType: PATCH_TYPES[options.type],
         body: JSON.stringify(body),
         signal: options.signal,
-        // A JSON patch may add to a list; the other two only set.
+        // A JSON patch may add to a list; the other two types only set fields.
         safe: options.type !== 'json' && !isConditional(body),
       }),
 
@@ -153,7 +152,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
     stream: (path, query, options) => {
       const limits = { timeoutMs: STREAM_HEAD_TIMEOUT_MS, maxBytes: 0 };
       const request: Call = { method: 'GET', path, query, signal: options.signal, ...limits };
-      // Whoever streams has retries of its own (the reflector); only a stale token is handled here.
+      // The reflector retries by itself; only a stale token is handled here.
       return withFreshToken((refresh) => openStream(context, request, refresh));
     },
 

@@ -5,7 +5,7 @@ export interface RetryOptions {
   clock: Clock;
   random: () => number;
   signal: AbortSignal | undefined;
-  /** The call may be sent twice without harm: a failure that leaves its outcome unknown is retried too. */
+  /** Sending the call twice does no harm: the client also retries it when its outcome is unknown. */
   safe: boolean;
 }
 
@@ -15,7 +15,7 @@ const MAX_WAIT_MS = 30_000;
 /** No retry starts later than this after the first attempt. */
 const MAX_TOTAL_MS = 60_000;
 
-/** No connection was made, so the server has seen nothing of the call. */
+/** Errors before there is a connection: the server has seen nothing of the call. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'EHOSTUNREACH',
@@ -26,9 +26,9 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether an attempt is worth another one. 429 and 5xx with Retry-After mean that the server did nothing and says when
- * to come back: any call (client-go's rest/with_retry.go), like one that was never sent. Other 5xx, our time limit and
- * broken connections leave the outcome open: safe calls only.
+ * Whether to try again. After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any
+ * call is tried again (client-go's rest/with_retry.go), like one that was never sent. After other 5xx, the client's time
+ * limit and a broken connection the outcome is unknown: only safe calls are tried again.
  */
 function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (!(error instanceof KubeError)) return false;
@@ -58,7 +58,7 @@ export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, op
   }
 }
 
-/** Runs `attempt` once, and once more with credentials read anew when the answer was 401. */
+/** Runs `attempt`, and after a 401 once more with credentials that are read again. */
 export async function withFreshToken<T>(attempt: (refresh: boolean) => Promise<T>): Promise<T> {
   try {
     return await attempt(false);

@@ -9,7 +9,7 @@ import { type Environment, inClusterEndpoint, isInCluster, SERVICE_ACCOUNT_DIR }
 export type { KubeConnection } from './connection.ts';
 
 export interface LoadOptions {
-  /** As $KUBECONFIG: one path, or several; without it $KUBECONFIG, then the pod's service account, then ~/.kube/config. */
+  /** One path or several, as $KUBECONFIG. Without it $KUBECONFIG, the pod's service account, ~/.kube/config, in order. */
   kubeconfig?: string | undefined;
   /** Context to use instead of the file's current one. */
   context?: string | undefined;
@@ -19,14 +19,14 @@ export interface LoadOptions {
 }
 
 /**
- * Finds the API server and the credentials, in the order of controller-runtime's config.GetConfig.
+ * Finds the API server and the credentials in the order of controller-runtime's config.GetConfig.
  * @throws KubeConfigError that says what is missing
  */
 export async function loadKubeConfig(options: LoadOptions = {}): Promise<KubeConnection> {
   return connectTo(await findEndpoint(options));
 }
 
-/** The YAML parser is loaded only where there is a file to read: a process in a pod needs neither. */
+/** A process in a pod has no file to read, and so it never loads the YAML parser. */
 async function fromFiles(paths: string[], options: { context: string | undefined; clock: Clock }) {
   const { kubeconfigEndpoint } = await import('./kubeconfig.ts');
   return kubeconfigEndpoint(paths, options);
@@ -45,6 +45,6 @@ async function findEndpoint(options: LoadOptions): Promise<KubeEndpoint> {
   );
   if (exists) return fromFiles([home], { context, clock });
   throw new KubeConfigError(
-    `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Name a kubeconfig.`,
+    `No Kubernetes cluster is configured: not in a pod, no $KUBECONFIG and no ${home}. Set KUBECONFIG to a kubeconfig.`,
   );
 }

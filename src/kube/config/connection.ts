@@ -10,33 +10,31 @@ export interface TlsOptions {
   rejectUnauthorized: boolean;
 }
 
-/** Where the API server is and how to prove who we are. */
+/** Where the API server is, and the credentials for it. */
 export interface KubeEndpoint {
   /** Scheme, host, port and path prefix, with no slash at the end. */
   server: string;
   /** The namespace of the context or of the service account. */
   namespace: string;
   tls: TlsOptions;
-  /** The headers that authenticate a request; `refresh` after a 401 reads the credential anew. */
+  /** The headers that authenticate a request. Call it with `refresh` after a 401 to read the credential again. */
   headers: HeaderSource;
 }
 
-/**
- * An endpoint with its connections. A WebSocket client uses `server`, `headers()` and `tls` with connections of its own.
- */
+/** An endpoint with its connections. A WebSocket client opens its own by `server`, `headers()` and `tls`. */
 export interface KubeConnection extends KubeEndpoint {
   /** For calls that end. */
   readonly calls: Pool;
-  /** For watches and logs: apart, so that streams which never end cannot use up the connections of calls. */
+  /** For watches and logs, which never end and would use up the connections of calls. */
   readonly streams: Pool;
   close(): Promise<void>;
 }
 
-// HTTP/1.1 carries one request per connection at a time, so these bound what is in flight; more wait in the pool.
+// HTTP/1.1 carries one request per connection at a time, so these bound the requests in flight. Others wait in the pool.
 const MAX_CALLS = 32;
 const MAX_STREAMS = 256;
-// Below the 90 s after which kube-apiserver, and the 60 s after which common load balancers, close an idle connection:
-// a write must not meet a socket that the other side is closing.
+// kube-apiserver closes an idle connection after 90 s, common load balancers after 60 s. A write must not meet a socket
+// that the other side is closing.
 const IDLE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -47,14 +45,14 @@ function pool(endpoint: KubeEndpoint, connections: number): Pool {
     allowH2: false,
     keepAliveTimeout: IDLE_MS,
     keepAliveMaxTimeout: IDLE_MS,
-    // Limits are per call and set by the client; undici's own would end a quiet watch after five minutes.
+    // The client sets a limit per call; undici's own limits would end a quiet watch after five minutes.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { ...endpoint.tls, timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: 15_000 },
   });
 }
 
-/** Opens nothing yet: connections are made on demand and kept. */
+/** Opens nothing yet: the pools open connections on demand and keep them. */
 export function connectTo(endpoint: KubeEndpoint): KubeConnection {
   const calls = pool(endpoint, MAX_CALLS);
   const streams = pool(endpoint, MAX_STREAMS);

@@ -2,8 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { KubeEndpoint } from './connection.ts';
 import type { HeaderSource } from './token-file.ts';
 
-// The plugin itself knows when its credential expires; this only spares a call into the library per request.
-const KEEP_MS = 10_000;
+// The plugin knows when its credential expires. This spares a call into the library per request.
+const REUSE_MS = 10_000;
 
 interface PluginUser {
   path: string;
@@ -20,7 +20,7 @@ export async function pluginEndpoint(plain: KubeEndpoint, options: PluginUser): 
   let askedAt = options.clock.monotonic();
   const source: HeaderSource = async (call) => {
     const refresh = call?.refresh === true;
-    if (refresh || options.clock.monotonic() - askedAt > KEEP_MS) {
+    if (refresh || options.clock.monotonic() - askedAt > REUSE_MS) {
       headers = (await ask(refresh)).headers;
       askedAt = options.clock.monotonic();
     }
@@ -48,7 +48,7 @@ function pluginFor(create: () => PluginConfig, options: PluginUser) {
   const load = (): PluginConfig => {
     const config = create();
     config.loadFromFile(options.path);
-    // A context of our own: only the user matters here, the cluster is already known.
+    // Only the user matters here; the cluster is known.
     config.addContext({ name: CONTEXT_NAME, cluster: '', user: options.user });
     config.setCurrentContext(CONTEXT_NAME);
     return config;

@@ -46,7 +46,7 @@ const KUBECONFIG = z.object({
 type Cluster = z.infer<typeof CLUSTER>;
 type User = z.infer<typeof USER>;
 
-/** One kubeconfig file, its relative paths made absolute as kubectl does. */
+/** One kubeconfig file. Its relative paths start at its folder, as with kubectl. */
 interface File {
   path: string;
   content: z.infer<typeof KUBECONFIG>;
@@ -70,7 +70,7 @@ function parseYaml(source: string, path: string): unknown {
   }
 }
 
-/** Data in base64 wins over a file, as in client-go's rest.dataFromSliceOrFile. */
+/** Base64 data wins over a file, as in client-go's rest.dataFromSliceOrFile. */
 async function material(file: string, data: string | undefined, path: string | undefined): Promise<Buffer | undefined> {
   if (data !== undefined && data !== '') return Buffer.from(data, 'base64');
   if (path === undefined || path === '') return undefined;
@@ -113,7 +113,7 @@ function headersOf(user: { file: string; value: User }, clock: Clock): HeaderSou
   return () => Promise.resolve(fixed);
 }
 
-/** The entries of all files, each with its file: the first of a name wins, as with kubectl. */
+/** The entry of this name, with its file. The first file that has one wins, as with kubectl. */
 function named<T extends { name: string }>(files: File[], list: (file: File) => T[] | null | undefined, name: string) {
   for (const file of files) {
     const entry = list(file)?.find((candidate) => candidate.name === name);
@@ -124,28 +124,38 @@ function named<T extends { name: string }>(files: File[], list: (file: File) => 
 
 /**
  * The endpoint of one context of one or several kubeconfig files. Plain credentials (token, certificate, password) are
- * read here; exec and auth-provider plugins go through client-node, which costs some 80 MB and is loaded only then.
+ * read here. Only for exec and auth-provider plugins it loads client-node, which takes some 80 MB.
  */
 export async function kubeconfigEndpoint(
   paths: readonly string[],
   options: { context?: string | undefined; clock: Clock },
 ): Promise<KubeEndpoint> {
-  // Of several files kubectl passes over those that are not there.
+  // kubectl skips files that do not exist, as long as one does.
   const present = paths.filter((path) => existsSync(path));
   const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');
   const name = options.context ?? files.map((file) => file.content['current-context']).find(Boolean);
-  if (!name) throw new KubeConfigError(`${where} has no current-context; choose one.`);
+  if (!name) throw new KubeConfigError(`${where} has no current-context. Set it with: kubectl config use-context NAME`);
   const context = named(files, (file) => file.content.contexts, name)?.entry.context;
-  if (!context) throw new KubeConfigError(`${where} has no context named "${name}".`);
+  if (!context)
+    throw new KubeConfigError(`${where} has no context named "${name}". List them with: kubectl config get-contexts`);
   const cluster = named(files, (file) => file.content.clusters, context.cluster);
-  if (!cluster) throw new KubeConfigError(`${where} has no cluster named "${context.cluster}".`);
+  if (!cluster)
+    throw new KubeConfigError(
+      `${where} has no cluster named "${context.cluster}", which the context "${name}" uses. Add it.`,
+    );
   const user = named(files, (file) => file.content.users, context.user ?? '');
-  if (context.user && !user) throw new KubeConfigError(`${where} has no user named "${context.user}".`);
+  if (context.user && !user)
+    throw new KubeConfigError(
+      `${where} has no user named "${context.user}", which the context "${name}" uses. Add it.`,
+    );
   if (cluster.entry.cluster['proxy-url']) {
-    throw new KubeConfigError(`${where}: proxy-url of cluster "${context.cluster}" is not supported.`);
+    throw new KubeConfigError(
+      `${where}: Berth does not support proxy-url, which cluster "${context.cluster}" has. Remove it.`,
+    );
   }
-  if (user?.entry.user?.as) throw new KubeConfigError(`${where}: impersonation ("as") is not supported.`);
+  if (user?.entry.user?.as)
+    throw new KubeConfigError(`${where}: Berth does not support impersonation ("as"). Use a context without it.`);
 
   const clusterPart = { file: cluster.file, value: cluster.entry.cluster };
   const userPart = { file: user?.file ?? where, value: user?.entry.user ?? {} };

@@ -4,12 +4,12 @@ import { KubeConfigError } from '../errors.ts';
 
 const REREAD_MS = 60_000;
 
-/** A credential that can be read anew when the server refuses it. */
+/** Gives the headers that authenticate a request; `refresh` reads the credential again. */
 export type HeaderSource = (options?: { refresh: boolean }) => Promise<Record<string, string>>;
 
 /**
- * A bearer token from a file that the kubelet rotates: read at most once a minute, and at once when the server
- * answered 401. A failed read keeps the last token, as client-go's transport/token_source.go does.
+ * A bearer token from a file that the kubelet rotates: read at most once a minute, and at once after a 401. A failed read
+ * keeps the last token, as in client-go's transport/token_source.go.
  */
 export function tokenFile(path: string, clock: Clock): HeaderSource {
   let token: string | undefined;

@@ -1,12 +1,12 @@
 import type { ChannelSocket } from './websocket.ts';
 
-// kubectl writes frames of 32 KiB. What queued up while a frame was under way goes out as one: fewer frames cost every
-// hop less, and 128 KiB still leaves room for others between them.
+// kubectl writes frames of 32 KiB. Chunks that queue up while a frame is under way become one frame: fewer frames cost
+// every hop less, and 128 KiB still lets other streams in between.
 const MAX_FRAME = 128 * 1024;
 
 type Done = (error?: Error | null) => void;
 
-/** The parts of the next frame: whole chunks as long as they fit, or a piece of one that is larger. */
+/** The parts of the next frame: whole chunks as long as they fit, and a piece of one that does not. */
 function take(queue: Buffer[]): Buffer[] {
   const parts: Buffer[] = [];
   let room = MAX_FRAME;
@@ -21,7 +21,7 @@ function take(queue: Buffer[]): Buffer[] {
 }
 
 /**
- * The writing half of a stream whose bytes go to one channel of a socket, one frame in flight at a time: that is the
+ * The writing half of a stream whose bytes go to one channel of a socket. One frame is in flight at a time: that is the
  * back-pressure.
  */
 export function channelWrites(

@@ -1,6 +1,6 @@
 import { Readable, Writable } from 'node:stream';
 import { channelWrites } from './channel-writes.ts';
-import { openChannelSocket, StreamRefusedError, type ChannelSocket, type StreamEndpoint } from './websocket.ts';
+import { type ChannelSocket, openChannelSocket, StreamRefusedError, type StreamEndpoint } from './websocket.ts';
 
 // staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go
 const V5 = 'v5.channel.k8s.io';
@@ -11,7 +11,7 @@ const STATUS = 3;
 const RESIZE = 4;
 const CLOSE = 255;
 const MAX_STATUS = 64 * 1024;
-// Bytes that wait in this process per output channel before the socket is paused.
+// When this many bytes of one output channel wait in this process, the socket pauses.
 const HIGH_WATER = 256 * 1024;
 
 export interface ExecTarget {
@@ -23,11 +23,11 @@ export interface ExecTarget {
 export interface ExecOptions {
   command: readonly string[];
   tty: boolean;
-  /** Refuses the handshake or cuts the stream; the remote process is not ended by it. */
+  /** Cuts the handshake or the stream. The remote process goes on. */
   signal?: AbortSignal | undefined;
 }
 
-/** How a remote process ended. `lost` = the stream died before a status came, so nothing is known. */
+/** How a remote process ended. `lost`: the stream died before the status came, so the end is unknown. */
 export type ExecExit =
   | { kind: 'exited'; code: number }
   | { kind: 'failed'; message: string }
@@ -39,11 +39,11 @@ export interface ExecStream {
   readonly stdout: Readable;
   /** Empty with a tty: the terminal carries both. */
   readonly stderr: Readable;
-  /** Never rejects; settles after the last byte of output was handed to the readers. */
+  /** Never rejects; resolves after the readers have the last byte of output. */
   readonly exit: Promise<ExecExit>;
   /** No effect without a tty. */
   resize(columns: number, rows: number): void;
-  /** Drops the stream; the exit becomes `lost` when no status had come. */
+  /** Drops the stream. Without a status so far, the exit is `lost`. */
   close(): void;
 }
 
@@ -89,40 +89,38 @@ export function execPath(target: ExecTarget, options: Pick<ExecOptions, 'command
   return `${pod}/exec?${query.toString()}`;
 }
 
-interface Output {
-  readable: Readable;
-  push(bytes: Buffer): void;
-  end(): void;
-  readonly full: boolean;
-}
+/** A Readable that says when the socket that feeds it must pause. */
+class Output {
+  readonly readable: Readable;
+  readonly #onChange: () => void;
+  #isFull = false;
 
-/** A Readable fed from a socket that it can ask to pause. */
-function output(onChange: () => void): Output {
-  let full = false;
-  const readable = new Readable({
-    highWaterMark: HIGH_WATER,
-    read: () => {
-      if (!full) return;
-      full = false;
-      onChange();
-    },
-  });
-  readable.on('error', () => undefined);
-  readable.on('close', onChange);
-  return {
-    readable,
-    push: (bytes) => {
-      if (bytes.length === 0 || readable.destroyed || readable.push(bytes)) return;
-      full = true;
-      onChange();
-    },
-    end: () => {
-      if (!readable.destroyed) readable.push(null);
-    },
-    get full() {
-      return full && !readable.destroyed;
-    },
-  };
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    this.readable = new Readable({ highWaterMark: HIGH_WATER, read: () => this.#onRead() });
+    this.readable.on('error', () => undefined);
+    this.readable.on('close', onChange);
+  }
+
+  get isFull(): boolean {
+    return this.#isFull && !this.readable.destroyed;
+  }
+
+  push(bytes: Buffer): void {
+    if (bytes.length === 0 || this.readable.destroyed || this.readable.push(bytes)) return;
+    this.#isFull = true;
+    this.#onChange();
+  }
+
+  end(): void {
+    if (!this.readable.destroyed) this.readable.push(null);
+  }
+
+  #onRead(): void {
+    if (!this.#isFull) return;
+    this.#isFull = false;
+    this.#onChange();
+  }
 }
 
 function stdinOf(send: ChannelSocket['send']): Writable {
@@ -134,6 +132,71 @@ function stdinOf(send: ChannelSocket['send']): Writable {
   });
 }
 
+/** The local ends of one exec: what the remote process reads and writes, and how it ended. */
+class ExecSession {
+  readonly stdout = new Output(() => this.#steer());
+  readonly stderr = new Output(() => this.#steer());
+  readonly stdin = stdinOf((channel, parts, done) => this.#socket?.send(channel, parts, done));
+  readonly exit = Promise.withResolvers<ExecExit>();
+  #socket: ChannelSocket | undefined;
+  #status = '';
+
+  constructor() {
+    this.stdin.on('error', () => undefined);
+  }
+
+  async open(endpoint: StreamEndpoint, path: string, signal: AbortSignal | undefined): Promise<void> {
+    this.#socket = await openChannelSocket(endpoint, path, [V5], {
+      signal,
+      events: {
+        data: (channel, bytes) => this.#onFrame(channel, bytes),
+        closed: (reason) => this.#finish({ kind: 'lost', message: reason }),
+      },
+    });
+    if (this.#socket.protocol === V5) return;
+    this.#socket.close();
+    throw new StreamRefusedError('The API server does not speak v5.channel.k8s.io (Kubernetes 1.30 or newer).', 0);
+  }
+
+  resize(columns: number, rows: number): void {
+    const size = Buffer.from(JSON.stringify({ Width: columns, Height: rows }));
+    this.#socket?.send(RESIZE, [size], () => undefined);
+  }
+
+  close(): void {
+    this.stdout.readable.destroy();
+    this.stderr.readable.destroy();
+    this.#finish({ kind: 'lost', message: 'The stream was cancelled.' });
+  }
+
+  #steer(): void {
+    if (this.stdout.isFull || this.stderr.isFull) this.#socket?.pause();
+    else this.#socket?.resume();
+  }
+
+  #onFrame(channel: number, bytes: Buffer): void {
+    if (channel === STDOUT) this.stdout.push(bytes);
+    else if (channel === STDERR) this.stderr.push(bytes);
+    else if (channel === STATUS) this.#onStatus(bytes.toString());
+  }
+
+  #onStatus(text: string): void {
+    this.#status += text;
+    if (this.#status.length > MAX_STATUS)
+      this.#finish({ kind: 'failed', message: 'The kubelet sent an oversized status.' });
+    else if (isJson(this.#status)) this.#finish(exitOfStatus(this.#status));
+  }
+
+  #finish(result: ExecExit): void {
+    this.stdout.end();
+    this.stderr.end();
+    this.stdin.destroy();
+    this.exit.resolve(result);
+    // The status is the last thing the server sends; waiting for its closing handshake would only delay the exit.
+    this.#socket?.close();
+  }
+}
+
 /**
  * Runs a command in a container over the v5 WebSocket protocol. Bytes never pile up here: a full reader pauses the
  * socket, and a stdin write completes when the kernel took it. Rejects with {@link StreamRefusedError}.
@@ -143,61 +206,18 @@ export async function execInPod(
   target: ExecTarget,
   options: ExecOptions,
 ): Promise<ExecStream> {
-  const exit = Promise.withResolvers<ExecExit>();
-  let status = '';
-  let socket: ChannelSocket | undefined;
-  const steer = (): void => {
-    if (stdout.full || stderr.full) socket?.pause();
-    else socket?.resume();
-  };
-  const stdout = output(steer);
-  const stderr = output(steer);
-  const stdin = stdinOf((channel, parts, done) => socket?.send(channel, parts, done));
-  stdin.on('error', () => undefined);
-  const finish = (result: ExecExit): void => {
-    stdout.end();
-    stderr.end();
-    stdin.destroy();
-    exit.resolve(result);
-    // The status is the last thing the server sends; waiting for its closing handshake would only delay the exit.
-    socket?.close();
-  };
-  const onStatus = (text: string): void => {
-    status += text;
-    if (status.length > MAX_STATUS) finish({ kind: 'failed', message: 'The kubelet sent an oversized status.' });
-    else if (isJson(status)) finish(exitOfStatus(status));
-  };
-  socket = await openChannelSocket(endpoint, execPath(target, options), [V5], {
-    signal: options.signal,
-    events: {
-      data: (channel, bytes) => {
-        if (channel === STDOUT) stdout.push(bytes);
-        else if (channel === STDERR) stderr.push(bytes);
-        else if (channel === STATUS) onStatus(bytes.toString());
-      },
-      closed: (reason) => finish({ kind: 'lost', message: reason }),
-    },
-  });
-  const connected = socket;
-  if (connected.protocol !== V5) {
-    connected.close();
-    throw new StreamRefusedError('The API server does not speak v5.channel.k8s.io (Kubernetes 1.30 or newer).', 0);
-  }
-  const close = (): void => {
-    stdout.readable.destroy();
-    stderr.readable.destroy();
-    finish({ kind: 'lost', message: 'The stream was cancelled.' });
-  };
+  const session = new ExecSession();
+  await session.open(endpoint, execPath(target, options), options.signal);
+  const close = (): void => session.close();
   options.signal?.addEventListener('abort', close, { once: true });
-  void exit.promise.then(() => options.signal?.removeEventListener('abort', close));
+  void session.exit.promise.then(() => options.signal?.removeEventListener('abort', close));
   return {
-    stdin,
-    stdout: stdout.readable,
-    stderr: stderr.readable,
-    exit: exit.promise,
+    stdin: session.stdin,
+    stdout: session.stdout.readable,
+    stderr: session.stderr.readable,
+    exit: session.exit.promise,
     resize: (columns, rows) => {
-      const size = Buffer.from(JSON.stringify({ Width: columns, Height: rows }));
-      if (options.tty) connected.send(RESIZE, [size], () => undefined);
+      if (options.tty) session.resize(columns, rows);
     },
     close,
   };

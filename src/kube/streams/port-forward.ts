@@ -18,16 +18,16 @@ export interface ForwardTarget {
   port: number;
 }
 
-/** The kubelet could not reach the port, in its own words. */
+/** The kubelet could not reach the port. The message is in its words. */
 export class ForwardError extends Error {
   override name = 'ForwardError';
 }
 
 /**
- * A TCP connection to a port on the pod's loopback. The protocol cannot carry the end of one direction: ending the
- * writable side is kept here, and the connection lasts until the pod ends it or the stream is destroyed. A refused
- * port destroys the stream with {@link ForwardError}, which also stands in `stream.errored`: the refusal may come before
- * the caller can listen. Rejects with `StreamRefusedError`.
+ * A TCP connection to a port on the pod's loopback. The protocol cannot carry the end of one direction: the pod does not
+ * see that the writable side ended, and the connection lasts until the pod ends it or the caller destroys the stream. A
+ * refused port destroys the stream with {@link ForwardError}. Read `stream.errored`: the refusal may come before the
+ * caller can listen. Rejects with `StreamRefusedError`.
  */
 export async function forwardPort(
   endpoint: StreamEndpoint,

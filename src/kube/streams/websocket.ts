@@ -1,16 +1,17 @@
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
 import type { ConnectionOptions } from 'node:tls';
+import { isObject } from '../../lib/json.ts';
 
 /** Where the API server is, as a WebSocket client needs it. `KubeConnection` of connection.ts is one. */
 export interface StreamEndpoint {
   /** Scheme, host, port and path prefix, with no slash at the end. */
   server: string;
   tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>;
-  /** The headers that authenticate; `refresh` after a 401 reads the credential anew. */
+  /** The headers that authenticate. Call it with `refresh` after a 401 to read the credential again. */
   headers(options?: { refresh: boolean }): Promise<Record<string, string>>;
 }
 
-/** The API server or the kubelet refused the stream, or could not be reached. The message is their own words. */
+/** The API server or the kubelet refused the stream or could not be reached. The message is in their words. */
 export class StreamRefusedError extends Error {
   override name = 'StreamRefusedError';
   /** HTTP status of the refusal; 0 when no answer came. */
@@ -23,23 +24,10 @@ export class StreamRefusedError extends Error {
 }
 
 export interface ChannelSocketEvents {
-  /** One frame: the bytes after the channel byte, valid until the handler returns or longer (they are not reused). */
+  /** One frame: the bytes after the channel byte. No other frame reuses their memory. */
   data(channel: number, bytes: Buffer): void;
   /** The socket is gone, cleanly or not. Called exactly once, after the last `data`. */
   closed(reason: string): void;
-}
-
-/** A WebSocket whose frames begin with a channel number, as exec and port-forward use it. */
-export interface ChannelSocket {
-  readonly protocol: string;
-  /**
-   * Sends one frame, made of the parts, and calls back when the kernel took it, with an error when the socket died first. Callers keep one
-   * frame in flight per direction: that is the back-pressure.
-   */
-  send(channel: number, parts: readonly Uint8Array[], done: (error?: Error) => void): void;
-  pause(): void;
-  resume(): void;
-  close(): void;
 }
 
 const HANDSHAKE_TIMEOUT_MS = 15_000;
@@ -58,7 +46,7 @@ function clientOptions(endpoint: StreamEndpoint, headers: Record<string, string>
     maxPayload: MAX_FRAME,
     skipUTF8Validation: true,
     // A zero key leaves the payload as it is (RFC 6455 section 5.3 allows any key). Masking protects plain-text
-    // intermediaries from scripts in browsers; we are neither, and it would cost a pass over every byte.
+    // intermediaries from scripts in browsers. Berth is neither, and masking costs a pass over every byte.
     generateMask: (mask) => mask.fill(0),
   };
 }
@@ -66,9 +54,7 @@ function clientOptions(endpoint: StreamEndpoint, headers: Record<string, string>
 function statusMessage(body: string, fallback: string): string {
   try {
     const parsed: unknown = JSON.parse(body);
-    if (typeof parsed === 'object' && parsed !== null && 'message' in parsed && typeof parsed.message === 'string') {
-      return parsed.message;
-    }
+    if (isObject(parsed) && typeof parsed['message'] === 'string') return parsed['message'];
   } catch {
     // Not a Status: a proxy's page or plain text.
   }
@@ -104,80 +90,99 @@ function connectOnce(
     });
     socket.once('open', () => {
       context.signal?.removeEventListener('abort', abort);
-      resolve(channelSocket(socket, context.events));
+      resolve(new ChannelSocket(socket, context.events));
     });
     context.signal?.addEventListener('abort', abort, { once: true });
     if (context.signal?.aborted === true) abort();
   });
 }
 
-function channelSocket(socket: WebSocket, events: ChannelSocketEvents): ChannelSocket {
-  let reason = 'The connection to the API server was lost.';
-  let alive = true;
-  socket.on('message', (data: RawData) => {
-    const frame = data as Buffer;
-    const channel = frame[0];
-    if (channel !== undefined) events.data(channel, frame.subarray(1));
-  });
-  socket.on('pong', () => {
-    alive = true;
-  });
-  socket.on('error', (error) => {
-    reason = `The connection to the API server was lost: ${error.message}`;
-  });
-  // A peer that vanished without a FIN is found by two unanswered pings. While reading is paused its pongs wait behind
-  // data, so a paused socket is not judged.
-  const pings = setInterval(() => {
-    if (socket.isPaused) return;
-    if (!alive) {
-      reason = 'The API server stopped answering.';
-      socket.terminate();
+/** A WebSocket whose frames begin with a channel number, as exec and port-forward use it. */
+export class ChannelSocket {
+  readonly #socket: WebSocket;
+  #reason = 'The connection to the API server was lost.';
+  #isAlive = true;
+
+  constructor(socket: WebSocket, events: ChannelSocketEvents) {
+    this.#socket = socket;
+    socket.on('message', (data: RawData) => {
+      const frame = data as Buffer;
+      const channel = frame[0];
+      if (channel !== undefined) events.data(channel, frame.subarray(1));
+    });
+    socket.on('pong', () => {
+      this.#isAlive = true;
+    });
+    socket.on('error', (error) => {
+      this.#reason = `The connection to the API server was lost: ${error.message}`;
+    });
+    const pings = setInterval(() => this.#ping(), PING_INTERVAL_MS);
+    socket.once('close', (code, text) => {
+      clearInterval(pings);
+      events.closed(text.length > 0 ? `${text.toString()} (${code})` : this.#reason);
+    });
+  }
+
+  get protocol(): string {
+    return this.#socket.protocol;
+  }
+
+  /**
+   * Sends one frame, made of the parts. Calls back when the kernel took it, with an error when the socket died first.
+   * Callers keep one frame in flight per direction: that is the back-pressure.
+   */
+  send(channel: number, parts: readonly Uint8Array[], done: (error?: Error) => void): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) {
+      done(new Error('The stream is closed.'));
       return;
     }
-    alive = false;
-    if (socket.readyState === WebSocket.OPEN) socket.ping();
-  }, PING_INTERVAL_MS);
-  socket.once('close', (code, text) => {
-    clearInterval(pings);
-    events.closed(text.length > 0 ? `${text.toString()} (${code})` : reason);
-  });
-  return {
-    protocol: socket.protocol,
-    send: (channel, parts, done) => {
-      if (socket.readyState !== WebSocket.OPEN) {
-        done(new Error('The stream is closed.'));
-        return;
-      }
-      const frame = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 1));
-      frame[0] = channel;
-      let offset = 1;
-      for (const part of parts) {
-        frame.set(part, offset);
-        offset += part.length;
-      }
-      socket.send(frame, (error) => done(error ?? undefined));
-    },
-    pause: () => {
-      if (!socket.isPaused && socket.readyState === WebSocket.OPEN) socket.pause();
-    },
-    resume: () => {
-      if (socket.isPaused) {
-        alive = true;
-        socket.resume();
-      }
-    },
-    close: () => {
-      if (socket.readyState === WebSocket.CLOSED) return;
-      if (socket.isPaused) socket.resume();
-      socket.close(1000);
-      const timer = setTimeout(() => socket.terminate(), CLOSE_GRACE_MS);
-      socket.once('close', () => clearTimeout(timer));
-    },
-  };
+    const frame = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 1));
+    frame[0] = channel;
+    let offset = 1;
+    for (const part of parts) {
+      frame.set(part, offset);
+      offset += part.length;
+    }
+    this.#socket.send(frame, (error) => done(error ?? undefined));
+  }
+
+  pause(): void {
+    if (!this.#socket.isPaused && this.#socket.readyState === WebSocket.OPEN) this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#socket.isPaused) return;
+    this.#isAlive = true;
+    this.#socket.resume();
+  }
+
+  close(): void {
+    const socket = this.#socket;
+    if (socket.readyState === WebSocket.CLOSED) return;
+    if (socket.isPaused) socket.resume();
+    socket.close(1000);
+    const timer = setTimeout(() => socket.terminate(), CLOSE_GRACE_MS);
+    socket.once('close', () => clearTimeout(timer));
+  }
+
+  /**
+   * A peer that vanished without a FIN leaves two pings unanswered. While reading is paused its pongs wait behind data,
+   * so a paused socket is not judged.
+   */
+  #ping(): void {
+    if (this.#socket.isPaused) return;
+    if (!this.#isAlive) {
+      this.#reason = 'The API server stopped answering.';
+      this.#socket.terminate();
+      return;
+    }
+    this.#isAlive = false;
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+  }
 }
 
 /**
- * Opens a channel WebSocket to `path` (with its query) of the API server. A 401 is tried once more with a fresh
+ * Opens a channel WebSocket to `path` (with its query) of the API server. After a 401 it tries once more with a fresh
  * credential. Rejects with {@link StreamRefusedError}.
  */
 export async function openChannelSocket(

@@ -6,28 +6,29 @@ export interface BackoffOptions {
   random: () => number;
   firstMs: number;
   maxMs: number;
-  /** A pause this long between two failures starts from the beginning. */
+  /** After a pause this long between two failures the waits start again from `firstMs`. */
   resetMs: number;
 }
 
-export interface Backoff {
-  /** How long to wait after one more failure: doubling, capped, with up to as much again at random. */
-  next(): number;
-}
-
 /** client-go's NewExponentialBackoffManager with factor 2 and jitter 1. */
-export function createBackoff(options: BackoffOptions): Backoff {
-  const { clock, random, firstMs, maxMs, resetMs } = options;
-  let base = firstMs;
-  let last = -Infinity;
-  return {
-    next() {
-      const now = clock.monotonic();
-      if (now - last > resetMs) base = firstMs;
-      last = now;
-      const wait = base * (1 + random());
-      base = Math.min(base * 2, maxMs);
-      return wait;
-    },
-  };
+export class Backoff {
+  readonly #options: BackoffOptions;
+  #base: number;
+  #last = -Infinity;
+
+  constructor(options: BackoffOptions) {
+    this.#options = options;
+    this.#base = options.firstMs;
+  }
+
+  /** Milliseconds to wait after one more failure: doubling, capped, with up to as much again at random. */
+  next(): number {
+    const { clock, random, firstMs, maxMs, resetMs } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#last > resetMs) this.#base = firstMs;
+    this.#last = now;
+    const wait = this.#base * (1 + random());
+    this.#base = Math.min(this.#base * 2, maxMs);
+    return wait;
+  }
 }

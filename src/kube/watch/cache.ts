@@ -1,24 +1,11 @@
 import type { IndexFunctions, ReadStore, StoreChange } from './store.ts';
 import { keyOf, type KubeObject } from '../types.ts';
 
-/** A store together with the ways to change it, which only the reflector has. */
-export interface Cache<T extends KubeObject> {
-  readonly store: ReadStore<T>;
-  /** The object as it is kept: pruned and frozen, or the one already kept when its version is the same. */
-  prepare: (object: T) => T;
-  upsert(object: T): void;
-  remove(object: T): void;
-  /** Makes the content equal to a complete list of prepared objects: what is not in it is removed. The first call marks the store synced. */
-  replace(objects: readonly T[], resourceVersion: string): void;
-  /** Moves the version on without a change (a bookmark). */
-  advance(resourceVersion: string): void;
-}
-
 export interface CacheOptions<T> {
   indexers?: IndexFunctions<T> | undefined;
-  /** Called before an object is kept; returns what to keep. It may change and return its argument. */
+  /** Returns what the cache keeps of an object. May change and return its argument. */
   prune?: ((object: T) => T) | undefined;
-  /** Told about a listener that threw; the others are still called. */
+  /** Gets the error of a listener that threw; the cache still calls the others. */
   onListenerError: (error: unknown) => void;
 }
 
@@ -29,9 +16,8 @@ function freeze(value: unknown): void {
 }
 
 interface Index<T> {
-  name: string;
   valuesOf: (object: T) => readonly string[];
-  /** Index value to key to object; a value with no object left is removed. */
+  /** Index value to key to object. A value without objects has no entry. */
   buckets: Map<string, Map<string, T>>;
 }
 
@@ -51,111 +37,133 @@ function removeFrom<T>(index: Index<T>, key: string, object: T): void {
   }
 }
 
-/** An empty, not yet synced store. After client-go's thread_safe_store.go; one thread here, so no locks. */
-export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cache<T> {
-  const objects = new Map<string, T>();
-  const indexes: Index<T>[] = Object.entries(options.indexers ?? {}).map(([name, valuesOf]) => ({
-    name,
-    valuesOf,
-    buckets: new Map(),
-  }));
-  const byName = new Map(indexes.map((index) => [index.name, index]));
-  const listeners = new Set<(change: StoreChange<T>) => void>();
-  const synced = Promise.withResolvers<void>();
-  let hasSynced = false;
-  let version = '';
+/**
+ * A store with the ways to change it, which the reflector alone has. New, it is empty and not synced. After client-go's
+ * thread_safe_store.go; JavaScript has one thread, so there are no locks.
+ */
+export class Cache<T extends KubeObject> implements ReadStore<T> {
+  readonly #options: CacheOptions<T>;
+  readonly #objects = new Map<string, T>();
+  readonly #indexes: ReadonlyMap<string, Index<T>>;
+  readonly #listeners = new Set<(change: StoreChange<T>) => void>();
+  readonly #synced = Promise.withResolvers<void>();
+  #hasSynced = false;
+  #resourceVersion = '';
 
-  function notify(change: StoreChange<T>): void {
-    for (const listener of listeners) {
-      try {
-        listener(change);
-      } catch (error) {
-        options.onListenerError(error);
-      }
-    }
+  constructor(options: CacheOptions<T>) {
+    this.#options = options;
+    const indexers = Object.entries(options.indexers ?? {});
+    this.#indexes = new Map(indexers.map(([name, valuesOf]) => [name, { valuesOf, buckets: new Map() }]));
   }
 
-  function prepare(object: T): T {
-    const known = objects.get(keyOf(object));
+  /** What readers get. */
+  get store(): ReadStore<T> {
+    return this;
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get resourceVersion(): string {
+    return this.#resourceVersion;
+  }
+
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get hasSynced(): boolean {
+    return this.#hasSynced;
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  values(): IterableIterator<T> {
+    return this.#objects.values();
+  }
+
+  by(name: string, value: string): readonly T[] {
+    const index = this.#indexes.get(name);
+    if (!index) throw new RangeError(`The store has no index named "${name}".`);
+    return [...(index.buckets.get(value)?.values() ?? [])];
+  }
+
+  onChange(listener: (change: StoreChange<T>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The object as the cache keeps it: pruned and frozen, or the one it has when the version is the same. */
+  prepare(object: T): T {
+    const known = this.#objects.get(keyOf(object));
     // Lists repeat what is known; the same version is the same object.
     if (known && known.metadata.resourceVersion === object.metadata.resourceVersion) return known;
-    // Often half of an object, and nobody reads it.
+    // managedFields are often half of an object, and nothing in Berth reads them.
     const { managedFields: _dropped, ...metadata } = object.metadata;
     const slim = { ...object, metadata };
-    const kept = options.prune ? options.prune(slim) : slim;
+    const kept = this.#options.prune ? this.#options.prune(slim) : slim;
     freeze(kept);
     return kept;
   }
 
-  function put(after: T): StoreChange<T> | undefined {
+  upsert(object: T): void {
+    this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
+    this.#notify(this.#put(this.prepare(object)));
+  }
+
+  remove(object: T): void {
+    this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
+    this.#notify(this.#drop(keyOf(object)));
+  }
+
+  /** Makes the content equal to a complete list of prepared objects. The first call marks the store synced. */
+  replace(objects: readonly T[], resourceVersion: string): void {
+    const listed = new Set(objects.map((object) => keyOf(object)));
+    const changes = [...this.#objects.keys()].filter((key) => !listed.has(key)).map((key) => this.#drop(key));
+    for (const object of objects) changes.push(this.#put(object));
+    this.#resourceVersion = resourceVersion;
+    this.#hasSynced = true;
+    // Only now: a listener that reads the store must see the whole list.
+    for (const change of changes) this.#notify(change);
+    this.#synced.resolve();
+  }
+
+  /** Moves the version on without a change (a bookmark). */
+  advance(resourceVersion: string): void {
+    this.#resourceVersion = resourceVersion;
+  }
+
+  #put(after: T): StoreChange<T> | undefined {
     const key = keyOf(after);
-    const before = objects.get(key);
+    const before = this.#objects.get(key);
     if (before === after) return undefined;
-    for (const index of indexes) {
+    for (const index of this.#indexes.values()) {
       if (before) removeFrom(index, key, before);
       addTo(index, key, after);
     }
-    objects.set(key, after);
+    this.#objects.set(key, after);
     return { key, before, after };
   }
 
-  function drop(key: string): StoreChange<T> | undefined {
-    const before = objects.get(key);
+  #drop(key: string): StoreChange<T> | undefined {
+    const before = this.#objects.get(key);
     if (!before) return undefined;
-    for (const index of indexes) removeFrom(index, key, before);
-    objects.delete(key);
+    for (const index of this.#indexes.values()) removeFrom(index, key, before);
+    this.#objects.delete(key);
     return { key, before, after: undefined };
   }
 
-  const store: ReadStore<T> = {
-    get: (key) => objects.get(key),
-    values: () => objects.values(),
-    get size() {
-      return objects.size;
-    },
-    by(name, value) {
-      const index = byName.get(name);
-      if (!index) throw new RangeError(`The store has no index named "${name}".`);
-      return [...(index.buckets.get(value)?.values() ?? [])];
-    },
-    get resourceVersion() {
-      return version;
-    },
-    synced: synced.promise,
-    get hasSynced() {
-      return hasSynced;
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
-
-  return {
-    store,
-    prepare,
-    upsert(object) {
-      version = object.metadata.resourceVersion ?? version;
-      const change = put(prepare(object));
-      if (change) notify(change);
-    },
-    remove(object) {
-      version = object.metadata.resourceVersion ?? version;
-      const change = drop(keyOf(object));
-      if (change) notify(change);
-    },
-    replace(list, resourceVersion) {
-      const listed = new Set(list.map((object) => keyOf(object)));
-      const changes = [...objects.keys()].filter((key) => !listed.has(key)).map((key) => drop(key));
-      for (const object of list) changes.push(put(object));
-      version = resourceVersion;
-      hasSynced = true;
-      // Only now: a listener that reads the store must see the whole list.
-      for (const change of changes) if (change) notify(change);
-      synced.resolve();
-    },
-    advance(resourceVersion) {
-      version = resourceVersion;
-    },
-  };
+  #notify(change: StoreChange<T> | undefined): void {
+    if (!change) return;
+    for (const listener of this.#listeners) {
+      try {
+        listener(change);
+      } catch (error) {
+        this.#options.onListenerError(error);
+      }
+    }
+  }
 }

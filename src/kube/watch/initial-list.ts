@@ -15,22 +15,20 @@ export interface Snapshot<T> {
   resourceVersion: string;
 }
 
-/** Reads everything that is selected, at one resource version, or throws: never a part of it. */
-export type Lister<T> = (signal: AbortSignal) => Promise<Snapshot<T>>;
-
-export interface ListerOptions<T> {
+export interface ListerOptions<T extends KubeObject> {
+  type: ResourceType<T>;
   client: KubeClient;
   clock: Clock;
   selection: Selection;
   /** Seconds after which the server ends the request. */
   timeoutSeconds: () => number;
-  /** Called for each object as it comes, so that what will be pruned is not held until the end of the list. */
+  /** Called for each object as it comes: what it prunes must not fill the memory until the end of the list. */
   prepare: (object: T) => T;
 }
 
 const PAGE_SIZE = 500;
 const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
-// A server that does not know streaming lists sends the objects and then nothing.
+// A server without streaming lists sends the objects and then nothing.
 const SILENCE_MS = 30_000;
 
 /** The selectors of a watch as query parameters. */
@@ -39,37 +37,50 @@ export function selectorQuery({ labelSelector, fieldSelector }: Selection): Reco
 }
 
 /**
- * Streams the list (KEP-3157), which spares the API server most of the memory, and comes by pages when the last stream
- * failed, as client-go's reflector does. Both are consistent reads: never older than the request.
+ * Reads everything that is selected, at one resource version, or throws: never a part of it. It streams the list
+ * (KEP-3157), which spares the API server most of the memory, and reads pages when the last stream failed, as client-go's
+ * reflector does. Both are consistent reads: never older than the request.
  */
-export function createLister<T extends KubeObject>(type: ResourceType<T>, options: ListerOptions<T>): Lister<T> {
-  let offered = true;
-  let lastFailed = false;
-  const pages = pagedLister(type, options);
-  return async (signal) => {
-    if (!offered || lastFailed) {
-      const snapshot = await pages(signal);
-      lastFailed = false;
+export class Lister<T extends KubeObject> {
+  readonly #options: ListerOptions<T>;
+  #canStream = true;
+  #streamFailed = false;
+  #canPage = true;
+
+  constructor(options: ListerOptions<T>) {
+    this.#options = options;
+  }
+
+  async list(signal: AbortSignal): Promise<Snapshot<T>> {
+    if (!this.#canStream || this.#streamFailed) {
+      const snapshot = await this.#listPages(signal);
+      this.#streamFailed = false;
       return snapshot;
     }
     try {
-      return await streamList(type, options, signal);
+      return await streamList(this.#options, signal);
     } catch (error) {
       // 400 or 422: this server has no streaming lists, so there is nothing to wait for.
-      offered = !(error instanceof KubeError && (error.status === 400 || error.status === 422));
-      if (!offered) return pages(signal);
-      lastFailed = true;
+      this.#canStream = !(error instanceof KubeError && (error.status === 400 || error.status === 422));
+      if (!this.#canStream) return this.#listPages(signal);
+      this.#streamFailed = true;
       throw error;
     }
-  };
+  }
+
+  async #listPages(signal: AbortSignal): Promise<Snapshot<T>> {
+    try {
+      return await readPages(this.#options, this.#canPage ? PAGE_SIZE : undefined, signal);
+    } catch (error) {
+      // The snapshot expired before the last page: next time all at once (client-go's pager.go).
+      if (error instanceof GoneError) this.#canPage = false;
+      throw error;
+    }
+  }
 }
 
-async function streamList<T extends KubeObject>(
-  type: ResourceType<T>,
-  options: ListerOptions<T>,
-  signal: AbortSignal,
-): Promise<Snapshot<T>> {
-  const { client, clock, selection } = options;
+async function streamList<T extends KubeObject>(options: ListerOptions<T>, signal: AbortSignal): Promise<Snapshot<T>> {
+  const { type, client, clock, selection } = options;
   const query = {
     ...selectorQuery(selection),
     allowWatchBookmarks: 'true',
@@ -89,7 +100,7 @@ async function streamList<T extends KubeObject>(
   throw new TransportError({ message, status: 0, reason: 'CutOff' });
 }
 
-/** Adds one event to the list; the resource version of the list when it is complete. */
+/** Adds one event to the list. Returns the resource version of the list when it is complete. */
 function collect<T extends KubeObject>(
   objects: Map<string, T>,
   { type, object }: WatchEvent<T>,
@@ -103,32 +114,22 @@ function collect<T extends KubeObject>(
   return undefined;
 }
 
-function pagedLister<T extends KubeObject>(type: ResourceType<T>, options: ListerOptions<T>): Lister<T> {
-  let paging = true;
-
-  async function readPages(signal: AbortSignal): Promise<Snapshot<T>> {
-    const objects: T[] = [];
-    for (let next: string | undefined; ;) {
-      const page = await options.client.list(type, {
-        ...selectorQuery(options.selection),
-        namespace: options.selection.namespace,
-        ...(paging && { limit: PAGE_SIZE }),
-        ...(next !== undefined && { continue: next }),
-        signal,
-      });
-      for (const object of page.items) objects.push(options.prepare(object));
-      if (page.continue === undefined) return { objects, resourceVersion: page.resourceVersion };
-      next = page.continue;
-    }
+async function readPages<T extends KubeObject>(
+  { type, client, selection, prepare }: ListerOptions<T>,
+  limit: number | undefined,
+  signal: AbortSignal,
+): Promise<Snapshot<T>> {
+  const objects: T[] = [];
+  for (let next: string | undefined; ;) {
+    const page = await client.list(type, {
+      ...selectorQuery(selection),
+      namespace: selection.namespace,
+      ...(limit !== undefined && { limit }),
+      ...(next !== undefined && { continue: next }),
+      signal,
+    });
+    for (const object of page.items) objects.push(prepare(object));
+    if (page.continue === undefined) return { objects, resourceVersion: page.resourceVersion };
+    next = page.continue;
   }
-
-  return async (signal) => {
-    try {
-      return await readPages(signal);
-    } catch (error) {
-      // The snapshot expired before the last page: next time all at once (client-go's pager.go).
-      if (error instanceof GoneError) paging = false;
-      throw error;
-    }
-  };
 }

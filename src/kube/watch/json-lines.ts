@@ -5,8 +5,8 @@ const NEWLINE = 0x0a;
 const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 /**
- * The JSON values of a stream with one per line, in batches: one per chunk that completes at least one line. A line cut
- * over many chunks is joined once, so the cost stays linear.
+ * The JSON values of a stream that has one per line, in batches: one batch per chunk that completes a line. The chunks of
+ * a long line are joined once, so the cost stays linear.
  * @throws TransportError for a line that is not JSON, is too long, or is cut off by the end of the stream
  */
 export async function* jsonLines(stream: AsyncIterable<Buffer>): AsyncGenerator<unknown[], void, undefined> {

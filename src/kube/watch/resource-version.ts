@@ -1,9 +1,9 @@
 const DECIMAL = /^(0|[1-9][0-9]*)$/;
 
 /**
- * Orders two resource versions of one resource type: negative, zero or positive, or undefined when they are not
- * comparable. Comparable by contract since Kubernetes 1.35 (KEP-5504): decimal strings of any length, so by length
- * first; never as numbers, which lose digits.
+ * Orders two resource versions of one resource type: negative, zero or positive, or undefined when they cannot be
+ * compared. Since Kubernetes 1.35 (KEP-5504) they are decimal strings of any length, which compare by length first. As
+ * numbers they would lose digits.
  */
 export function compareVersions(left: string, right: string): number | undefined {
   if (left === right) return 0;
@@ -12,7 +12,7 @@ export function compareVersions(left: string, right: string): number | undefined
   return left < right ? -1 : 1;
 }
 
-/** True when `have` is known to be the same as or newer than `want`. */
+/** True when `have` is certainly not older than `want`. */
 export function hasReached(have: string, want: string): boolean {
   const order = compareVersions(have, want);
   return order !== undefined && order >= 0;

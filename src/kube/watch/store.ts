@@ -1,6 +1,6 @@
 import type { KubeObject } from '../types.ts';
 
-/** What happened to a key. `synced` comes once, after the first complete list. */
+/** What happened to a key: before is undefined for a new object, after for one that is gone. */
 export interface StoreChange<T> {
   key: string;
   before: T | undefined;
@@ -8,8 +8,8 @@ export interface StoreChange<T> {
 }
 
 /**
- * A watch cache of one kind. Objects are frozen: copy before changing. Reads are synchronous and may lag the API
- * server; `resourceVersion` says by how much.
+ * A watch cache of one kind. Objects are frozen: copy one before changing it. Reads are synchronous and may lag behind
+ * the API server; `resourceVersion` says by how much.
  */
 export interface ReadStore<T extends KubeObject> {
   get(key: string): T | undefined;
@@ -17,7 +17,7 @@ export interface ReadStore<T extends KubeObject> {
   readonly size: number;
   /** Objects for which the index function named `index` returned `value`. */
   by(index: string, value: string): readonly T[];
-  /** The version the cache has reached: of the last list, event or bookmark. */
+  /** The version of the last list, event or bookmark. */
   readonly resourceVersion: string;
   /** Resolves after the first complete list. */
   readonly synced: Promise<void>;

@@ -6,7 +6,7 @@ import { KubeError, TransportError, watchEventError } from '../errors.ts';
 import { jsonLines } from './json-lines.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
 
-/** One line of a watch. ERROR events are thrown, so they never get here. */
+/** One line of a watch. An ERROR event is thrown instead. */
 export interface WatchEvent<T> {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
   object: T;
@@ -17,7 +17,7 @@ export interface WatchOptions {
   clock: Clock;
   namespace?: string | undefined;
   query: Record<string, string>;
-  /** Milliseconds without a byte after which the connection counts as dead. */
+  /** After this many milliseconds without a byte the connection counts as dead. */
   idleMs: number;
   signal: AbortSignal;
 }
@@ -26,7 +26,7 @@ const TYPES: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BO
 
 /**
  * One watch from opening to its end, in batches of events. Leaving the loop closes the connection.
- * @throws KubeError when it cannot be opened, for an ERROR event, a broken line, or silence
+ * @throws KubeError when the watch cannot be opened, and for an ERROR event, a broken line and silence
  */
 export async function* watch<T extends KubeObject>(
   type: ResourceType<T>,
@@ -44,7 +44,7 @@ export async function* watch<T extends KubeObject>(
 }
 
 /**
- * The stream, broken when it is silent for too long: a TCP connection whose other end is gone stays open. The API
+ * The stream; it breaks when it is silent for too long. A TCP connection stays open when the other end is gone, and the API
  * server sends a bookmark about every minute.
  */
 async function* untilSilent(

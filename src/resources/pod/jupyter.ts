@@ -1,8 +1,8 @@
-/** Port of the Jupyter server, as clients of the field expect it. */
+/** Port of the Jupyter server, where common clients expect it. */
 export const JUPYTER_PORT = 8080;
-/** On the loopback of a Jupyter instance an HTTP server that has the token at /token, so that no object has to hold it. */
+/** Port on the loopback of a Jupyter instance that serves the token at /token: no object of the cluster holds it. */
 export const JUPYTER_TOKEN_PORT = 44_188;
-/** The servers that an image may have, the best first. */
+/** The Jupyter servers that an image may have, the best first. */
 export const JUPYTER_PROGRAMS = ['jupyter-lab', 'jupyter-notebook', 'jupyter-server'] as const;
-/** Reason of the condition Jupyter when there is none to start. */
+/** Reason of the condition Jupyter when the image has no Jupyter server. */
 export const JUPYTER_MISSING = 'NotInImage';

@@ -23,13 +23,13 @@ export function controllerUidOf(object: KubeObject): string | undefined {
 }
 
 /**
- * uids of the instances that an object may belong to: by owner reference and by label, so that one of the two may be
- * lost and the object is still found. uid, never name: a successor of the same name is somebody else.
+ * The uid of the instance that an object belongs to, in a list that may be empty. By owner reference, or by label when
+ * the object has lost its owner. Never by name, since a successor has the same one.
  */
 export function instanceUidsOf(object: KubeObject): string[] {
   const byOwner = controllerUidOf(object);
-  const byLabel = object.metadata.labels?.[INSTANCE_UID_LABEL];
   if (byOwner !== undefined) return [byOwner];
-  const foreign = object.metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
-  return byLabel === undefined || foreign ? [] : [byLabel];
+  const byLabel = object.metadata.labels?.[INSTANCE_UID_LABEL];
+  const isForeign = object.metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
+  return byLabel === undefined || isForeign ? [] : [byLabel];
 }

@@ -1,6 +1,6 @@
 import type { Container, Pod } from '../../kube/types.ts';
 
-/** Where the tools stand in an instance: static programs that images may lack, read-only. */
+/** Where an instance has the tools: static programs that an image may lack, read-only. */
 export const TOOLS_PATH = '/.berth';
 /** busybox, tini, sftp-server, scp and relay. */
 export const TOOLS_BIN = `${TOOLS_PATH}/bin`;
@@ -10,7 +10,7 @@ export const TOOLS_APPLETS = `${TOOLS_PATH}/applets`;
 export const MAIN_CONTAINER = 'main';
 
 const VOLUME = 'berth-tools';
-/** Where the tools image carries what it copies. */
+/** The folder of the tools image that is copied. */
 export const TOOLS_SOURCE = '/tools';
 const SIZE_LIMIT = '64Mi';
 
@@ -19,16 +19,13 @@ type VolumeMount = NonNullable<Container['volumeMounts']>[number];
 
 export interface ToolsVolume {
   volume: Volume;
-  /** Fills the volume; passes Pod Security restricted and asks for no GPU. */
+  /** Fills the volume. Requests no GPU. */
   initContainer: Container;
   /** For the main container. */
   mount: VolumeMount;
 }
 
-/**
- * The volume that carries a static shell, init, sftp server, scp and relay into any image. Every line of it is
- * admitted under Pod Security restricted.
- */
+/** The volume that brings the tools into any image. Pod Security restricted admits it. */
 export function toolsVolume(toolsImage: string): ToolsVolume {
   return {
     volume: { name: VOLUME, emptyDir: { sizeLimit: SIZE_LIMIT } },
@@ -54,7 +51,7 @@ export function toolsVolume(toolsImage: string): ToolsVolume {
   };
 }
 
-/** Whether a pod's main container carries the tools. */
+/** Whether a pod's main container has the tools. */
 export function hasTools(pod: Pick<Pod, 'spec'>): boolean {
   const main = pod.spec?.containers.find(({ name }) => name === MAIN_CONTAINER);
   return main?.volumeMounts?.some(({ mountPath }) => mountPath === TOOLS_PATH) ?? false;

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 
-/** client-go's gauge of who leads, under controller-runtime's name (pkg/metrics/leaderelection.go). */
+/** client-go's gauge of the leader under controller-runtime's name (pkg/metrics/leaderelection.go). */
 export function createLeaderMetric(registry: Registry): (name: string) => (leading: boolean) => void {
   const status = new Gauge({
     name: 'leader_election_master_status',

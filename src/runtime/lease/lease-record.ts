@@ -1,8 +1,8 @@
 import type { Lease } from '../../kube/types.ts';
 
-/** What a Lease says about who leads. */
+/** What a Lease says about the leader. */
 export interface LeaseRecord {
-  /** Empty when released. */
+  /** Empty when the holder gave the lease back. */
   holder: string;
   durationSeconds: number;
   acquireTime: string | undefined;

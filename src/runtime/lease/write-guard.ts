@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../kube/client/client.ts';
 
-/** A write was asked for by a process that may no longer hold the lease; nothing was sent. */
+/** This process may no longer hold the lease, so it did not send the write. */
 export class NotLeaderError extends Error {
   override name = 'NotLeaderError';
 
@@ -14,8 +14,8 @@ function refuse(): Promise<never> {
 }
 
 /**
- * The client with every write refused while `mayWrite` is false. A lost lease is noticed by a timer, and a process that
- * was suspended runs what waited on its sockets before its timers: only a check at the write itself is in time.
+ * A client that refuses every write while `mayWrite` is false. A timer notices a lost lease, but a process that was
+ * suspended handles its sockets before its timers: only a check at the write itself is in time.
  */
 export function guardWrites(client: KubeClient, mayWrite: () => boolean): KubeClient {
   return {

@@ -1,22 +1,17 @@
 /** First in, first out; both ends in constant time, which an array's `shift` does not promise. */
-export interface Fifo<T> {
-  push(value: T): void;
-  shift(): T | undefined;
-}
+export class Fifo<T> {
+  #incoming: T[] = [];
+  #outgoing: T[] = [];
 
-export function createFifo<T>(): Fifo<T> {
-  let incoming: T[] = [];
-  let outgoing: T[] = [];
-  return {
-    push(value) {
-      incoming.push(value);
-    },
-    shift() {
-      if (outgoing.length === 0) {
-        outgoing = incoming.toReversed();
-        incoming = [];
-      }
-      return outgoing.pop();
-    },
-  };
+  push(value: T): void {
+    this.#incoming.push(value);
+  }
+
+  shift(): T | undefined {
+    if (this.#outgoing.length === 0) {
+      this.#outgoing = this.#incoming.toReversed();
+      this.#incoming = [];
+    }
+    return this.#outgoing.pop();
+  }
 }

@@ -1,59 +1,64 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** How long a key that failed has to wait. */
-export interface RateLimiter {
-  /** Counts one more failure of `key`; milliseconds until it may run again. */
-  next(key: string): number;
-  /** Starts from the beginning: call it on success, or the key stays in memory. */
-  forget(key: string): void;
+/** Doubles the wait of a key with each failure: client-go's ItemExponentialFailureRateLimiter. */
+export class KeyBackoff {
+  readonly #firstMs: number;
+  readonly #maxMs: number;
+  readonly #failures = new Map<string, number>();
+
+  constructor({ firstMs, maxMs }: { firstMs: number; maxMs: number }) {
+    this.#firstMs = firstMs;
+    this.#maxMs = maxMs;
+  }
+
+  /** Counts one more failure of `key`; milliseconds until the key may run again. */
+  next(key: string): number {
+    const count = this.#failures.get(key) ?? 0;
+    this.#failures.set(key, count + 1);
+    return Math.min(this.#maxMs, this.#firstMs * 2 ** count);
+  }
+
+  /** Call it on success: the next failure counts as the first, and the key leaves the memory. */
+  forget(key: string): void {
+    this.#failures.delete(key);
+  }
 }
 
-export interface BackoffLimits {
-  firstMs: number;
-  maxMs: number;
-}
+/** One rate over all keys: client-go's BucketRateLimiter. */
+export class TokenBucket {
+  readonly #clock: Clock;
+  readonly #perSecond: number;
+  readonly #burst: number;
+  #tokens: number;
+  #at: number;
 
-/** Doubling per key: client-go's ItemExponentialFailureRateLimiter. */
-export function perKeyBackoff({ firstMs, maxMs }: BackoffLimits): RateLimiter {
-  const failures = new Map<string, number>();
-  return {
-    next(key) {
-      const count = failures.get(key) ?? 0;
-      failures.set(key, count + 1);
-      return Math.min(maxMs, firstMs * 2 ** count);
-    },
-    forget(key) {
-      failures.delete(key);
-    },
-  };
-}
+  constructor(clock: Clock, { perSecond, burst }: { perSecond: number; burst: number }) {
+    this.#clock = clock;
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#tokens = burst;
+    this.#at = clock.monotonic();
+  }
 
-export interface BucketLimits {
-  perSecond: number;
-  burst: number;
-}
-
-/** Over all keys together: client-go's BucketRateLimiter. Reserves a token and says when it will be there. */
-export function tokenBucket(clock: Clock, { perSecond, burst }: BucketLimits): () => number {
-  let tokens = burst;
-  let at = clock.monotonic();
-  return () => {
-    const now = clock.monotonic();
-    tokens = Math.min(burst, tokens + ((now - at) / 1000) * perSecond) - 1;
-    at = now;
-    return tokens >= 0 ? 0 : (-tokens / perSecond) * 1000;
-  };
+  /** Reserves a token; milliseconds until it is there. */
+  next(): number {
+    const now = this.#clock.monotonic();
+    const filled = this.#tokens + ((now - this.#at) / 1000) * this.#perSecond;
+    this.#tokens = Math.min(this.#burst, filled) - 1;
+    this.#at = now;
+    return this.#tokens >= 0 ? 0 : (-this.#tokens / this.#perSecond) * 1000;
+  }
 }
 
 /**
- * The limiter of retries: per key 1 s doubling to a minute (Karpenter's bounds), and ten a second over all keys with a
- * burst of a hundred (client-go's default_rate_limiters.go). First attempts never pass through here.
+ * The limiter of retries: per key one second that doubles up to a minute (Karpenter's bounds), and over all keys ten a
+ * second with a burst of a hundred (client-go's default_rate_limiters.go). A first attempt never passes through it.
  */
-export function retryLimiter(clock: Clock): RateLimiter {
-  const keys = perKeyBackoff({ firstMs: 1_000, maxMs: 60_000 });
-  const bucket = tokenBucket(clock, { perSecond: 10, burst: 100 });
+export function retryLimiter(clock: Clock): Pick<KeyBackoff, 'next' | 'forget'> {
+  const keys = new KeyBackoff({ firstMs: 1_000, maxMs: 60_000 });
+  const bucket = new TokenBucket(clock, { perSecond: 10, burst: 100 });
   return {
-    next: (key) => Math.max(keys.next(key), bucket()),
+    next: (key) => Math.max(keys.next(key), bucket.next()),
     forget: (key) => keys.forget(key),
   };
 }

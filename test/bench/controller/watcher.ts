@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
 
@@ -19,7 +19,7 @@ export async function watchNamespace(client: KubeClient, namespace: string, sign
   const first = (map: Map<string, number>, name: string): void => {
     if (!map.has(name)) map.set(name, performance.now());
   };
-  const pods = createInformer<Pod>({ ...shared, type: PODS });
+  const pods = new Informer<Pod>({ ...shared, type: PODS });
   pods.store.onChange(({ after }) => {
     if (after === undefined) return;
     const name = after.metadata.labels?.['berth.dev/instance'] ?? after.metadata.name;
@@ -28,7 +28,7 @@ export async function watchNamespace(client: KubeClient, namespace: string, sign
       first(seen.podRunning, name);
     }
   });
-  const instances = createInformer<GpuInstance>({ ...shared, type: GPU_INSTANCES });
+  const instances = new Informer<GpuInstance>({ ...shared, type: GPU_INSTANCES });
   instances.store.onChange(({ key, after }) => {
     const isReady = after?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
     if (isReady) first(seen.ready, key.slice(key.indexOf('/') + 1));

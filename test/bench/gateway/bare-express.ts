@@ -46,5 +46,5 @@ app.post('/api/v1/*path', (request, response) => {
 });
 app.listen(Number(port), '127.0.0.1', () => console.log('ready'));
 
-// A profile is written on an orderly exit alone.
+// Node writes a profile only on an orderly exit.
 process.once('SIGINT', () => process.exit());

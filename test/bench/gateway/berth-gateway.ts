@@ -3,7 +3,8 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { createModelGateway } from '../../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
-import type { Principal } from '../../../src/gateway/principal.ts';
+import { setPrincipal, type Principal } from '../../../src/access/principal.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
 
 /** The gateway over a cluster of one Service, with a key look-up in front. Usage: berth-gateway.ts PORT UPSTREAMS KEY */
@@ -18,19 +19,24 @@ const gateway = createModelGateway({
   slices: cluster.slices,
   pods: cluster.pods,
   namespace: 'berth-system',
-  getPrincipal: () => principal,
   counter: memoryCounter,
   registry: new Registry(),
-  logger: pino({ level: 'warn' }),
+  log: pino({ level: 'warn' }),
+  clock: systemClock(),
 });
 gateway.start();
 const app = express();
 app.use('/api/v1', (request, response, next) => {
-  if (keys.has(request.headers.authorization ?? '')) next();
-  else response.status(401).json({ error: { message: 'Invalid API key.' } });
+  const known = keys.get(request.headers.authorization ?? '');
+  if (known === undefined) {
+    response.status(401).json({ error: { message: 'Invalid API key.' } });
+    return;
+  }
+  setPrincipal(request, known);
+  next();
 });
 app.use('/api/v1', gateway.router);
 app.listen(Number(port), '127.0.0.1', () => console.log('ready'));
 
-// A profile is written on an orderly exit alone.
+// Node writes a profile only on an orderly exit.
 process.once('SIGINT', () => process.exit());

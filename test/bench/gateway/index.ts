@@ -7,7 +7,7 @@ import { cpuOf, freePort, peakMemory, start, type Running } from './processes.ts
 import { table } from './table.ts';
 
 /**
- * Compares the gateway with the engine alone, with the least an Express 5 handler can do, and with other gateways:
+ * Compares the gateway with the engine alone, with the least that an Express 5 handler can do, and with other gateways:
  * all on this machine, one process each, in turns. `npm run bench:gateway [-- rounds seconds]`; `-- 1 1` is quick.
  */
 const [rounds = 3, seconds = 3] = process.argv.slice(2).map(Number);
@@ -125,7 +125,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Warms a target up, so that no round pays for compilation. */
+/** Warms a target up: no round pays for compilation. */
 function sceneOf({ port, headers, chatPath, messagesPath }: Target, { dialect, body, connections }: Case) {
   return { port, headers, path: (dialect === 'chat' ? chatPath : messagesPath) ?? chatPath, body, connections };
 }

@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net';
 
 /**
- * An engine that answers at once, in the dialects that its arguments name, on a bare socket: what it costs is small
- * beside what is measured. Usage: mock-engine.ts PORT [chat,messages,responses]
+ * An engine that answers at once, in the dialects that its arguments name, on a bare socket. It costs little beside
+ * what is measured. Usage: mock-engine.ts PORT [chat,messages,responses]
  */
 const [port = '0', dialects = 'chat,responses,messages'] = process.argv.slice(2);
 
@@ -92,7 +92,7 @@ function answer(socket: Socket, request: { path: string; body: string; gap: numb
   stream(socket, 0, gap);
 }
 
-/** Each event is a write of its own, as an engine makes them one by one. */
+/** Each event is a write of its own, as engines write them. */
 function stream(socket: Socket, at: number, gap: number): void {
   if (socket.destroyed) return;
   socket.write(at === 0 ? FIRST : (STREAM[at] ?? ''));

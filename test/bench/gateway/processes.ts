@@ -8,14 +8,14 @@ export interface Running {
   stop: () => Promise<void>;
 }
 
-/** Starts a program of this benchmark; its output is dropped. */
+/** Starts a program of this benchmark and drops its output. */
 export function start(command: readonly string[], env: Record<string, string> = {}): Running {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: 'ignore', detached: true });
   return { pid: child.pid ?? 0, stop: () => stop(child) };
 }
 
-/** All of its own process group: some peers fork workers. */
+/** Stops the whole process group, because some peers fork workers. */
 function stop(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     if (child.pid === undefined || child.exitCode !== null) {
@@ -33,7 +33,7 @@ export function cpuOf({ pid }: Running): number {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
-/** The most memory it ever held, MiB. */
+/** Peak memory of the process, MiB. */
 export function peakMemory({ pid }: Running): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 }

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../../src/http/context.ts';
 import { Authenticator } from '../../../src/http/auth/authenticator.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts';
@@ -24,7 +24,7 @@ const TIME = '2026-01-01T00:00:00Z';
 const PRODUCTS = ['NVIDIA-H100-80GB-HBM3', 'NVIDIA-A100-SXM4-80GB', 'NVIDIA-L40S', 'NVIDIA-L4'];
 
 function filled<T extends KubeObject>(objects: readonly T[], indexers?: IndexFunctions<T>): ReadStore<T> {
-  const cache = createCache<T>({ ...(indexers && { indexers }), onListenerError: () => undefined });
+  const cache = new Cache<T>({ ...(indexers && { indexers }), onListenerError: () => undefined });
   cache.replace(objects, '1000');
   return cache.store;
 }

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import {
   keyOf,
   type KubeObject,
@@ -92,7 +92,7 @@ export async function startObserver(client: KubeClient, options: ObserverOptions
 
   async function follow<T extends KubeObject>(type: ResourceType<T>, where?: string) {
     const scope = where === undefined ? {} : { namespace: where };
-    const informer = createInformer({ client, type, ...scope, clock, random: Math.random, log });
+    const informer = new Informer({ client, type, ...scope, clock, random: Math.random, log });
     running.push(informer.run(ended.signal));
     await informer.store.synced;
     return informer.store;

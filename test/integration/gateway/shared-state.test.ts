@@ -1,7 +1,7 @@
 import { Redis } from 'iovalkey';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { ResponseStore, StoredResponse } from '../../../src/gateway/state/response-store.ts';
-import { createValkeyStore, type SharedStore } from '../../../src/gateway/state/valkey-store.ts';
+import { ValkeyStore } from '../../../src/gateway/state/valkey-store.ts';
 import { describeWith } from '../../support/needs.ts';
 import { CALLER, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
@@ -40,10 +40,10 @@ function stored(text: string, itemId = `item-${text}`): StoredResponse {
 
 describeWith('Python venv')('the store in Valkey', () => {
   const bounds = { ttlMs: 3_600_000, maxSizePerKey: 1000, maxSize: 0 };
-  let store: SharedStore;
+  let store: ValkeyStore;
 
   beforeAll(async () => {
-    store = createValkeyStore(valkey.url, quiet, bounds);
+    store = new ValkeyStore(valkey.url, quiet, bounds);
     await reachable(store);
   });
   afterAll(() => store.close());
@@ -92,7 +92,7 @@ describeWith('Python venv')('the store in Valkey', () => {
   });
 
   it('forgets after the time to live, one by one and all together', async () => {
-    const brief = createValkeyStore(valkey.url, quiet, { ...bounds, ttlMs: 300 });
+    const brief = new ValkeyStore(valkey.url, quiet, { ...bounds, ttlMs: 300 });
     await reachable(brief);
     await brief.put('a', 'r1', stored('one'));
     expect(await brief.get('a', 'r1')).toBeDefined();
@@ -121,13 +121,13 @@ interface Answer {
 
 describeWith('Python venv')('two replicas of the gateway', () => {
   let engine: ScriptedEngine;
-  let stores: SharedStore[];
+  let stores: ValkeyStore[];
   let first: TestGateway;
   let second: TestGateway;
 
   beforeAll(async () => {
     engine = await startEngine({ engine: 'tgi' });
-    stores = [1, 2].map(() => createValkeyStore(valkey.url, quiet));
+    stores = [1, 2].map(() => new ValkeyStore(valkey.url, quiet));
     const gateways = stores.map((store) => startGateway(undefined, store));
     [first, second] = (await Promise.all(gateways)) as [TestGateway, TestGateway];
     for (const gateway of [first, second]) {

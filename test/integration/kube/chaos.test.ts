@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { refuseNext } from '../../support/fault-proxy/faults.ts';
@@ -63,7 +63,7 @@ test('whatever breaks in whatever order, the cache never goes back and ends equa
   const history = fc.array(step, { minLength: 15, maxLength: 40 });
   const property = fc.asyncProperty(history, async (steps) => {
     heal(proxy);
-    const informer = createInformer<ConfigMap>({
+    const informer = new Informer<ConfigMap>({
       client,
       type: CONFIG_MAPS,
       namespace,

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createEventRecorder } from '../../../src/kube/events.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { EventRecorder } from '../../../src/kube/events.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { EVENTS, keyOf, refOf } from '../../../src/kube/types.ts';
-import { createController } from '../../../src/runtime/controller.ts';
-import { createFence } from '../../../src/runtime/fence.ts';
+import { Controller } from '../../../src/runtime/controller.ts';
+import { Fence } from '../../../src/runtime/fence.ts';
 import { storeSource } from '../../../src/runtime/source.ts';
 import { faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { CONFIG_MAPS, type ConfigMap, plainConnection, testNamespace } from '../../support/test-cluster.ts';
@@ -20,7 +20,7 @@ async function copier() {
   const clock = systemClock();
   const log = pino({ level: 'silent' });
   const client = createKubeClient(plainConnection(proxy.server), { clock });
-  const informer = createInformer<ConfigMap>({
+  const informer = new Informer<ConfigMap>({
     client,
     type: CONFIG_MAPS,
     namespace: space.name,
@@ -30,9 +30,9 @@ async function copier() {
     log,
   });
   const { store } = informer;
-  const fence = createFence(clock, log);
+  const fence = new Fence(clock, log);
   let reconciles = 0;
-  const controller = createController({
+  const controller = new Controller({
     name: 'copier',
     sources: [storeSource(store, (object) => [keyOf(object).replace(/-copy$/, '')])],
     async reconcile(key, { signal }) {
@@ -134,7 +134,7 @@ test('events count up in the API server', async () => {
   await using space = await testNamespace();
   const { client, name: namespace } = space;
   const log = pino({ level: 'silent' });
-  const recorder = createEventRecorder({ client, component: 'berth', clock: systemClock(), log });
+  const recorder = new EventRecorder({ client, component: 'berth', clock: systemClock(), log });
   const object = await client.create(CONFIG_MAPS, { metadata: { name: 'a', namespace } });
   for (let index = 0; index < 3; index += 1) {
     recorder.record(CONFIG_MAPS, object, { type: 'Warning', reason: 'Tested', message: 'It was tested.' });

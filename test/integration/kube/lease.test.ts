@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
-import { createElection } from '../../../src/runtime/lease/lease.ts';
+import { Election } from '../../../src/runtime/lease/lease.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';
 import { plainConnection, testNamespace } from '../../support/test-cluster.ts';
@@ -18,7 +18,7 @@ async function candidate(identity: string, namespace: string, proxy: FaultProxy)
   const abort = new AbortController();
   let leading = false;
   const log = pino({ level: 'silent' });
-  const election = createElection({ client, namespace, name: NAME, identity, clock, random: Math.random, log });
+  const election = new Election({ client, namespace, name: NAME, identity, clock, random: Math.random, log });
   const done = election.run({ stop: stop.signal, abort: abort.signal }, async (signals) => {
     leading = true;
     await new Promise<void>((resolve) => {

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { pathOf } from '../../../src/kube/client/client.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { refuseNext } from '../../support/fault-proxy/faults.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
@@ -17,7 +17,7 @@ async function setup() {
   const proxy = await faultProxy(space.connection);
   const clock = scaledClock(20);
   const client = createKubeClient(plainConnection(proxy.server), { clock });
-  const informer = createInformer<ConfigMap>({
+  const informer = new Informer<ConfigMap>({
     client,
     type: CONFIG_MAPS,
     namespace: space.name,

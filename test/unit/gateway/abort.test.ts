@@ -21,7 +21,7 @@ describe('a client that leaves', () => {
   let close: (() => Promise<void>) | undefined;
   afterEach(() => close?.());
 
-  /** The fastest of five: what is slower measures the other work of the machine. */
+  /** The fastest of five runs: slower ones measure the other work of the machine. */
   async function abortTime(engine: EngineOptions, path: string, body: object, behaviour: Behaviour): Promise<number> {
     const started = await gatewayTo(engine);
     close = () => started.close();
@@ -66,7 +66,7 @@ describe('a client that leaves', () => {
 });
 
 describe('an engine without end', () => {
-  it('is stopped when its answer is longer than any is, and the stream ends with an error', async () => {
+  it('is stopped when its answer exceeds the limit, and the stream ends with an error', async () => {
     const { gateway, engines, close } = await gatewayTo(CHAT_ONLY);
     engines[0]?.behave({ kind: 'flood', events: 1_000_000 });
     const response = await post(gateway, 'messages', { ...BODIES.messages, stream: true });

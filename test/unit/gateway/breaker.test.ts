@@ -1,31 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { Breaker } from '../../../src/gateway/balance/breaker.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 function breakerAt() {
-  const clock = { now: 1000 };
-  return { clock, breaker: new Breaker(() => clock.now) };
+  const clock = fakeClock();
+  clock.stall(1000);
+  return { clock, breaker: new Breaker(clock) };
 }
 
 describe('circuit breaker', () => {
   it('opens after three broken connections in a row, or ten failed answers', () => {
     const { breaker, clock } = breakerAt();
-    breaker.fail('connection', clock.now);
-    breaker.fail('connection', clock.now);
+    breaker.fail('connection', clock.monotonic());
+    breaker.fail('connection', clock.monotonic());
     expect(breaker.permits).toBe(true);
-    breaker.fail('connection', clock.now);
+    breaker.fail('connection', clock.monotonic());
     expect(breaker.state).toBe('open');
     const patient = breakerAt().breaker;
-    for (let count = 0; count < 9; count += 1) patient.fail('error', clock.now);
+    for (let count = 0; count < 9; count += 1) patient.fail('error', clock.monotonic());
     expect(patient.permits).toBe(true);
-    patient.fail('error', clock.now);
+    patient.fail('error', clock.monotonic());
     expect(patient.permits).toBe(false);
   });
 
   it('forgets failures when an answer succeeds between them', () => {
     const { breaker, clock } = breakerAt();
     for (let count = 0; count < 20; count += 1) {
-      breaker.fail('connection', clock.now);
-      breaker.fail('connection', clock.now);
+      breaker.fail('connection', clock.monotonic());
+      breaker.fail('connection', clock.monotonic());
       breaker.succeed();
     }
     expect(breaker.state).toBe('closed');
@@ -33,16 +35,16 @@ describe('circuit breaker', () => {
 
   it('lets one trial through when half-open, closes on success, stays open longer on failure', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
     expect(breaker.waitMs).toBe(1000);
-    clock.now += 1000;
+    clock.stall(1000);
     expect(breaker.state).toBe('half-open');
     expect(breaker.permits).toBe(true);
     breaker.begin();
     expect(breaker.permits).toBe(false);
-    breaker.fail('connection', clock.now);
+    breaker.fail('connection', clock.monotonic());
     expect(breaker.waitMs).toBe(2000);
-    clock.now += 2000;
+    clock.stall(2000);
     breaker.begin();
     breaker.succeed();
     expect(breaker.state).toBe('closed');
@@ -51,55 +53,55 @@ describe('circuit breaker', () => {
 
   it('never waits longer than 30 s', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
     for (let count = 0; count < 40; count += 1) {
-      clock.now += 30_000;
+      clock.stall(30_000);
       breaker.begin();
-      breaker.fail('connection', clock.now);
+      breaker.fail('connection', clock.monotonic());
     }
     expect(breaker.waitMs).toBe(30_000);
   });
 
-  it('is not prolonged by requests that were under way when it opened', () => {
+  it('does not stay open for longer when requests fail that were under way when it opened', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
-    const begunAt = clock.now;
-    clock.now += 500;
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
+    const begunAt = clock.monotonic();
+    clock.stall(500);
     breaker.fail('connection', begunAt);
     expect(breaker.waitMs).toBe(500);
-    clock.now += 500;
+    clock.stall(500);
     breaker.fail('connection', begunAt);
     expect(breaker.permits).toBe(true);
   });
 
-  it('gives the trial back when the client left before it told anything', () => {
+  it('allows another trial when the client left before the trial had a result', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
-    clock.now += 1000;
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
+    clock.stall(1000);
     breaker.begin();
     breaker.release();
     expect(breaker.permits).toBe(true);
   });
 
-  it('gives the trial back when it told nothing for 30 s', () => {
+  it('allows another trial when one has had no result for 30 s', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
-    clock.now += 1000;
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
+    clock.stall(1000);
     breaker.begin();
-    clock.now += 29_999;
+    clock.stall(29_999);
     expect(breaker.permits).toBe(false);
-    clock.now += 1;
+    clock.stall(1);
     expect(breaker.permits).toBe(true);
   });
 
   it('opens for longer when a trial breaks after its first bytes', () => {
     const { breaker, clock } = breakerAt();
-    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.now);
-    clock.now += 1000;
+    for (let count = 0; count < 3; count += 1) breaker.fail('connection', clock.monotonic());
+    clock.stall(1000);
     const begunAt = breaker.begin();
     breaker.release();
     expect(breaker.permits).toBe(true);
-    clock.now += 500;
+    clock.stall(500);
     breaker.fail('connection', begunAt);
     expect(breaker.waitMs).toBe(2000);
   });
@@ -109,7 +111,7 @@ describe('circuit breaker', () => {
     breaker.rest(2000);
     expect(breaker.permits).toBe(false);
     expect(breaker.state).toBe('closed');
-    clock.now += 2000;
+    clock.stall(2000);
     expect(breaker.permits).toBe(true);
     breaker.rest(3_600_000);
     expect(breaker.waitMs).toBe(60_000);

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { buildCatalog, PoolCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
+import { buildCatalog, ModelCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
 import type { Probe, ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
 
 const OWN = 'berth-system';
-const now = (): number => 0;
+const clock = fakeClock();
 
 function probeOf(...models: string[]): Probe {
   return {
@@ -34,8 +35,8 @@ function state(
   };
   const endpoints = Array.from({ length: pods }, (_, index) => {
     const key = `${spec.uid}/${index}`;
-    const target: Target = { key, origin: origin ?? `http://${key}`, incarnation: '', server: spec, available };
-    const endpoint = new Endpoint(target, now);
+    const target: Target = { key, origin: origin ?? `http://${key}`, restarts: '', server: spec, available };
+    const endpoint = new Endpoint(target, clock);
     endpoint.update(target, probe);
     return endpoint;
   });
@@ -43,7 +44,7 @@ function state(
 }
 
 function catalogOf(...states: ServerState[]) {
-  return buildCatalog(states, OWN, new PoolCache(now));
+  return buildCatalog(states, OWN, new ModelCache(clock));
 }
 
 describe('catalog', () => {
@@ -54,18 +55,18 @@ describe('catalog', () => {
     );
     expect(catalog.find('tenant', 'tiny')?.readyCount).toBe(3);
     expect(catalog.find('tenant', 'big')?.readyCount).toBe(2);
-    expect(catalog.list('tenant').map(({ model }) => model)).toEqual(['big', 'tiny']);
+    expect(catalog.list('tenant').map(({ name }) => name)).toEqual(['big', 'tiny']);
   });
 
   it('never shows a tenant the servers of another', () => {
     const catalog = catalogOf(state({ namespace: 'a' }, probeOf('mine')), state({ namespace: 'b' }, probeOf('theirs')));
     expect(catalog.find('a', 'mine')).toBeDefined();
     expect(catalog.find('a', 'theirs')).toBeUndefined();
-    expect(catalog.list('a').map(({ model }) => model)).toEqual(['mine']);
+    expect(catalog.list('a').map(({ name }) => name)).toEqual(['mine']);
     expect(catalog.list('c')).toEqual([]);
   });
 
-  it('serves a name from one namespace: the own, else Berth, else who shared it first', () => {
+  it('serves a name from one namespace: the caller’s own, else Berth’s, else the first that shared it', () => {
     const catalog = catalogOf(
       state({ namespace: 'late', shared: true, created: 20 }, probeOf('tiny', 'other')),
       state({ namespace: 'early', shared: true, created: 10 }, probeOf('tiny', 'other')),
@@ -73,7 +74,7 @@ describe('catalog', () => {
       state({ namespace: 'a' }, probeOf('tiny')),
     );
     const namespaces = (caller: string, model: string) =>
-      catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.server.namespace);
+      catalog.find(caller, model)?.members.map(({ endpoint }) => endpoint.key.split('/')[0]);
     expect(namespaces('a', 'tiny')).toEqual(['a']);
     expect(namespaces('b', 'tiny')).toEqual([OWN]);
     expect(namespaces('b', 'other')).toEqual(['early']);
@@ -98,7 +99,7 @@ describe('catalog', () => {
     expect(catalog.find('t', 'soon')?.readyCount).toBe(0);
   });
 
-  it('takes a pod that two Services select for one place', () => {
+  it('counts a pod that two Services select once', () => {
     const origin = 'http://10.0.0.5:8000';
     const aliases = [{ alias: 'fast' }];
     const catalog = catalogOf(
@@ -106,11 +107,11 @@ describe('catalog', () => {
       state({ name: 'b', aliases }, probeOf('tiny'), { origin }),
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(1);
-    expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.server.name)).toEqual(['b']);
+    expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.key.split('/')[1])).toEqual(['b']);
   });
 
-  it('keeps a pool while its members stay', () => {
-    const cache = new PoolCache(now);
+  it('keeps a model while its members stay', () => {
+    const cache = new ModelCache(clock);
     const states = [state({}, probeOf('tiny'), { pods: 2 })];
     const first = buildCatalog(states, OWN, cache).find('t', 'tiny');
     expect(buildCatalog(states, OWN, cache).find('t', 'tiny')).toBe(first);

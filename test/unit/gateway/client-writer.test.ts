@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ClientWriter } from '../../../src/gateway/proxy/client-writer.ts';
+import { ClientWriter } from '../../../src/gateway/calls/client-writer.ts';
 
 /** A response that records what is written and can be full. */
 class RecordedResponse extends EventEmitter {
@@ -73,7 +73,7 @@ describe('ClientWriter', () => {
     expect(client.started).toBe(false);
   });
 
-  it('tells an error in the stream once comments were sent', () => {
+  it('sends an error inside the stream once comments were sent', () => {
     const { response, client } = setup();
     client.keepAlive();
     vi.advanceTimersByTime(10_000);

@@ -19,7 +19,7 @@ function service(annotations: Record<string, string> = {}, namespace = 'team'): 
 }
 
 describe('readServer', () => {
-  it('takes only labelled Services that stay', () => {
+  it('takes only labelled Services that are not being deleted', () => {
     expect(readServer({ ...service(), metadata: { ...service().metadata, labels: {} } }, OWN)).toBeUndefined();
     const leaving = { ...service().metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
     expect(readServer({ ...service(), metadata: leaving }, OWN)).toBeUndefined();
@@ -117,14 +117,14 @@ describe('targetsOf', () => {
     expect(targets([slice({})], { pods: [leaving] })).toMatchObject([{ available: false }]);
   });
 
-  it('believes no address that is not the one of the pod named with it', () => {
+  it('ignores an address that the pod in the slice does not have', () => {
     expect(targets([slice({ addresses: ['169.254.169.254'] })])).toEqual([]);
     expect(targets([slice({})], { pods: [] })).toEqual([]);
     expect(targets([slice({ targetRef: { kind: 'Pod', name: 'p', uid: 'another' } })])).toEqual([]);
     expect(targets([slice({ targetRef: undefined })])).toEqual([]);
   });
 
-  it('believes addresses without a pod in its own namespace', () => {
+  it('accepts addresses without a pod in its own namespace', () => {
     const external = slice({ targetRef: undefined });
     expect(targets([external], { namespace: OWN })).toMatchObject([{ origin: 'http://10.0.0.5:8000' }]);
   });
@@ -147,7 +147,7 @@ describe('targetsOf', () => {
     ]);
   });
 
-  it('writes IPv6 addresses in brackets and lists a pod that stands in two slices once', () => {
+  it('writes IPv6 addresses in brackets and lists a pod in two slices once', () => {
     const pod = modelPod('team', 'p', 'fd00::5');
     const six = slice({ addresses: ['fd00::5'] });
     const draining = slice({ addresses: ['fd00::5'], conditions: { ready: false } });

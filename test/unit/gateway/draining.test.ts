@@ -6,7 +6,7 @@ import type { EngineOptions } from '../../support/scripted-engine.ts';
 const ENGINE: EngineOptions = { engine: 'vllm' };
 let turn = 0;
 
-/** Every call a prompt of its own, so that they spread. */
+/** Every call has a prompt of its own, which spreads them. */
 function chat(model = 'tiny') {
   return { model, messages: [{ role: 'user', content: `Question ${(turn += 1)}` }] };
 }
@@ -21,7 +21,7 @@ describe('a cluster that changes', () => {
     return started;
   }
 
-  it('gets nothing new to a pod that terminates, while its calls under way end well', async () => {
+  it('sends nothing new to a pod that terminates, and its calls under way finish', async () => {
     const { gateway, engines } = await setup(2);
     const [leaving, staying] = engines;
     leaving?.behave({ kind: 'answer', reply: { text: 'slow' }, gapMs: 30 });
@@ -38,7 +38,7 @@ describe('a cluster that changes', () => {
     expect(leaving?.received.length).toBe(before);
   });
 
-  it('sends to a pod that joins once it was probed, and forgets a Service that goes', async () => {
+  it('sends calls to a new pod after its probe, and forgets a deleted Service', async () => {
     const { gateway, engines } = await setup(2);
     const [first, second] = engines;
     gateway.cluster.serve({ name: 'other', namespace: 'tenant-a', ports: [first?.port ?? 0, second?.port ?? 0] });
@@ -66,7 +66,7 @@ describe('a cluster that changes', () => {
     expect(JSON.stringify(await (await fetch(`${gateway.base}/v1/models`)).json())).not.toContain('secret');
   });
 
-  it('sends one conversation to one endpoint, whatever dialect carries it', async () => {
+  it('sends one conversation to one endpoint in every dialect', async () => {
     const { gateway, engines } = await setup(4);
     const system = 'You are a helpful assistant with a long system prompt.';
     const question = 'What is the capital of Norway?';

@@ -125,7 +125,7 @@ describe('failover', () => {
     await first?.cancel();
   });
 
-  it('does not multiply the load of a failing pool without end', async () => {
+  it('bounds the retries to a failing model', async () => {
     const { gateway, engines } = await setup(3);
     for (const engine of engines) engine.behave({ kind: 'status', status: 500 });
     // Ten failures open a breaker: stay below that and look at the budget alone.

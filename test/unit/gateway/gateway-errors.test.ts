@@ -42,7 +42,7 @@ describe('errors in the shape of the dialect', () => {
   });
   afterAll(() => close());
 
-  it.each(PATHS)('%s: unknown model, with the names that there are', async (path) => {
+  it.each(PATHS)('%s: unknown model, with the names of the known ones', async (path) => {
     const response = await post(gateway, path, { ...BODIES[path], model: 'gpt-9' });
     await expectError(path, response, 404, { type: 'not_found_error', message: "Known models: 'tiny'" });
   });
@@ -110,7 +110,7 @@ describe('errors in the shape of the dialect', () => {
     expect(text).not.toMatch(/10\.42\.0\.17|svc\.cluster\.local/);
   });
 
-  it('one call too many at once', async () => {
+  it('one concurrent call too many', async () => {
     gateway.callAs({ ...CALLER, keyId: 'one', limits: { concurrentRequests: 1 } });
     engine.behave({ kind: 'hang' });
     const before = engine.received.length;
@@ -122,7 +122,7 @@ describe('errors in the shape of the dialect', () => {
     await first;
     engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
     await expectError('responses', second, 429, { type: 'rate_limit_error', message: 'under way' });
-    // The place is free again as soon as the first has left.
+    // The first client has left, so another call may begin.
     await eventually(async () => expect((await post(gateway, 'responses', BODIES.responses)).status).toBe(200));
     gateway.callAs(CALLER);
   });

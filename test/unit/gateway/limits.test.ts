@@ -1,13 +1,14 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { KeyLimiter } from '../../../src/gateway/key-limiter.ts';
-import type { KeyLimits, Principal } from '../../../src/gateway/principal.ts';
+import type { Principal } from '../../../src/access/principal.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 
 function setup() {
-  return new KeyLimiter(memoryCounter(), memoryCounter());
+  return new KeyLimiter(memoryCounter(), memoryCounter(), systemClock());
 }
 
-function caller(limits: KeyLimits, keyId = 'k'): Principal {
+function caller(limits: NonNullable<Principal['limits']>, keyId = 'k'): Principal {
   return { keyId, namespace: 'a', name: 'n', scopes: ['models'], limits };
 }
 
@@ -37,17 +38,17 @@ describe('KeyLimiter', () => {
     expect(limiter.enter(key)).toBeUndefined();
   });
 
-  it('sets estimated tokens aside, so that calls begun together cannot all pass', async () => {
+  it('sets estimated tokens aside: calls that begin together cannot all pass', async () => {
     const limiter = setup();
     const key = caller({ tokensPerMinute: 100 });
     const first = await limiter.reserveTokens(key, 100);
-    expect(first).toHaveProperty('settle');
+    expect(first).toHaveProperty('replace');
     expect(await limiter.reserveTokens(key, 10)).toHaveProperty('message');
-    // The call used less than was set aside: there is room again.
-    if ('settle' in first) await first.settle(30);
+    // The call used less than was set aside.
+    if ('replace' in first) await first.replace(30);
     const second = await limiter.reserveTokens(key, 10);
-    expect(second).toHaveProperty('settle');
-    if ('settle' in second) await second.settle(200);
+    expect(second).toHaveProperty('replace');
+    if ('replace' in second) await second.replace(200);
     expect(await limiter.reserveTokens(key, 1)).toHaveProperty('message');
   });
 
@@ -57,8 +58,8 @@ describe('KeyLimiter', () => {
     const key = caller({ tokensPerMinute: 100 });
     const long = await limiter.reserveTokens(key, 100);
     vi.advanceTimersByTime(60_000);
-    if ('settle' in long) await long.settle(30);
-    expect(await limiter.reserveTokens(key, 70)).toHaveProperty('settle');
+    if ('replace' in long) await long.replace(30);
+    expect(await limiter.reserveTokens(key, 70)).toHaveProperty('replace');
     expect(await limiter.reserveTokens(key, 1)).toHaveProperty('message');
   });
 

@@ -45,7 +45,7 @@ describe('a native call', () => {
     expect(engine.received[0]?.path).toBe(`/v1/${path}`);
   });
 
-  it('asks for usage in every chat stream and shows it only to those who asked', async () => {
+  it('asks for usage in every chat stream and shows it only to clients that asked', async () => {
     const hidden = await (await post(gateway, 'chat/completions', { ...CHAT, stream: true })).text();
     expect(engine.received[0]?.body.stream_options).toEqual({ include_usage: true });
     expect(hidden).not.toContain('prompt_tokens');

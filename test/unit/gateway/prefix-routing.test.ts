@@ -3,7 +3,7 @@ import { simulate, type Policy, type SimulationResult } from '../../support/pref
 
 const SEEDS = [1, 2, 3, 4, 5];
 
-/** The mean of five runs: of one run the tail is a handful of calls. */
+/** The mean of five runs. The tail of one run is a few calls. */
 function simulateAll(policy: Policy, conversations: number): SimulationResult {
   const runs = SEEDS.map((seed) => simulate({ engines: 4, conversations, turns: 8, seed, policy }));
   const mean = (pick: (run: SimulationResult) => number) => runs.reduce((sum, run) => sum + pick(run), 0) / runs.length;
@@ -11,7 +11,7 @@ function simulateAll(policy: Policy, conversations: number): SimulationResult {
 }
 
 describe('multi-turn traffic on four engines with a prefix cache', () => {
-  // From idle to twice what the engines can do.
+  // From idle to twice the capacity of the engines.
   it.each([10, 20, 40, 60, 80])('waits less than with least load, %d conversations at once', (conversations) => {
     const prefix = simulateAll('prefix', conversations);
     const least = simulateAll('least-load', conversations);

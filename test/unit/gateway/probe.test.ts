@@ -55,7 +55,7 @@ describe('probe', () => {
     expect(engine?.received).toEqual([]);
   });
 
-  it('finds the prefix of KServe by itself and obeys the one given', async () => {
+  it('finds the prefix of KServe by itself, and uses the one in the annotation', async () => {
     expect(await probed({ prefix: '/openai' })).toMatchObject({ prefix: '/openai', dialects: ['chat'] });
     await engine?.close();
     expect(await probed({ prefix: '/custom' }, { prefix: '/custom' })).toMatchObject({ prefix: '/custom' });
@@ -66,7 +66,7 @@ describe('probe', () => {
     expect(found).toMatchObject({ engine: 'sglang', dialects: ['messages'] });
   });
 
-  it('believes no time that a date cannot hold, and no context that is no count', async () => {
+  it('ignores a time that a date cannot hold, and a context length that is no count', async () => {
     const models = [
       { id: 'good', created: 8.64e12, max_model_len: 4096 },
       { id: 'late', created: 8.64e12 + 1, max_model_len: 1e308 },
@@ -88,8 +88,8 @@ describe('probe', () => {
   it('says what is missing', async () => {
     await expect(probed({ models: [] })).rejects.toThrow(ProbeError);
     await engine?.close();
-    await expect(probed({ dialects: [] })).rejects.toThrow('none of chat/completions');
+    await expect(probed({ dialects: [] })).rejects.toThrow('none of the routes chat/completions');
     await engine?.close();
-    await expect(probed({ prefix: '/elsewhere' })).rejects.toThrow('GET /v1/models answered 404');
+    await expect(probed({ prefix: '/elsewhere' })).rejects.toThrow('The server answered GET /v1/models with 404.');
   });
 });

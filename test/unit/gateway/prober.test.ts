@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Prober } from '../../../src/gateway/discovery/prober.ts';
 import type { Probe, Target } from '../../../src/gateway/discovery/types.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 const FOUND: Probe = {
   engine: 'vllm',
@@ -13,19 +14,19 @@ const FOUND: Probe = {
 
 function target(key: string, more: Partial<Target> = {}): Target {
   const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
-  return { key, origin: `http://${key}`, incarnation: '1', server, available: true, ...more };
+  return { key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 function setup(answer: (target: Target) => Promise<Probe> = () => Promise.resolve(FOUND)) {
-  const clock = { now: 0 };
+  const clock = fakeClock();
   const probed = vi.fn(answer);
   const prober = new Prober({
     probe: probed,
     changed: () => {},
     failed: () => {},
-    now: () => clock.now,
+    clock,
     random: () => 0.5,
   });
   return { clock, probed, prober };
@@ -41,7 +42,7 @@ describe('Prober', () => {
     await settle();
     expect(probed).toHaveBeenCalledTimes(1);
     expect(prober.get('a')).toEqual(FOUND);
-    clock.now = 60_000;
+    clock.stall(60_000);
     prober.tick();
     expect(probed).toHaveBeenCalledTimes(2);
   });
@@ -58,7 +59,7 @@ describe('Prober', () => {
     const { prober, probed } = setup();
     prober.sync([target('a')]);
     await settle();
-    prober.sync([target('a', { incarnation: '2' })]);
+    prober.sync([target('a', { restarts: '2' })]);
     expect(probed).toHaveBeenCalledTimes(2);
   });
 
@@ -68,22 +69,22 @@ describe('Prober', () => {
     prober.sync([target('a')]);
     await settle();
     broken = true;
-    clock.now = 60_000;
+    clock.stall(60_000);
     const waits: number[] = [];
-    let last = clock.now;
-    for (let calls = probed.mock.calls.length; waits.length < 9; clock.now += 250) {
+    let last = clock.monotonic();
+    for (let calls = probed.mock.calls.length; waits.length < 9; clock.stall(250)) {
       prober.tick();
       await settle();
       if (probed.mock.calls.length === calls) continue;
       calls = probed.mock.calls.length;
-      waits.push(clock.now - last);
-      last = clock.now;
+      waits.push(clock.monotonic() - last);
+      last = clock.monotonic();
     }
     expect(waits).toEqual([0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
     expect(prober.get('a')).toEqual(FOUND);
   });
 
-  it('runs at most eight at once and gets to all', async () => {
+  it('runs at most eight at once and gets to every target', async () => {
     const waiting: (() => void)[] = [];
     const { prober, probed } = setup(() => new Promise((resolve) => waiting.push(() => resolve(FOUND))));
     prober.sync(Array.from({ length: 20 }, (_, index) => target(`t${index}`)));
@@ -96,15 +97,15 @@ describe('Prober', () => {
     expect(probed).toHaveBeenCalledTimes(20);
   });
 
-  it('gets to those behind many that hang', async () => {
+  it('gets to targets behind many that hang', async () => {
     const hung: (() => void)[] = [];
     const { prober, probed, clock } = setup(({ key }) =>
       key === 'last' ? Promise.resolve(FOUND) : new Promise((_, reject) => hung.push(() => reject(new Error('no')))),
     );
     prober.sync([...Array.from({ length: 16 }, (_, index) => target(`t${index}`)), target('last')]);
-    // Those that fail are due again before the next ones do.
+    // Failed targets are due again before the next ones fail.
     for (let count = 0; count < 3; count += 1) {
-      clock.now += 20_000;
+      clock.stall(20_000);
       for (const fail of hung.splice(0)) fail();
       await settle();
     }
@@ -112,7 +113,7 @@ describe('Prober', () => {
     prober.stop();
   });
 
-  it('gets to those behind many that hang and change all the time', async () => {
+  it('gets to targets behind many that hang and change all the time', async () => {
     const hung: (() => void)[] = [];
     const no = new Error('no');
     const { prober, probed, clock } = setup(({ key }) =>
@@ -124,18 +125,18 @@ describe('Prober', () => {
       return [target('loads'), ...Array.from({ length: 16 }, (_, index) => target(`t${index}`, changed))];
     };
     for (let count = 0; count < 20; count += 1) {
-      clock.now += 2500;
+      clock.stall(2500);
       prober.sync(round(count));
-      clock.now += 2500;
+      clock.stall(2500);
       for (const fail of hung.splice(0)) fail();
       await settle();
     }
-    // 0.5 s to 30 s after each failure, and a turn behind those that came before.
+    // 0.5 s to 30 s after each failure, and a turn behind those that were due before.
     expect(probed.mock.calls.filter(([{ key }]) => key === 'loads').length).toBeGreaterThan(4);
     prober.stop();
   });
 
-  it('forgets targets that left, follows no more than 4096 and says how many it left out', async () => {
+  it('forgets targets that are gone, follows no more than 4096 and returns how many it ignores', async () => {
     const { prober } = setup();
     prober.sync([target('a')]);
     await settle();

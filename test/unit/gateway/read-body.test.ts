@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BodyBudget, BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/proxy/read-body.ts';
-import { countStructure } from '../../../src/gateway/proxy/structure.ts';
+import { BodyBudget, BodyTooLargeError, OverloadedError, readBody } from '../../../src/gateway/calls/read-body.ts';
+import { countStructure } from '../../../src/gateway/calls/json-structure.ts';
 
 const MIB = 2 ** 20;
 
@@ -17,7 +17,7 @@ function read(body: string, budget: BodyBudget) {
 /** Whether the budget holds nothing. */
 function isWhole(budget: BodyBudget, max: number): boolean {
   const all = budget.take(max);
-  if (all) budget.give(max);
+  if (all) budget.release(max);
   return all;
 }
 
@@ -32,7 +32,7 @@ it('counts objects, arrays and commas outside strings', () => {
       expect(countStructure(Buffer.from(JSON.stringify(value)), 1e6)).toBe(structures(value));
     }),
   );
-  // Strings longer than what is looked at byte by byte, with quotes and backslashes wherever they may fall.
+  // Strings longer than the part that is read byte by byte, with quotes and backslashes at every place.
   const piece = fc.constantFrom('"', '\\', ',', '{', 'x'.repeat(30), 'ü');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 300 }), (pieces) => {
@@ -42,13 +42,13 @@ it('counts objects, arrays and commas outside strings', () => {
   );
 });
 
-it('counts no further than it must, and survives what is not JSON', () => {
+it('stops counting at the limit, and survives what is not JSON', () => {
   expect(countStructure(Buffer.from('[[[[['), 3)).toBe(4);
   expect(countStructure(Buffer.from(`["${'x'.repeat(100)}`), 9)).toBe(1);
   expect(countStructure(Buffer.from(`["${'x'.repeat(61)}\\`), 9)).toBe(1);
 });
 
-it('a body of millions of tiny objects is refused before it is parsed, and nothing of it is held', async () => {
+it('refuses a body of millions of tiny objects before it is parsed, and holds nothing of it', async () => {
   const budget = new BodyBudget(64 * MIB);
   const body = `{"model":"m","x":[${'{},'.repeat(10 * MIB)}{}]}`;
   const refused = await read(body, budget).catch((error: unknown) => error);
@@ -57,21 +57,21 @@ it('a body of millions of tiny objects is refused before it is parsed, and nothi
   expect(isWhole(budget, 64 * MIB)).toBe(true);
 });
 
-it('a body holds of the budget what it takes when it is parsed', async () => {
+it('takes from the budget what a body needs when it is parsed', async () => {
   const budget = new BodyBudget(64 * MIB);
   const body = `[${'{},'.repeat(200_000)}{}]`;
-  const { bytes, held } = await read(body, budget);
-  expect(held).toBe(bytes.length + 64 * 400_002);
+  const { bytes, heldBytes } = await read(body, budget);
+  expect(heldBytes).toBe(bytes.length + 64 * 400_002);
   await expect(read(body, budget)).resolves.toBeDefined();
   await expect(read(body, budget)).rejects.toBeInstanceOf(OverloadedError);
-  budget.give(2 * held);
+  budget.release(2 * heldBytes);
   expect(isWhole(budget, 64 * MIB)).toBe(true);
 });
 
-it('a body of ordinary length holds its length alone until much is held', async () => {
+it('takes the length alone of a body of ordinary length, until much is held', async () => {
   const budget = new BodyBudget(64 * MIB);
   const body = `[${'{},'.repeat(1000)}{}]`;
-  expect((await read(body, budget)).held).toBe(body.length);
+  expect((await read(body, budget)).heldBytes).toBe(body.length);
   budget.take(16 * MIB);
-  expect((await read(body, budget)).held).toBe(body.length + 64 * 2002);
+  expect((await read(body, budget)).heldBytes).toBe(body.length + 64 * 2002);
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { readHistory } from '../../../src/gateway/state/history.ts';
-import { createMemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
+import { MemoryStore, type StoredResponse } from '../../../src/gateway/state/response-store.ts';
 import { cpuTime } from '../../support/cpu-time.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 function stored(text: string, previous?: string): StoredResponse {
   const items = [
@@ -11,12 +12,12 @@ function stored(text: string, previous?: string): StoredResponse {
 }
 
 function setup(bounds = { ttlMs: 1000, maxSizePerKey: 600, maxSize: 1500 }) {
-  const clock = { now: 0 };
-  return { clock, store: createMemoryStore(() => clock.now, bounds) };
+  const clock = fakeClock();
+  return { clock, store: new MemoryStore(clock, bounds) };
 }
 
 describe('memory store of responses', () => {
-  it('gives back to the key that stored, and to no other', async () => {
+  it('returns an answer to the key that stored it, and to no other', async () => {
     const { store } = setup();
     await store.put('a', 'r1', stored('one'));
     expect(await store.get('a', 'r1')).toEqual(stored('one'));
@@ -29,11 +30,11 @@ describe('memory store of responses', () => {
   it('forgets after the time to live', async () => {
     const { store, clock } = setup();
     await store.put('a', 'r1', stored('one'));
-    clock.now = 1000;
+    clock.stall(1000);
     expect(await store.get('a', 'r1')).toBeUndefined();
   });
 
-  it('drops what was not used for longest, first within the key, then over all', async () => {
+  it('drops the least recently used answers, first within the key, then over all', async () => {
     const { store } = setup();
     for (const id of ['r1', 'r2', 'r3']) await store.put('a', id, stored('x'.repeat(50)));
     await store.get('a', 'r1');
@@ -46,7 +47,7 @@ describe('memory store of responses', () => {
     expect(await store.get('d', 'r3')).toBeDefined();
   });
 
-  it('does not keep what is larger than a key may hold', async () => {
+  it('does not store an answer beyond the bound of the key', async () => {
     const { store } = setup();
     await store.put('a', 'small', stored('one'));
     await store.put('a', 'big', stored('x'.repeat(700)));
@@ -63,8 +64,8 @@ describe('memory store of responses', () => {
     expect((await store.findItems('b', ['item-two'])).size).toBe(0);
   });
 
-  it('finds many items of one id in time by their number', async () => {
-    const store = createMemoryStore(() => 0);
+  it('finds many items of one id in linear time', async () => {
+    const store = new MemoryStore(fakeClock());
     const items = Array.from({ length: 100_000 }, () => ({ kind: 'text' as const, text: 'x', id: 'a' }));
     await store.put('a', 'r1', { items, response: {} });
     let found: Awaited<ReturnType<typeof store.findItems>> | undefined;
@@ -72,8 +73,8 @@ describe('memory store of responses', () => {
     expect(found?.get('a')).toHaveLength(100_000);
   });
 
-  it('drops many answers in time by their number', async () => {
-    const store = createMemoryStore(() => 0, { ttlMs: 1, maxSizePerKey: 2 ** 24, maxSize: 2 ** 25 });
+  it('drops many answers in linear time', async () => {
+    const store = new MemoryStore(fakeClock(), { ttlMs: 1, maxSizePerKey: 2 ** 24, maxSize: 2 ** 25 });
     for (let id = 0; id < 300_000; id++) await store.put('a', `r${id}`, { items: [], response: {} });
     const large = { items: [], response: 'x'.repeat(2 ** 24 - 100) };
     expect(await cpuTime(() => store.put('a', 'large', large))).toBeLessThan(3000);
@@ -91,7 +92,7 @@ describe('readHistory', () => {
     expect(items.map(({ id }) => id)).toEqual(['item-one', 'item-two']);
   });
 
-  it('refuses a chain with a missing link, and one that bites its tail', async () => {
+  it('refuses a chain with a missing answer, and one that is a circle', async () => {
     const { store } = setup();
     await store.put('a', 'r2', stored('two', 'gone'));
     await expect(readHistory(store, 'a', 'r2')).rejects.toMatchObject({

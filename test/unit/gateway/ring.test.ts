@@ -41,7 +41,7 @@ describe('bounded-load consistent hashing', () => {
           const ring = buildRing(names(count));
           const loads = Array.from({ length: count }, () => 0);
           for (const [sent, key] of keys.entries()) {
-            // Few distinct keys: a hot prefix is what the bound is for.
+            // Few distinct keys: the bound is for prefixes that many calls share.
             const index = pickBounded(ring, hash32(`key ${key}`), loads, everyone);
             expect(index).toBeGreaterThanOrEqual(0);
             loads[index] = (loads[index] ?? 0) + 1;
@@ -62,7 +62,7 @@ describe('bounded-load consistent hashing', () => {
     );
   });
 
-  it('moves to a new endpoint only what that one takes over, and about its share', () => {
+  it('moves only keys to a new endpoint that it takes over, about its share', () => {
     for (const count of [2, 5, 9]) {
       const before = buildRing(names(count));
       const after = buildRing(names(count + 1));
@@ -89,7 +89,7 @@ describe('bounded-load consistent hashing', () => {
     }
   });
 
-  it('picks only what is allowed and says when nothing is', () => {
+  it('picks only allowed endpoints, and -1 when none is', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 10 }), fc.nat(), (allowed, key) => {
         const ring = buildRing(names(allowed.length));

@@ -5,7 +5,7 @@ import { sdkCallers } from '../../support/sdk-callers.ts';
 
 const ALL = ['chat', 'responses', 'messages'] as const;
 
-/** Each with the dialects in which a call with a tool is passed on as it is. */
+/** Engines, each with the dialects in which a call with a tool passes through. */
 const ENGINES: [string, EngineOptions, readonly EngineDialect[]][] = [
   ['all three dialects', { engine: 'unknown', dialects: ALL }, ALL],
   ['chat alone', { engine: 'tgi', dialects: ['chat'] }, ['chat']],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createMemoryStore } from '../../../src/gateway/state/response-store.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { MemoryStore } from '../../../src/gateway/state/response-store.ts';
 import { CALLER, eventually, gatewayTo, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';
 
@@ -76,7 +77,7 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     expect(JSON.stringify(await (await get(id)).json())).toContain('Hello\u2028there');
   });
 
-  it('are read and deleted by the key that made them alone', async () => {
+  it('are read and deleted only by the key that made them', async () => {
     const { id } = await create({ input: 'Keep it' });
     expect(await (await get(id)).json()).toMatchObject({ id, status: 'completed' });
     gateway.callAs({ ...CALLER, keyId: 'another' });
@@ -100,12 +101,12 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
 });
 
 describe.each([true, false])('an answer that is to be stored, stream %s', (stream) => {
-  it('ends for the client when it is stored: the next call may continue it at once', async () => {
+  it('ends for the client only when it is stored: the next call may continue it at once', async () => {
     const stored = Promise.withResolvers<void>();
-    const memory = createMemoryStore(() => performance.now());
-    const put = vi.fn(() => stored.promise);
+    const memory = new MemoryStore(systemClock());
+    const put = vi.spyOn(memory, 'put').mockReturnValue(stored.promise);
     const engine = await startEngine({ engine: 'tgi' });
-    const gateway = await startGateway(undefined, { ...memory, put });
+    const gateway = await startGateway(undefined, memory);
     gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
     await gateway.ready('tiny');
     const ended = vi.fn();
@@ -113,7 +114,7 @@ describe.each([true, false])('an answer that is to be stored, stream %s', (strea
       .then((response) => response.text())
       .finally(ended);
     await eventually(() => expect(put).toHaveBeenCalledTimes(1));
-    // What was written to the client before has reached it when this is answered.
+    // When this is answered, the client has got all that was written to it before.
     await (await fetch(`${gateway.base}/v1/models`)).text();
     expect(ended).not.toHaveBeenCalled();
     stored.resolve();

@@ -5,7 +5,7 @@ import { Authenticator } from '../../../src/http/auth/authenticator.ts';
 import { LastUsed } from '../../../src/http/auth/last-used.ts';
 import { Ring } from '../../../src/http/events/ring.ts';
 import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';
 import { openSession, sealSession, SessionTooLargeError } from '../../../src/web/session.ts';
@@ -20,7 +20,7 @@ function apiKey(name: string, spec: Partial<ApiKeySpec> = {}, created = '2025-01
 }
 
 function keys(...objects: ApiKey[]) {
-  const cache = createCache<ApiKey>({ indexers: INDEXES.apiKeys, onListenerError: () => undefined });
+  const cache = new Cache<ApiKey>({ indexers: INDEXES.apiKeys, onListenerError: () => undefined });
   cache.replace(objects, '1');
   return cache;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { StoreChange } from '../../../src/kube/watch/store.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 
@@ -15,7 +15,7 @@ const byNode = { node: (object: Pod) => (object.spec?.nodeName ? [object.spec.no
 
 function emptyCache() {
   const errors: unknown[] = [];
-  const cache = createCache<Pod>({ indexers: byNode, onListenerError: (error) => errors.push(error) });
+  const cache = new Cache<Pod>({ indexers: byNode, onListenerError: (error) => errors.push(error) });
   const changes: StoreChange<Pod>[] = [];
   cache.store.onChange((change) => changes.push(change));
   return { cache, changes, errors };
@@ -43,7 +43,7 @@ test('a list removes what it does not hold, and tells only what changed', () => 
 });
 
 test('objects are frozen, without managedFields, and pruned', () => {
-  const cache = createCache<Pod>({
+  const cache = new Cache<Pod>({
     prune: ({ metadata }) => ({ metadata }),
     onListenerError: () => undefined,
   });
@@ -100,7 +100,11 @@ test('content, index and told changes agree with a plain map after any history',
           else model.set(keyOf(object), object);
         }
         const [first] = objects;
-        if (kind === 'replace') cache.replace(objects.map(cache.prepare), String(version));
+        if (kind === 'replace')
+          cache.replace(
+            objects.map((object) => cache.prepare(object)),
+            String(version),
+          );
         else if (first) cache[kind](first);
         expect(new Map([...cache.store.values()].map((object) => [keyOf(object), object]))).toEqual(model);
         expect(mirror).toEqual(model);

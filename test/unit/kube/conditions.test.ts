@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findCondition, isConditionTrue, setCondition } from '../../../src/kube/conditions.ts';
+import { findCondition, setCondition } from '../../../src/kube/conditions.ts';
 
 const NOON = Date.UTC(2026, 0, 1, 12);
 const READY = { type: 'Ready', status: 'True', reason: 'Running', message: 'It runs.' } as const;
@@ -30,7 +30,9 @@ test('a message is cut at the limit of the API', () => {
   expect(condition?.message).toHaveLength(32_768);
 });
 
-test('absent reads as not true', () => {
-  expect(isConditionTrue(undefined, 'Ready')).toBe(false);
-  expect(isConditionTrue(setCondition([], READY, { observedGeneration: 1, now: NOON }), 'Ready')).toBe(true);
+test('a condition is found by its type', () => {
+  const conditions = setCondition([], READY, { observedGeneration: 1, now: NOON });
+  expect(findCondition(undefined, 'Ready')).toBeUndefined();
+  expect(findCondition(conditions, 'Claimed')).toBeUndefined();
+  expect(findCondition(conditions, 'Ready')?.status).toBe('True');
 });

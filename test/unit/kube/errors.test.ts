@@ -4,10 +4,14 @@ import {
   ConflictError,
   ForbiddenError,
   GoneError,
-  hasCause,
   InvalidError,
+  isNamespaceTerminating,
+  isPolicyRefusal,
+  isQuotaExceeded,
+  isUidMismatch,
   KubeError,
   NotFoundError,
+  PatchTestFailedError,
   TimeoutError,
   toKubeError,
   TooManyRequestsError,
@@ -65,10 +69,89 @@ test('an ERROR event carries its code in the Status', () => {
   expect(watchEventError('watch', { kind: 'Pod' }).status).toBe(500);
 });
 
-test('causes are found by reason', () => {
+test('the words of the server stand apart from the call', () => {
+  const body = status(403, 'Forbidden', 'Forbidden: reasons: two of them');
+  expect(toKubeError(CALL, { status: 403, body }).statusMessage).toBe('Forbidden: reasons: two of them');
+  expect(toKubeError(CALL, { status: 502, body: ' a proxy ' }).statusMessage).toBe('a proxy');
+});
+
+test('a namespace that is being deleted is found by its cause', () => {
   const details = { causes: [{ reason: 'NamespaceTerminating', message: '', field: '' }] };
   const error = toKubeError(CALL, { status: 403, body: status(403, 'Forbidden', '', details) });
-  expect(hasCause(error, 'NamespaceTerminating')).toBe(true);
-  expect(hasCause(error, 'Other')).toBe(false);
-  expect(hasCause(new Error('other'), 'NamespaceTerminating')).toBe(false);
+  const other = { causes: [{ reason: 'Other', message: '', field: '' }] };
+  expect(isNamespaceTerminating(error)).toBe(true);
+  expect(isNamespaceTerminating(toKubeError(CALL, { status: 403, body: status(403, 'Forbidden', '', other) }))).toBe(
+    false,
+  );
+  expect(isNamespaceTerminating(new Error('other'))).toBe(false);
+});
+
+const PREDICATES = {
+  namespaceTerminating: isNamespaceTerminating,
+  quotaExceeded: isQuotaExceeded,
+  policyRefusal: isPolicyRefusal,
+  uidMismatch: isUidMismatch,
+  patchTestFailed: (error: KubeError) => error instanceof PatchTestFailedError && error instanceof ConflictError,
+  invalid: (error: KubeError) => error instanceof InvalidError,
+};
+
+// Messages as Kubernetes writes them; src/kube/errors.ts names the files.
+test.each<[code: number, reason: string | undefined, message: string, is: (keyof typeof PREDICATES)[]]>([
+  [
+    403,
+    'Forbidden',
+    'pods "i-1" is forbidden: unable to create new content in namespace a because it is being terminated',
+    ['namespaceTerminating'],
+  ],
+  [
+    403,
+    'Forbidden',
+    'pods "i-1" is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3',
+    ['quotaExceeded', 'policyRefusal'],
+  ],
+  [403, 'Forbidden', 'pods "i-1" is forbidden: failed quota: few: must specify limits.cpu', ['policyRefusal']],
+  [403, 'Forbidden', 'admission webhook "costs.example.com" denied the request: no money', ['policyRefusal']],
+  [400, undefined, 'admission webhook "costs.example.com" denied the request without explanation', ['policyRefusal']],
+  [
+    403,
+    'Forbidden',
+    `pods "i-1" is forbidden: ValidatingAdmissionPolicy 'tenants' with binding 'tenants' denied request: no tenant`,
+    ['policyRefusal'],
+  ],
+  [403, 'Forbidden', 'pods is forbidden: User "api" cannot create resource "pods" in API group ""', []],
+  [500, 'InternalError', 'failed calling webhook "costs.example.com": connection refused', []],
+  [
+    409,
+    'Conflict',
+    'Operation cannot be fulfilled on sshkeys.berth.dev "guid": uid mismatch: the provided object specified uid 1, and no existing object was found',
+    ['uidMismatch'],
+  ],
+  [
+    409,
+    'Conflict',
+    'Operation cannot be fulfilled on pods "i-1": Precondition failed: UID in precondition: 1, UID in object meta: 2',
+    ['uidMismatch'],
+  ],
+  [
+    409,
+    'Conflict',
+    'Operation cannot be fulfilled on sshkeys.berth.dev "guid": the object has been modified; please apply your changes to the latest version and try again',
+    [],
+  ],
+  [422, 'Invalid', 'the server rejected our request due to an error in our request', ['patchTestFailed']],
+  [422, 'Invalid', 'GPUInstance.berth.dev "i-1" is invalid: spec.type: Unsupported value: "Spot"', ['invalid']],
+])('a refusal %i %s "%s" is %j', (code, reason, message, is) => {
+  const body = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    details: {},
+    code,
+  };
+  const error = toKubeError(CALL, { status: code, body });
+  const held = Object.entries(PREDICATES).filter(([, predicate]) => predicate(error));
+  expect(held.map(([name]) => name)).toEqual(is);
 });

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { NotFoundError, TransportError } from '../../../src/kube/errors.ts';
-import { createEventRecorder } from '../../../src/kube/events.ts';
+import { EventRecorder } from '../../../src/kube/events.ts';
 import { NODES, type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { recordingClient } from '../../support/recording-client.ts';
@@ -17,7 +17,7 @@ afterEach(async () => {
 function start(answers: unknown[] = []) {
   const clock = fakeClock();
   const { client, calls } = recordingClient(answers);
-  const recorder = createEventRecorder({ client, component: 'berth', clock, log: pino({ level: 'silent' }) });
+  const recorder = new EventRecorder({ client, component: 'berth', clock, log: pino({ level: 'silent' }) });
   const stop = new AbortController();
   const done = recorder.run(stop.signal);
   stops.push(async () => {

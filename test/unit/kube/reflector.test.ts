@@ -2,8 +2,8 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
-import { createInformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
-import { createInformer } from '../../../src/kube/watch/reflector.ts';
+import { InformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
+import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { status } from '../../support/local-server.ts';
@@ -41,14 +41,14 @@ function start(script = scriptedClient<Pod>()) {
   const clock = fakeClock();
   const registry = new Registry();
   const controller = new AbortController();
-  const informer = createInformer({
+  const informer = new Informer({
     client: script.client,
     type: PODS,
     labelSelector: 'app=x',
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
-    metrics: createInformerMetrics(registry),
+    metrics: new InformerMetrics(registry),
   });
   const changes: string[] = [];
   informer.store.onChange(({ key, before, after }) => {
@@ -59,7 +59,7 @@ function start(script = scriptedClient<Pod>()) {
     controller.abort();
     await done;
   });
-  return { ...script, ...informer, clock, registry, controller, done, changes };
+  return { ...script, store: informer.store, clock, registry, controller, done, changes };
 }
 
 /** Started, and listed by pages at version 10 with pods a and b; one watch is open. */

@@ -145,7 +145,7 @@ describe('requests', () => {
     await client.apply(PODS, POD, { fieldManager: 'berth', force: true, subresource: 'status' });
     await client.patch(PODS, REF, { a: 1 }, { type: 'merge' });
     await client.replace(PODS, POD);
-    await client.delete(PODS, REF, { uid: 'u', resourceVersion: '7', propagationPolicy: 'Foreground' });
+    await client.delete(PODS, REF, { uid: 'u', resourceVersion: '7', gracePeriodSeconds: 1 });
     await client.raw('POST', '/apis/authentication.k8s.io/v1/tokenreviews', { spec: {} });
     expect(seen).toEqual([
       [
@@ -164,7 +164,7 @@ describe('requests', () => {
           apiVersion: 'v1',
           kind: 'DeleteOptions',
           preconditions: { uid: 'u', resourceVersion: '7' },
-          propagationPolicy: 'Foreground',
+          gracePeriodSeconds: 1,
         },
       ],
       ['POST', '/apis/authentication.k8s.io/v1/tokenreviews', 'application/json', { spec: {} }],

@@ -61,8 +61,8 @@ describe('public keys', () => {
   });
 
   test.each([
-    ['nothing', '', /no key type/],
-    ['a word', 'hello', /no key type/],
+    ['nothing', '', /not a key type/],
+    ['a word', 'hello', /not a key type/],
     ['a type alone', 'ssh-ed25519', /not base64/],
     ['a private key', '-----BEGIN OPENSSH PRIVATE KEY-----', /private key/],
     ['two lines', `${ED25519}\n${ED25519}`, /one line/],

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { Pod } from '../../../src/kube/types.ts';
-import { createFence } from '../../../src/runtime/fence.ts';
+import { Fence } from '../../../src/runtime/fence.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 function pod(name: string, version: number, extra: object = {}): Pod {
@@ -12,9 +12,9 @@ function pod(name: string, version: number, extra: object = {}): Pod {
 
 function setup() {
   const clock = fakeClock();
-  const cache = createCache<Pod>({ onListenerError: () => undefined });
+  const cache = new Cache<Pod>({ onListenerError: () => undefined });
   cache.replace([cache.prepare(pod('a', 5))], '10');
-  return { clock, cache, fence: createFence(clock, pino({ level: 'silent' })), store: cache.store };
+  return { clock, cache, fence: new Fence(clock, pino({ level: 'silent' })), store: cache.store };
 }
 
 describe('a key waits after a write', () => {

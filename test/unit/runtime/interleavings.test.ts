@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createCache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
-import { createController } from '../../../src/runtime/controller.ts';
-import { createFence } from '../../../src/runtime/fence.ts';
+import { Controller } from '../../../src/runtime/controller.ts';
+import { Fence } from '../../../src/runtime/fence.ts';
 import { storeSource } from '../../../src/runtime/source.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 
@@ -25,17 +25,17 @@ test('however calls and events interleave, no key runs twice at once and each se
       async (scheduler, changes, behaviours) => {
         const clock = fakeClock();
         const log = pino({ level: 'silent' });
-        const fence = createFence(clock, log);
+        const fence = new Fence(clock, log);
         const running = new Set<string>();
         const overlaps: string[] = [];
-        const cache = createCache<Pod>({ onListenerError: (error) => overlaps.push(String(error)) });
+        const cache = new Cache<Pod>({ onListenerError: (error) => overlaps.push(String(error)) });
         cache.replace([], '1');
         const lastSeen = new Map<string, string | undefined>();
         let version = 1;
         const nextPod = (name: string): Pod => ({
           metadata: { name, namespace: 'ns', uid: name, resourceVersion: String((version += 1)) },
         });
-        const controller = createController({
+        const controller = new Controller({
           name: 'test',
           sources: [storeSource(cache.store, (object) => [keyOf(object)])],
           async reconcile(key) {

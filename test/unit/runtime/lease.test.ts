@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
-import { createElection } from '../../../src/runtime/lease/lease.ts';
+import { Election } from '../../../src/runtime/lease/lease.ts';
 import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
 import { leaseServer } from '../../support/lease-server.ts';
 
@@ -15,7 +15,7 @@ function candidate(identity: string, server: ReturnType<typeof leaseServer>, clo
   const abort = new AbortController();
   const log: string[] = [];
   const drained = Promise.withResolvers<void>();
-  const election = createElection({
+  const election = new Election({
     client: server.client,
     namespace: 'berth-system',
     name: 'berth-controller',

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { perKeyBackoff, retryLimiter, tokenBucket } from '../../../src/runtime/queue/ratelimiter.ts';
+import { KeyBackoff, retryLimiter, TokenBucket } from '../../../src/runtime/queue/ratelimiter.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 test('a key waits twice as long each time, up to the cap, and starts over when forgotten', () => {
-  const limiter = perKeyBackoff({ firstMs: 1, maxMs: 10 });
+  const limiter = new KeyBackoff({ firstMs: 1, maxMs: 10 });
   expect([1, 2, 3, 4, 5, 6].map(() => limiter.next('one'))).toEqual([1, 2, 4, 8, 10, 10]);
   expect(limiter.next('two')).toBe(1);
   limiter.forget('one');
@@ -11,14 +11,15 @@ test('a key waits twice as long each time, up to the cap, and starts over when f
 });
 
 test('a key that failed very often still gets a number', () => {
-  const limiter = perKeyBackoff({ firstMs: 1000, maxMs: 60_000 });
+  const limiter = new KeyBackoff({ firstMs: 1000, maxMs: 60_000 });
   for (let index = 0; index < 5000; index += 1) limiter.next('one');
   expect(limiter.next('one')).toBe(60_000);
 });
 
 test('the bucket gives its burst at once, then one at a time', async () => {
   const clock = fakeClock();
-  const next = tokenBucket(clock, { perSecond: 10, burst: 3 });
+  const bucket = new TokenBucket(clock, { perSecond: 10, burst: 3 });
+  const next = () => bucket.next();
   expect([next(), next(), next(), next(), next()]).toEqual([0, 0, 0, 100, 200]);
   await clock.advance(10_000);
   expect([next(), next(), next(), next()]).toEqual([0, 0, 0, 100]);

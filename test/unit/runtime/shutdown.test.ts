@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createShutdown, stopOnSignals } from '../../../src/runtime/shutdown.ts';
+import { Shutdown, stopOnSignals } from '../../../src/runtime/shutdown.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 
 function setup() {
   const clock = fakeClock();
-  return { clock, shutdown: createShutdown({ clock, log: pino({ level: 'silent' }), graceMs: 30_000 }) };
+  return { clock, shutdown: new Shutdown({ clock, log: pino({ level: 'silent' }), graceMs: 30_000 }) };
 }
 
 test('what was started last stops first, and each waits for the one before', async () => {

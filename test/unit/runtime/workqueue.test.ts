@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { createQueueMetrics } from '../../../src/runtime/queue/queue-metrics.ts';
-import { createWorkQueue, type Priority, type WorkQueue } from '../../../src/runtime/queue/workqueue.ts';
+import { type Priority, WorkQueue } from '../../../src/runtime/queue/workqueue.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 
 function setup(): { clock: ReturnType<typeof fakeClock>; queue: WorkQueue } {
   const clock = fakeClock();
-  return { clock, queue: createWorkQueue(clock) };
+  return { clock, queue: new WorkQueue(clock) };
 }
 
 /** What `take` gives now, or `nothing` when it would wait. */
@@ -216,7 +216,7 @@ test('never loses a key, never gives one twice at a time, never gives one that w
 test('metrics carry the names of client-go', async () => {
   const clock = fakeClock();
   const registry = new Registry();
-  const queue = createWorkQueue(clock, createQueueMetrics(registry, clock)('gpuinstance'));
+  const queue = new WorkQueue(clock, createQueueMetrics(registry, clock)('gpuinstance'));
   queue.add('a');
   queue.add('b');
   queue.addAfter('c', 1000);

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { expect, it } from 'vitest';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
-import { createActivity } from '../../../src/access/activity.ts';
+import { Activity } from '../../../src/access/activity.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { recordingClient } from '../../support/recording-client.ts';
@@ -13,7 +13,7 @@ function world(idleTimeout: string | undefined) {
   instances.put({ metadata: { ...REF, uid: 'u' }, spec: { idleTimeout } } as GpuInstance);
   const clock = fakeClock();
   const { client, calls } = recordingClient();
-  const activity = createActivity({ client, instances, clock, log: pino({ level: 'silent' }) });
+  const activity = new Activity({ client, instances, clock, log: pino({ level: 'silent' }) });
   const stop = new AbortController();
   const running = activity.run(stop.signal);
   const written = (): unknown[] => calls.map((call) => call.arguments[2]);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { Pod } from '../../../src/kube/types.ts';
-import { createCache, type Cache } from '../../../src/kube/watch/cache.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
@@ -18,9 +18,9 @@ let pods: Cache<Pod>;
 let directory: StoreDirectory;
 
 beforeEach(() => {
-  instances = createCache({ indexers: INDEXES.instances, onListenerError });
-  keys = createCache({ indexers: INDEXES.sshKeys, onListenerError });
-  pods = createCache<Pod>({ onListenerError });
+  instances = new Cache({ indexers: INDEXES.instances, onListenerError });
+  keys = new Cache({ indexers: INDEXES.sshKeys, onListenerError });
+  pods = new Cache<Pod>({ onListenerError });
   directory = new StoreDirectory({ instances: instances.store, keys: keys.store, pods: pods.store });
 });
 

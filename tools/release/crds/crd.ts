@@ -70,12 +70,12 @@ export function customResourceDefinition(resource: CustomResource): Record<strin
     metadata: { name: `${resource.plural}.${GROUP}` },
     spec: {
       group: GROUP,
-      scope: resource.scope,
+      scope: resource.namespaced ? 'Namespaced' : 'Cluster',
       names: {
         kind: resource.kind,
         listKind: `${resource.kind}List`,
         plural: resource.plural,
-        singular: resource.singular,
+        singular: resource.kind.toLowerCase(),
         shortNames: resource.shortNames,
         categories: ['berth'],
       },

@@ -1,5 +1,5 @@
 import { instanceIndexKey } from '../../../caches/indexes.ts';
-import { AlreadyExistsError, NotFoundError } from '../../../kube/errors.ts';
+import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
@@ -47,8 +47,8 @@ export async function writeUsageRecord({ deps, context }: Run, instance: GpuInst
     await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
   } catch (error) {
     // Nothing can be created in a namespace that is being deleted.
-    const isGoing = error instanceof Error && error.message.includes('being terminated');
-    if (!(error instanceof AlreadyExistsError) && !(error instanceof NotFoundError) && !isGoing) throw error;
+    if (error instanceof AlreadyExistsError || error instanceof NotFoundError) return;
+    if (!isNamespaceTerminating(error)) throw error;
   }
 }
 

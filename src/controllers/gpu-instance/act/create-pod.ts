@@ -1,8 +1,9 @@
 import {
   AlreadyExistsError,
   ForbiddenError,
-  hasCause,
   InvalidError,
+  isNamespaceTerminating,
+  isQuotaExceeded,
   KubeError,
   NotFoundError,
   TimeoutError,
@@ -48,7 +49,7 @@ function conflict(kind: string, name: string): Ending {
 
 /** The words of the API server, without the call that they answer. */
 function serverWords(error: KubeError): string {
-  return words(error.message.split(`${error.reason}: `).slice(1).join(`${error.reason}: `), error.message);
+  return words(error.statusMessage, error.message);
 }
 
 /** An answer that concerns this object, and is neither a no nor a word of when to come again. */
@@ -64,8 +65,8 @@ function refused(error: unknown, claim: Claim, now: number): Ending | undefined 
     return isOver ? { reason: 'PodRejected', message: serverWords(error) } : undefined;
   }
   if (!(error instanceof ForbiddenError) && !(error instanceof InvalidError)) return undefined;
-  if (hasCause(error, 'NamespaceTerminating')) return undefined;
-  if (error.message.includes('exceeded quota')) return { reason: 'QuotaExceeded', message: serverWords(error) };
+  if (isNamespaceTerminating(error)) return undefined;
+  if (isQuotaExceeded(error)) return { reason: 'QuotaExceeded', message: serverWords(error) };
   return { reason: 'PodRejected', message: serverWords(error) };
 }
 

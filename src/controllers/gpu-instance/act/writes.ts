@@ -1,4 +1,4 @@
-import { ConflictError, InvalidError, NotFoundError } from '../../../kube/errors.ts';
+import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
@@ -19,7 +19,7 @@ function test(path: string, value: unknown): Operation {
 /**
  * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside
  * a client that keeps changing labels or annotations, and the decision of a stale leader still fails.
- * @throws ConflictError when a test fails
+ * @throws PatchTestFailedError, a ConflictError, when a test fails
  */
 async function patchIf(
   run: Run,
@@ -32,16 +32,9 @@ async function patchIf(
   // Every change of the spec and a deletion change the generation.
   const body = [test('/metadata/uid', uid), test('/metadata/generation', generation), ...operations];
   const options = { type: 'json', signal: context.signal, ...(subresource && { subresource }) } as const;
-  try {
-    const after = await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, options);
-    deps.fence.wrote(key, deps.stores.instances, after);
-    return after;
-  } catch (error) {
-    // What the API server says of a failed test; a schema that is broken has words of its own.
-    if (!(error instanceof InvalidError) || !error.message.includes('an error in our request')) throw error;
-    const { message, status, reason } = error;
-    throw new ConflictError({ message: `${message} (a test of the patch failed)`, status, reason, cause: error });
-  }
+  const after = await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, options);
+  deps.fence.wrote(key, deps.stores.instances, after);
+  return after;
 }
 
 /**

@@ -1,17 +1,17 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   optionalBoolean,
   optionalNumber,
   optionalString,
   pick,
-  shown,
   stringAt,
   textValue,
-} from '../json.ts';
-import type { HistoryItem, IrRequest, Json, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
+} from '../fields.ts';
+import type { HistoryItem, IrRequest, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
@@ -30,11 +30,12 @@ const CHAT_ONLY = [
   'verbosity',
 ] as const;
 
-/** A chat/completions body in the internal form. Throws `DialectError`. */
+/** A chat/completions body in the internal form. Throws DialectError. */
 export function parseChatRequest(body: Json): IrRequest {
   if ((optionalNumber(body.n) ?? 1) > 1)
-    throw unsupported('n', 'This backend gives one choice per request; send n = 1.');
-  if (body.logprobs === true) throw unsupported('logprobs', 'This backend gives no log probabilities.');
+    throw unsupported('n', 'This engine gives one choice per request. Send n = 1.');
+  if (body.logprobs === true)
+    throw unsupported('logprobs', 'This engine gives no log probabilities. Remove the field.');
   const messages = arrayAt(body.messages, 'messages');
   const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
   const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));
@@ -133,7 +134,7 @@ function parseParts(content: unknown, path: string): Part[] {
     if (part.type !== 'image_url') {
       throw unsupported(
         `${path}[${position}].type`,
-        `Content of type '${shown(part.type)}' is not supported; send text or image_url.`,
+        `Content of type '${excerpt(part.type)}' is not supported. Send text or image_url.`,
       );
     }
     const image = objectAt(part.image_url, `${path}[${position}].image_url`);
@@ -148,13 +149,13 @@ function parseTools(value: unknown): Tool[] {
     const path = `tools[${position}]`;
     const tool = objectAt(entry, path);
     if (tool.type !== 'function')
-      throw unsupported(`${path}.type`, `Tools of type '${shown(tool.type)}' are not supported; declare a function.`);
+      throw unsupported(`${path}.type`, `Tools of type '${excerpt(tool.type)}' are not supported. Declare a function.`);
     const fn = objectAt(tool.function, `${path}.function`);
     return {
       name: stringAt(fn.name, `${path}.function.name`),
       description: optionalString(fn.description),
       parameters: isObject(fn.parameters) ? fn.parameters : { type: 'object', properties: {} },
-      // Chat's default, opposite to the one of responses, so it is always spelled out downstream.
+      // The default of chat is the opposite of that of responses, so the internal form always has the flag.
       strict: fn.strict === true,
     };
   });
@@ -175,14 +176,20 @@ function parseToolChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: S
     );
     return { toolChoice: { mode: allowed.mode === 'required' ? 'required' : 'auto' }, allowed: new Set(names) };
   }
-  throw unsupported('tool_choice', `tool_choice of type '${shown(choice.type)}' is not supported.`);
+  throw unsupported(
+    'tool_choice',
+    `tool_choice of type '${excerpt(choice.type)}' is not supported. Send a mode, a function or allowed_tools.`,
+  );
 }
 
 function parseFormat(value: unknown): OutputFormat | undefined {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema')
-    throw unsupported('response_format', `response_format '${shown(value.type)}' is not supported.`);
+    throw unsupported(
+      'response_format',
+      `response_format '${excerpt(value.type)}' is not supported. Send text, json_object or json_schema.`,
+    );
   const schema = objectAt(value.json_schema, 'response_format.json_schema');
   return {
     type: 'json_schema',

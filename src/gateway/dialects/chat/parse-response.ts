@@ -1,9 +1,10 @@
-import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfChat } from '../parts/stop.ts';
-import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalString, textValue } from '../fields.ts';
+import { stopOfChat } from '../shared/stop-reason.ts';
+import type { IrResponse, OutputItem } from '../types.ts';
+import { parseUsage } from '../shared/usage.ts';
 
-/** A chat.completion body in the internal form; tolerant of everything engines add or leave out. */
+/** A chat.completion body in the internal form. Tolerates what engines add or leave out. */
 export function parseChatResponse(body: Json): IrResponse | undefined {
   const [choice] = objectsOf(body.choices);
   if (choice === undefined || !isObject(choice.message)) return undefined;
@@ -23,12 +24,12 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   };
 }
 
-/** The vendor field of the reasoning: SGLang, llama.cpp and DeepSeek say `reasoning_content`, vLLM and Ollama `reasoning`. */
+/** SGLang, llama.cpp and DeepSeek send reasoning in `reasoning_content`, vLLM and Ollama in `reasoning`. */
 export function reasoningOf(message: Json): string | undefined {
   return optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
 }
 
-/** The stop string that ended generation: `stop_reason` in vLLM, `matched_stop` in SGLang (or a token id). */
+/** The stop string that ended generation, or a token id: `stop_reason` in vLLM, `matched_stop` in SGLang. */
 export function matchedStop(choice: Json): string | undefined {
   return optionalString(choice.stop_reason) ?? optionalString(choice.matched_stop);
 }
@@ -37,8 +38,8 @@ function parseCall(call: Json): OutputItem {
   const fn = isObject(call.function) ? call.function : {};
   return {
     kind: 'call',
-    callId: optionalString(call.id) ?? '',
-    name: optionalString(fn.name) ?? '',
+    callId: textValue(call.id),
+    name: textValue(fn.name),
     arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
   };
 }

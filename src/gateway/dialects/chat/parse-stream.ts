@@ -1,16 +1,17 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfChat } from '../parts/stop.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
-import type { Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalNumber, textValue } from '../fields.ts';
+import { stopOfChat } from '../shared/stop-reason.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
+
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { matchedStop, reasoningOf } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */
 export class ChatStreamParser {
   readonly #sink: BlockSequencer;
   #calls = 0;
-  /** The call each engine index stands for now: some engines give every call index 0 and a new id. */
+  /** The current call of each index. Some engines give every call the index 0 and a new id. */
   readonly #keys = new Map<number, { key: number; id: string }>();
 
   constructor(sink: BlockSequencer) {
@@ -22,11 +23,8 @@ export class ChatStreamParser {
       this.#sink.finish();
       return;
     }
-    const chunk = parseJson(data);
-    if (!isObject(chunk)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const chunk = readEvent(data, this.#sink);
+    if (chunk === undefined) return;
     if (chunk.error !== undefined && chunk.error !== null) {
       this.#sink.fail(readErrorObject(chunk));
       return;
@@ -44,22 +42,22 @@ export class ChatStreamParser {
     }
   }
 
-  /** One chunk may carry reasoning, text and calls at once: all are kept, in the order models produce them. */
+  /** One chunk may have reasoning, text and calls. They are passed on in the order in which models produce them. */
   #delta(delta: Json): void {
     const reasoning = reasoningOf(delta);
     if (reasoning) this.#sink.reasoning(reasoning);
     if (typeof delta.content === 'string') this.#sink.text(delta.content);
-    else for (const part of objectsOf(delta.content)) this.#sink.text(optionalString(part.text) ?? '');
+    else for (const part of objectsOf(delta.content)) this.#sink.text(textValue(part.text));
     if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
-    // TGI has sent a single object where the dialect has a list.
+    // TGI has sent one object instead of a list.
     if (isObject(delta.tool_calls)) this.#call(delta.tool_calls);
     else if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
   }
 
   #call(call: Json): void {
     const fn = isObject(call.function) ? call.function : {};
-    const id = optionalString(call.id) ?? '';
-    const name = optionalString(fn.name) ?? '';
+    const id = textValue(call.id);
+    const name = textValue(fn.name);
     const index = optionalNumber(call.index) ?? (name === '' ? this.#calls - 1 : this.#calls);
     const known = this.#keys.get(index);
     const isNew = known === undefined || (id !== '' && name !== '' && known.id !== '' && known.id !== id);

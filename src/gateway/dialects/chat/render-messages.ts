@@ -1,10 +1,11 @@
-import { unsupported } from '../errors/dialect-error.ts';
+import type { Json } from '../../../lib/json.ts';
 import type { Quirks } from '../quirks.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import { resultText, type Turn } from '../parts/turns.ts';
-import type { Json, OutputItem, Part } from '../types.ts';
+import { checkImage } from '../shared/refusals.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import { resultText, type Turn } from '../shared/conversation.ts';
+import type { OutputItem, Part } from '../types.ts';
 
-/** Turns (without system) as chat messages. */
+/** Turns, without system turns, as chat messages. */
 export function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
   const messages: Json[] = [];
   let images: Part[] = [];
@@ -14,24 +15,27 @@ export function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
       images.push(...turn.parts.filter((part) => part.type === 'image'));
       continue;
     }
-    // Chat has no images in tool messages; as in vLLM, a user message after all the results shows them.
-    const shown: Part[] = images.length > 0 ? [{ type: 'text', text: 'Images returned by the tools:' }, ...images] : [];
+    const introduced = introduce(images);
     images = [];
     if (turn.role === 'assistant') {
-      pushUser(messages, shown, quirks);
+      pushUser(messages, introduced, quirks);
       messages.push(renderAssistant(turn.items, quirks));
-    } else pushUser(messages, [...shown, ...turn.parts], quirks);
+    } else pushUser(messages, [...introduced, ...turn.parts], quirks);
   }
-  if (images.length > 0)
-    pushUser(messages, [{ type: 'text', text: 'Images returned by the tools:' }, ...images], quirks);
+  pushUser(messages, introduce(images), quirks);
   return messages;
+}
+
+/** Chat has no images in tool messages. As in vLLM, a user message after all results has them. */
+function introduce(images: readonly Part[]): Part[] {
+  return images.length > 0 ? [{ type: 'text', text: 'Images returned by the tools:' }, ...images] : [];
 }
 
 function pushUser(messages: Json[], parts: readonly Part[], quirks: Quirks): void {
   if (parts.length === 0) return;
   const last = messages.at(-1);
   const content = renderParts(parts, quirks);
-  // Templates that insist on alternation refuse this user turn; its text joins the turn before.
+  // Templates that insist on alternation refuse this user turn. Its text joins the turn before.
   const joins = last !== undefined && (last.role === 'tool' || last.role === 'user');
   if (quirks.strictAlternation && joins && typeof content === 'string' && typeof last.content === 'string') {
     last.content = last.content === '' ? content : `${last.content}\n\n${content}`;
@@ -50,12 +54,7 @@ function renderParts(parts: readonly Part[], quirks: Quirks): string | Json[] {
 }
 
 function renderImage(part: { url: string; detail?: string }, quirks: Quirks): Json {
-  if (!quirks.remoteImages && !part.url.startsWith('data:')) {
-    throw unsupported(
-      'image_url',
-      'This engine takes images only as data URLs; the gateway does not fetch remote ones.',
-    );
-  }
+  checkImage(part.url, quirks);
   return {
     type: 'image_url',
     image_url: part.detail === undefined ? { url: part.url } : { url: part.url, detail: part.detail },
@@ -66,7 +65,7 @@ function renderAssistant(items: readonly OutputItem[], quirks: Quirks): Json {
   const message: Json = { role: 'assistant' };
   const calls = items.filter((item) => item.kind === 'call');
   const text = assistantText(items);
-  // Templates such as Mistral's refuse an empty text beside calls (vllm #38738): null there, text otherwise.
+  // Templates such as Mistral's refuse an empty text beside calls (vllm #38738), so it is null there.
   message.content = text === '' && calls.length > 0 ? null : text;
   const reasoning = items.flatMap((item) => (item.kind === 'reasoning' && item.text !== '' ? [item.text] : []));
   if (reasoning.length > 0) for (const field of quirks.reasoningFields) message[field] = reasoning.join('\n\n');
@@ -74,7 +73,7 @@ function renderAssistant(items: readonly OutputItem[], quirks: Quirks): Json {
   return message;
 }
 
-/** Texts of one turn: pieces of the same text are joined as they are, those apart by a call with a blank line. */
+/** The text of one turn. Adjacent pieces are joined as they are, pieces with a call between them by a blank line. */
 function assistantText(items: readonly OutputItem[]): string {
   let text = '';
   let apart = false;
@@ -87,7 +86,7 @@ function assistantText(items: readonly OutputItem[]): string {
   return text;
 }
 
-/** One call as chat spells it. */
+/** One call in a chat message. */
 export function renderCall(call: { callId: string; name: string; arguments: string }): Json {
   return { id: call.callId, type: 'function', function: { name: call.name, arguments: argumentText(call.arguments) } };
 }

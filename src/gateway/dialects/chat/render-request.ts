@@ -1,18 +1,19 @@
-import { unsupported } from '../errors/dialect-error.ts';
+import type { Json } from '../../../lib/json.ts';
 import type { Quirks } from '../quirks.ts';
-import { foldSystem, toTurns } from '../parts/turns.ts';
-import type { IrRequest, Json, OutputFormat, Tool } from '../types.ts';
+import { offersTools } from '../shared/refusals.ts';
+import { foldSystem, toTurns } from '../shared/conversation.ts';
+import type { IrRequest, OutputFormat, Tool } from '../types.ts';
 import { renderTurns } from './render-messages.ts';
 
 export interface RenderOptions {
   model: string;
   quirks: Quirks;
   maxTokens: number | undefined;
-  /** The client wants to know the prompt's size before the first token. */
+  /** The client needs the size of the prompt before the first token. */
   earlyUsage: boolean;
 }
 
-/** The internal form as a chat/completions body for one engine. Throws `DialectError`. */
+/** The internal form as a chat/completions body. Throws DialectError. */
 export function renderChatRequest(request: IrRequest, options: RenderOptions): Json {
   const { quirks } = options;
   const { system, turns } = foldSystem(toTurns(request.items));
@@ -23,14 +24,14 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
   if (request.stop.length > 0) body.stop = request.stop;
   if (request.stream) {
     body.stream = true;
-    // Usage is always asked for: the gateway bills by it.
+    // The gateway counts tokens by usage, so it always asks for it.
     body.stream_options =
       options.earlyUsage && quirks.continuousUsage
         ? { include_usage: true, continuous_usage_stats: true }
         : { include_usage: true };
   }
   if (request.continuesAnswer && quirks.continuesAnswer) {
-    // The answer goes on where the client's last message ends, instead of after it.
+    // The answer continues the client's last message instead of following it.
     body.continue_final_message = true;
     body.add_generation_prompt = false;
   }
@@ -41,26 +42,13 @@ export function renderChatRequest(request: IrRequest, options: RenderOptions): J
 }
 
 function addTools(body: Json, request: IrRequest, quirks: Quirks): void {
-  if (request.tools.length === 0) return;
+  if (!offersTools(request, quirks)) return;
   const choice = request.toolChoice;
-  if (!quirks.honoursToolChoice && choice !== undefined) {
-    if (choice.mode === 'required' || choice.mode === 'tool') throw ignoresToolChoice();
-    // Without tools it cannot call any: the only way to say `none` to an engine that ignores it.
-    if (choice.mode === 'none') return;
-  }
   body.tools = request.tools.map(renderTool);
   if (choice !== undefined) {
     body.tool_choice = choice.mode === 'tool' ? { type: 'function', function: { name: choice.name } } : choice.mode;
   }
   if (request.parallel !== undefined) body.parallel_tool_calls = request.parallel;
-}
-
-/** ollama/ollama#17921: better a clear refusal than an answer that looks as if the choice had been obeyed. */
-export function ignoresToolChoice(): Error {
-  return unsupported(
-    'tool_choice',
-    'This engine cannot be forced to call a tool; use tool_choice auto or another model.',
-  );
 }
 
 function renderTool(tool: Tool): Json {
@@ -89,7 +77,7 @@ function addThinking(body: Json, request: IrRequest, quirks: Quirks): void {
   if (effort !== undefined && reasoning.enabled !== false) body.reasoning_effort = effort;
   if (reasoning.enabled === undefined) return;
   if (quirks.thinking === 'template') {
-    // Both names are in use (Qwen, GLM: enable_thinking; DeepSeek, Granite: thinking); templates ignore the other.
+    // Qwen and GLM read enable_thinking, DeepSeek and Granite thinking. Templates ignore the other.
     const given = body.chat_template_kwargs as Json | undefined;
     body.chat_template_kwargs = { enable_thinking: reasoning.enabled, thinking: reasoning.enabled, ...given };
   } else if (!reasoning.enabled && quirks.engine === 'ollama') body.reasoning_effort = 'none';

@@ -1,6 +1,7 @@
-import { CHAT_FINISH } from '../parts/stop.ts';
-import type { IrResponse, Json, TranslationContext } from '../types.ts';
-import { renderChatUsage } from '../usage.ts';
+import type { Json } from '../../../lib/json.ts';
+import { CHAT_FINISH } from '../shared/stop-reason.ts';
+import type { IrResponse, TranslationContext } from '../types.ts';
+import { renderChatUsage } from '../shared/usage.ts';
 import { renderCall } from './render-messages.ts';
 
 /** A whole answer as a chat.completion body. */

@@ -1,9 +1,9 @@
 import { streamError } from '../errors/error-body.ts';
-import { CHAT_FINISH } from '../parts/stop.ts';
+import { CHAT_FINISH } from '../shared/stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
-import { renderChatUsage } from '../usage.ts';
-import type { Wishes } from '../parts/wishes.ts';
+import { renderChatUsage } from '../shared/usage.ts';
+import type { AnswerOptions } from '../shared/answer-options.ts';
 
 /** Writes chat.completion.chunk events. */
 export class ChatEmitter implements Emitter {
@@ -11,11 +11,11 @@ export class ChatEmitter implements Emitter {
   readonly #includeUsage: boolean;
   #calls = 0;
 
-  constructor(context: TranslationContext, wishes: Wishes) {
+  constructor(context: TranslationContext, options: AnswerOptions) {
     const { id, createdAt, model } = context;
     const common = JSON.stringify({ id: `chatcmpl-${id}`, object: 'chat.completion.chunk', created: createdAt, model });
     this.#head = `data: ${common.slice(0, -1)},"choices":[`;
-    this.#includeUsage = wishes.includeUsage;
+    this.#includeUsage = options.includeUsage;
   }
 
   start(): string {
@@ -42,7 +42,7 @@ export class ChatEmitter implements Emitter {
   }
 
   close(item: OutputItem, index: number): string {
-    // A client that decodes the arguments must not meet an empty string.
+    // Clients decode the arguments, and an empty string is no JSON.
     return item.kind === 'call' && item.arguments.trim() === '' ? this.delta(item, index, '{}') : '';
   }
 

@@ -1,6 +1,7 @@
-import type { ClientError, Dialect, Json } from '../types.ts';
+import type { Json } from '../../../lib/json.ts';
+import type { ClientError, Dialect } from '../types.ts';
 
-/** The documented error types of the messages dialect; a client library knows no others. */
+/** The documented error types of the messages dialect. Client libraries know no others. */
 const MESSAGES_TYPES = new Map([
   [401, 'authentication_error'],
   [402, 'billing_error'],
@@ -35,7 +36,7 @@ function openAiError(error: ClientError): Json {
   const fallback = error.status >= 500 ? 'server_error' : 'invalid_request_error';
   return {
     message: error.message,
-    // An engine's own class names (`NotFoundError`) mean nothing to a client library: the status decides.
+    // The status decides: engines send class names of their own (`NotFoundError`), which client libraries do not know.
     type: OPENAI_TYPES.get(error.status) ?? fallback,
     param: error.param ?? null,
     code: error.code ?? OPENAI_CODES.get(error.status) ?? null,
@@ -47,21 +48,21 @@ function messagesError(error: ClientError): Json {
 }
 
 /**
- * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: that answer is the
- * same for every dialect and made elsewhere.
+ * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: authentication gives
+ * the same answer in every dialect.
  */
 export function errorBody(
   dialect: Dialect,
-  error: ClientError & { requestId: string },
-): { status: number; body: unknown; headers: Record<string, string> } {
-  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': error.requestId };
-  if (dialect !== 'messages') return { status: error.status, body: { error: openAiError(error) }, headers };
-  headers['request-id'] = error.requestId;
-  const body = { type: 'error', error: messagesError(error), request_id: error.requestId };
-  return { status: error.status, body, headers };
+  error: ClientError,
+  requestId: string,
+): { body: unknown; headers: Record<string, string> } {
+  const headers = { 'content-type': 'application/json', 'x-request-id': requestId };
+  if (dialect !== 'messages') return { body: { error: openAiError(error) }, headers };
+  const body = { type: 'error', error: messagesError(error), request_id: requestId };
+  return { body, headers: { ...headers, 'request-id': requestId } };
 }
 
-/** The error object of a chat stream, of a responses `error` event, or of a messages `error` event, as SSE text. */
+/** An error inside a stream as SSE text: an error object in chat, an `error` event in responses and messages. */
 export function streamError(dialect: Dialect, error: ClientError, sequenceNumber = 0): string {
   if (dialect === 'chat') return `data: ${JSON.stringify({ error: openAiError(error) })}\n\ndata: [DONE]\n\n`;
   if (dialect === 'messages') {
@@ -78,7 +79,7 @@ export function streamError(dialect: Dialect, error: ClientError, sequenceNumber
   return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** `response.error` knows a closed list of codes. */
+/** The code for `response.error`, which has a closed list of codes. */
 export function responseErrorCode(error: ClientError): string {
   if (error.status === 429) return 'rate_limit_exceeded';
   return error.status < 500 ? 'invalid_prompt' : 'server_error';

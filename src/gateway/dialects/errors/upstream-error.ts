@@ -1,7 +1,8 @@
-import { isObject, objectsOf, optionalString, parseJson, shown, textValue } from '../json.ts';
-import type { ClientError, Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { excerpt, objectsOf, optionalString, parseJson, textValue } from '../fields.ts';
+import type { ClientError } from '../types.ts';
 
-/** Longer messages are cut, before the patterns run (they are not linear) and after. */
+/** Longer messages are cut before the patterns run, because these take more than linear time, and again after. */
 const MAX_INPUT = 4000;
 const MAX_MESSAGE = 1000;
 const URL = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]}]+/gi;
@@ -12,7 +13,7 @@ const CLUSTER_NAME =
 const HOST_PORT = /\b[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*:\d{2,5}\b(?!\d)/gi;
 const FILE_PATH = /(?:\/(?:usr|opt|app|home|root|workspace|tmp|var|mnt|data|models)\/)[^\s"',:)]*/g;
 
-/** Text without URLs, addresses, host names with a port and file paths: nothing of the inside is the client's business. */
+/** Text without URLs, addresses, host names with a port and file paths, which would show the inside of the cluster. */
 function withoutAddresses(text: string): string {
   const clean = text
     .slice(0, MAX_INPUT)
@@ -26,14 +27,14 @@ function withoutAddresses(text: string): string {
 }
 
 /**
- * What a backend's error says, in whatever shape its engine uses, for the client. A backend that refuses the gateway
- * itself (401, 403) is the operator's problem, told as 502; other statuses are kept.
+ * Reads an engine's error for the client, in any shape that engines use. A server that refuses the gateway itself (401,
+ * 403, 407) is the operator's problem and becomes a 502. Other statuses are kept.
  */
 export function readUpstreamError(status: number, body: string): ClientError {
   if (status === 401 || status === 403 || status === 407) {
     return {
       status: 502,
-      message: 'The model server refused the gateway; its credentials need checking.',
+      message: 'The model server refused the gateway. The operator of the server needs to check its credentials.',
       code: 'upstream_unauthorized',
     };
   }
@@ -41,13 +42,14 @@ export function readUpstreamError(status: number, body: string): ClientError {
   return { ...describe(parseJson(body), body), status };
 }
 
-/** An error object met inside a stream or a 200 body; its own status, if it names one, is kept. */
+/** Reads an error object inside a stream or a 200 body. Keeps the status that it names. */
 export function readErrorObject(value: unknown): ClientError {
-  const error = describe(value, '');
-  const inner = isObject(value) && isObject(value.error) ? value.error : isObject(value) ? value : {};
+  const outer = isObject(value) ? value : {};
+  const inner = isObject(outer.error) ? outer.error : outer;
   const code = Number(inner.code ?? inner.status ?? inner.status_code);
-  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : statusOfType(error.type);
-  return { ...error, status: status === 401 || status === 403 ? 502 : status };
+  const type = optionalString(inner.type) ?? optionalString(outer.error_type);
+  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : statusOfType(type);
+  return { ...describe(outer, ''), status: status === 401 || status === 403 ? 502 : status };
 }
 
 function statusOfType(type: string | undefined): number {
@@ -68,24 +70,23 @@ function describe(value: unknown, raw: string): Omit<ClientError, 'status'> {
       message === ''
         ? 'The model server answered with an error and no explanation.'
         : withoutAddresses(firstLine(message)),
-    type: optionalString(inner.type) ?? optionalString(outer.error_type),
     code: typeof inner.code === 'string' ? inner.code : undefined,
     param: optionalString(inner.param),
   };
 }
 
-/** vLLM and OpenAI: error.message; Ollama and TGI: error as a string; FastAPI: detail, as text or a list. */
+/** vLLM and OpenAI have error.message, Ollama and TGI error as a string, FastAPI detail as text or a list. */
 function messageOf(inner: Json, outer: Json): string | undefined {
   const plain = optionalString(inner.message) ?? optionalString(outer.error) ?? optionalString(outer.detail);
   if (plain !== undefined) return plain;
   const details = objectsOf(outer.detail).map((item) => {
-    const path = Array.isArray(item.loc) ? `${item.loc.map(shown).join('.')}: ` : '';
+    const path = Array.isArray(item.loc) ? `${item.loc.map(excerpt).join('.')}: ` : '';
     return `${path}${textValue(item.msg)}`;
   });
   return details.length > 0 ? details.join('; ') : undefined;
 }
 
-/** A stack trace says nothing to a client; an HTML page neither. */
+/** Empty for an HTML page, a JSON text or a stack trace, which say nothing to a client. */
 function firstLine(text: string): string {
   const line = text.trim().split('\n', 1)[0] ?? '';
   return line.startsWith('<') || line.startsWith('{') || line.startsWith('Traceback') ? '' : line;

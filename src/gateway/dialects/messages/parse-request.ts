@@ -1,27 +1,27 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { invalid, unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   objectsOf,
   optionalNumber,
   optionalString,
   pick,
-  shown,
   stringAt,
   textValue,
-} from '../json.ts';
-import { stripNonce } from '../inspect/nonce.ts';
-import { decodeReasoning } from '../parts/reasoning-token.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
-import type { HistoryItem, IrRequest, Json, Part, Tool, ToolChoice } from '../types.ts';
+} from '../fields.ts';
+import { withoutBillingLine } from '../inspect/billing-line.ts';
+import { decodeReasoning } from '../shared/encrypted-content.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
+import type { HistoryItem, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
-/** An Anthropic messages body in the internal form. Throws `DialectError`. */
+/** A messages body in the internal form. Throws DialectError. */
 export function parseMessagesRequest(body: Json): IrRequest {
   if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) {
-    throw unsupported('mcp_servers', 'MCP servers run by the API are not available; connect to them from the client.');
+    throw unsupported('mcp_servers', 'The gateway does not connect to MCP servers. Connect to them from the client.');
   }
   const messages = arrayAt(body.messages, 'messages');
   const output = isObject(body.output_config) ? body.output_config : {};
@@ -47,7 +47,7 @@ export function parseMessagesRequest(body: Json): IrRequest {
   };
 }
 
-/** Whether the last message is text that the model is to go on with. */
+/** Whether the last message is text that the model is to continue. */
 function beginsAnswer(message: unknown): boolean {
   if (!isObject(message) || message.role !== 'assistant') return false;
   return typeof message.content === 'string' || objectsOf(message.content).at(-1)?.type === 'text';
@@ -59,7 +59,7 @@ function parseSystem(system: unknown): HistoryItem[] {
   const kept: Part[] = [];
   for (const part of parts) {
     if (part.type !== 'text') throw invalid('system', 'expected text blocks');
-    const text = stripNonce(part.text);
+    const text = withoutBillingLine(part.text);
     if (text !== '') kept.push({ type: 'text', text });
   }
   return kept.length === 0 ? [] : [{ kind: 'message', role: 'system', parts: kept }];
@@ -84,7 +84,7 @@ function parseUser(content: unknown, path: string): HistoryItem[] {
     if (block.type === 'tool_result') results.push(parseResult(block, `${path}.${position}`));
     else parts.push(...parsePart(block, `${path}.${position}`));
   }
-  // Results answer the calls of the turn before, so they come first wherever the client put them.
+  // Results answer the calls of the turn before, so they come first, wherever the client put them.
   return parts.length === 0 ? results : [...results, { kind: 'message', role: 'user', parts }];
 }
 
@@ -110,7 +110,7 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
       case 'thinking':
         return [parseThinkingBlock(block, at)];
       case 'redacted_thinking':
-        return [{ kind: 'reasoning', text: '', redacted: optionalString(block.data) ?? '' }];
+        return [{ kind: 'reasoning', text: '', redacted: textValue(block.data) }];
       case 'tool_use':
         return [
           {
@@ -121,7 +121,7 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
           },
         ];
       default:
-        throw unsupported(at, `Assistant content of type '${shown(block.type)}' is not supported by this backend.`);
+        throw unsupported(at, `Assistant content of type '${excerpt(block.type)}' is not supported by this engine.`);
     }
   });
 }
@@ -131,7 +131,7 @@ function parseThinkingBlock(block: Json, at: string): HistoryItem {
   const signature = optionalString(block.signature);
   if (!signature) return { kind: 'reasoning', text };
   const decoded = decodeReasoning(signature);
-  // A signature made here names what it stands for; any other is kept as it is and never checked.
+  // The gateway's own signatures carry data. Any other is passed on unread.
   return decoded.opaque === undefined
     ? { kind: 'reasoning', ...decoded, text }
     : { kind: 'reasoning', text, signature };
@@ -159,9 +159,9 @@ function parsePart(block: Json, path: string): Part[] {
         ...parseParts(block.content, `${path}.content`),
       ];
     case 'tool_reference':
-      return [{ type: 'text', text: `Tool: ${shown(block.tool_name)}` }];
+      return [{ type: 'text', text: `Tool: ${excerpt(block.tool_name)}` }];
     default:
-      throw unsupported(path, `Content of type '${shown(block.type)}' is not supported by this backend.`);
+      throw unsupported(path, `Content of type '${excerpt(block.type)}' is not supported by this engine.`);
   }
 }
 
@@ -171,7 +171,7 @@ function imageUrl(source: Json, path: string): string {
     const data = stringAt(source.data, `${path}.source.data`);
     return `data:${stringAt(source.media_type, `${path}.source.media_type`)};base64,${data}`;
   }
-  throw unsupported(`${path}.source`, 'Images are taken as base64 or url; uploaded files are not kept here.');
+  throw unsupported(`${path}.source`, 'Uploaded files are not available. Send images as base64 or url.');
 }
 
 function parseDocument(block: Json, path: string): Part[] {
@@ -182,7 +182,7 @@ function parseDocument(block: Json, path: string): Part[] {
   if (source.type === 'content') return [...head, ...parseParts(source.content, `${path}.source.content`)];
   throw unsupported(
     `${path}.source`,
-    'Only plain-text documents are supported; extract the text of a PDF in the client.',
+    'Only plain-text documents are supported. Extract the text of a PDF in the client.',
   );
 }
 
@@ -194,7 +194,7 @@ function parseTools(value: unknown): Tool[] {
     if (typeof tool.type === 'string' && tool.type !== 'custom') {
       throw unsupported(
         path,
-        `The tool '${tool.type}' is run by Anthropic's own service and not available here; declare it with an input_schema.`,
+        `The tool '${tool.type}' runs at Anthropic and is not available here. Declare it with an input_schema.`,
       );
     }
     return {

@@ -1,10 +1,11 @@
-import { objectsOf, optionalString } from '../json.ts';
-import { stopOfMessages } from '../parts/stop.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
-import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import type { Json } from '../../../lib/json.ts';
+import { objectsOf, optionalString, textValue } from '../fields.ts';
+import { stopOfMessages } from '../shared/stop-reason.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
+import type { IrResponse, OutputItem } from '../types.ts';
+import { parseUsage } from '../shared/usage.ts';
 
-/** A messages answer in the internal form; blocks of kinds nobody asked for are skipped. */
+/** A messages answer in the internal form. Skips blocks of unknown kinds. */
 export function parseMessagesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.content)) return undefined;
   const items = objectsOf(body.content).flatMap(parseBlock);
@@ -20,19 +21,19 @@ export function parseMessagesResponse(body: Json): IrResponse | undefined {
 function parseBlock(block: Json): OutputItem[] {
   switch (block.type) {
     case 'text':
-      return [{ kind: 'text', text: optionalString(block.text) ?? '' }];
+      return [{ kind: 'text', text: textValue(block.text) }];
     case 'thinking': {
       const signature = optionalString(block.signature);
-      return [{ kind: 'reasoning', text: optionalString(block.thinking) ?? '', ...(signature && { signature }) }];
+      return [{ kind: 'reasoning', text: textValue(block.thinking), ...(signature && { signature }) }];
     }
     case 'redacted_thinking':
-      return [{ kind: 'reasoning', text: '', redacted: optionalString(block.data) ?? '' }];
+      return [{ kind: 'reasoning', text: '', redacted: textValue(block.data) }];
     case 'tool_use':
       return [
         {
           kind: 'call',
-          callId: optionalString(block.id) ?? '',
-          name: optionalString(block.name) ?? '',
+          callId: textValue(block.id),
+          name: textValue(block.name),
           arguments: argumentsOf(block.input),
         },
       ];

@@ -1,16 +1,17 @@
-import { isObject, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfMessages } from '../parts/stop.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
-import { argumentsOf } from '../parts/tool-input.ts';
-import type { Json } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { optionalNumber, optionalString, textValue } from '../fields.ts';
+import { stopOfMessages } from '../shared/stop-reason.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
+import { argumentsOf } from '../shared/tool-arguments.ts';
+
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */
 export class MessagesStreamParser {
   readonly #sink: BlockSequencer;
   #usage: Json = {};
-  /** Kinds of the open blocks; for a call, the input its start event carried. */
+  /** The kinds of the open blocks. For a call also the input in its start event. */
   readonly #open = new Map<number, { isCall: boolean; input: unknown }>();
 
   constructor(sink: BlockSequencer) {
@@ -18,11 +19,8 @@ export class MessagesStreamParser {
   }
 
   event(data: string): void {
-    const event = parseJson(data);
-    if (!isObject(event)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const event = readEvent(data, this.#sink);
+    if (event === undefined) return;
     switch (event.type) {
       case 'message_start':
         if (isObject(event.message)) this.#count(event.message.usage);
@@ -46,12 +44,12 @@ export class MessagesStreamParser {
       case 'error':
         this.#sink.fail(readErrorObject(event));
         break;
-      // ping, and whatever comes later.
+      // ping, and events of later versions.
       default:
     }
   }
 
-  /** Counts are cumulative; a null or missing one leaves what was said before. */
+  /** Counts are cumulative. A null or missing one leaves the last one valid. */
   #count(usage: unknown): void {
     if (!isObject(usage)) return;
     for (const [name, value] of Object.entries(usage)) if (value !== null) this.#usage[name] = value;
@@ -61,27 +59,27 @@ export class MessagesStreamParser {
   #start(index: number, block: Json): void {
     const isCall = block.type === 'tool_use';
     this.#open.set(index, { isCall, input: isCall ? block.input : undefined });
-    if (isCall) this.#sink.call(index, optionalString(block.id) ?? '', optionalString(block.name) ?? '');
-    else if (block.type === 'text') this.#sink.text(optionalString(block.text) ?? '');
-    else if (block.type === 'thinking') this.#sink.reasoning(optionalString(block.thinking) ?? '');
+    if (isCall) this.#sink.call(index, textValue(block.id), textValue(block.name));
+    else if (block.type === 'text') this.#sink.text(textValue(block.text));
+    else if (block.type === 'thinking') this.#sink.reasoning(textValue(block.thinking));
     else if (block.type === 'redacted_thinking') {
-      this.#sink.reasoningMark({ redacted: optionalString(block.data) ?? '' });
+      this.#sink.reasoningMark({ redacted: textValue(block.data) });
     }
   }
 
   #delta(index: number, delta: Json): void {
     switch (delta.type) {
       case 'text_delta':
-        this.#sink.text(optionalString(delta.text) ?? '');
+        this.#sink.text(textValue(delta.text));
         break;
       case 'thinking_delta':
-        this.#sink.reasoning(optionalString(delta.thinking) ?? '');
+        this.#sink.reasoning(textValue(delta.thinking));
         break;
       case 'signature_delta':
-        this.#sink.reasoningMark({ signature: optionalString(delta.signature) ?? '' });
+        this.#sink.reasoningMark({ signature: textValue(delta.signature) });
         break;
       case 'input_json_delta':
-        this.#sink.callArguments(index, optionalString(delta.partial_json) ?? '');
+        this.#sink.callArguments(index, textValue(delta.partial_json));
         break;
       default:
     }
@@ -94,7 +92,7 @@ export class MessagesStreamParser {
       this.#sink.seal();
       return;
     }
-    // Some emitters put the whole input into the start event and send no delta.
+    // Some engines put the whole input into the start event and send no delta.
     if (this.#sink.isEmptyCall(index) && isObject(block.input)) {
       this.#sink.callArguments(index, argumentsOf(block.input));
     }

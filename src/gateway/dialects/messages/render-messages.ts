@@ -1,10 +1,12 @@
+import type { Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import type { Quirks } from '../quirks.ts';
-import { inputOf } from '../parts/tool-input.ts';
-import { textOf, type Turn } from '../parts/turns.ts';
-import type { Json, OutputItem, Part } from '../types.ts';
+import { checkImage } from '../shared/refusals.ts';
+import { inputOf } from '../shared/tool-arguments.ts';
+import { textOf, type Turn } from '../shared/conversation.ts';
+import type { OutputItem, Part } from '../types.ts';
 
-/** Turns (without system) as messages; results and the user text after them share one user message. */
+/** Turns, without system turns, as messages. Results and the user text after them share one user message. */
 export function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
   const messages: { role: string; content: Json[] }[] = [];
   for (const turn of turns) {
@@ -36,7 +38,7 @@ function renderOutput(item: OutputItem): Json[] {
       return [{ type: 'tool_use', id: item.callId, name: item.name, input: inputOf(item.arguments) }];
     default:
       if (item.redacted !== undefined) return [{ type: 'redacted_thinking', data: item.redacted }];
-      // Another vendor's encrypted reasoning means nothing to this backend.
+      // This engine cannot read another vendor's encrypted reasoning.
       return item.text === '' ? [] : [{ type: 'thinking', thinking: item.text, signature: item.signature ?? '' }];
   }
 }
@@ -50,11 +52,6 @@ function imageSource(url: string, quirks: Quirks): Json {
   const data = /^data:([^;,]+);base64,/.exec(url);
   if (data !== null) return { type: 'base64', media_type: data[1], data: url.slice(data[0].length) };
   if (url.startsWith('data:')) throw unsupported('image_url', 'Data URLs of images must be base64.');
-  if (!quirks.remoteImages) {
-    throw unsupported(
-      'image_url',
-      'This engine takes images only as data URLs; the gateway does not fetch remote ones.',
-    );
-  }
+  checkImage(url, quirks);
   return { type: 'url', url };
 }

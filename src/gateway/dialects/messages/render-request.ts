@@ -1,15 +1,17 @@
-import { ignoresToolChoice, type RenderOptions } from '../chat/render-request.ts';
+import type { Json } from '../../../lib/json.ts';
+import type { RenderOptions } from '../chat/render-request.ts';
+import { offersTools } from '../shared/refusals.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { pick } from '../json.ts';
-import { foldSystem, toTurns } from '../parts/turns.ts';
-import type { IrRequest, Json, Tool } from '../types.ts';
+import { pick } from '../fields.ts';
+import { foldSystem, toTurns } from '../shared/conversation.ts';
+import type { IrRequest, Tool } from '../types.ts';
 import { MESSAGES_SAMPLING } from './parse-request.ts';
 import { renderTurns } from './render-messages.ts';
 
-/** The dialect requires a limit; clients of the others need not give one. */
+/** This dialect requires a limit, the others do not. */
 const DEFAULT_MAX_TOKENS = 4096;
 
-/** The internal form as a messages body for one engine. Throws `DialectError`. */
+/** The internal form as a messages body. Throws DialectError. */
 export function renderMessagesRequest(request: IrRequest, options: RenderOptions): Json {
   const { system, turns } = foldSystem(toTurns(request.items));
   const maxTokens = options.maxTokens ?? DEFAULT_MAX_TOKENS;
@@ -27,7 +29,7 @@ export function renderMessagesRequest(request: IrRequest, options: RenderOptions
 function addReasoning(body: Json, request: IrRequest, maxTokens: number): void {
   const output: Json = {};
   if (request.format?.type === 'json_object') {
-    throw unsupported('response_format', 'This backend takes a JSON schema, not the schema-less JSON mode.');
+    throw unsupported('response_format', 'This engine has no JSON mode without a schema. Send a JSON schema.');
   }
   if (request.format !== undefined) output.format = { type: 'json_schema', schema: request.format.schema };
   if (request.reasoning?.effort !== undefined) output.effort = request.reasoning.effort;
@@ -39,15 +41,11 @@ function addReasoning(body: Json, request: IrRequest, maxTokens: number): void {
 }
 
 function addTools(body: Json, request: IrRequest, options: RenderOptions): void {
-  if (request.tools.length === 0) return;
+  if (!offersTools(request, options.quirks)) return;
   const choice = request.toolChoice;
-  if (!options.quirks.honoursToolChoice && choice !== undefined) {
-    if (choice.mode === 'required' || choice.mode === 'tool') throw ignoresToolChoice();
-    if (choice.mode === 'none') return;
-  }
   body.tools = request.tools.map(renderTool);
   const rendered = renderChoice(choice);
-  // The flag lives inside tool_choice here and means the opposite of parallel_tool_calls.
+  // In this dialect the flag is inside tool_choice and means the opposite of parallel_tool_calls.
   if (request.parallel === false && choice?.mode !== 'none') {
     body.tool_choice = { ...(rendered ?? { type: 'auto' }), disable_parallel_tool_use: true };
   } else if (rendered !== undefined) body.tool_choice = rendered;

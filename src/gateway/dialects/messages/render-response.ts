@@ -1,10 +1,11 @@
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { MESSAGES_STOP } from '../parts/stop.ts';
-import { inputOf } from '../parts/tool-input.ts';
-import type { IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderMessagesUsage } from '../usage.ts';
+import type { Json } from '../../../lib/json.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { MESSAGES_STOP } from '../shared/stop-reason.ts';
+import { inputOf } from '../shared/tool-arguments.ts';
+import type { IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
+import { renderMessagesUsage } from '../shared/usage.ts';
 
-/** Stands for "made by this gateway": clients require a signature and send it back, nobody checks it. */
+/** The gateway's own signature. Clients require one and send it back unchecked. */
 export const OWN_SIGNATURE = encodeReasoning({ kind: 'reasoning', text: '' });
 
 /** A whole answer as a messages body. */
@@ -17,7 +18,7 @@ export function renderMessagesResponse(response: IrResponse, context: Translatio
   };
 }
 
-/** The message as `message_start` shows it: everything but the content. */
+/** The message of `message_start`: everything but the content. */
 export function emptyMessage(context: TranslationContext, usage: Usage): Json {
   return {
     id: `msg_${context.id}`,
@@ -44,7 +45,7 @@ function renderBlock(item: OutputItem): Json {
   switch (item.kind) {
     case 'text':
     case 'refusal':
-      // Published as a list or null; the AI SDK refuses null.
+      // The published type is a list or null. The AI SDK refuses null.
       return { type: 'text', text: item.text, citations: [] };
     case 'call':
       return {
@@ -59,7 +60,7 @@ function renderBlock(item: OutputItem): Json {
   }
 }
 
-/** A block of reasoning: readable if there is text, else the sealed data as it came. */
+/** A block of reasoning: a thinking block for text, else a redacted one with the data as the engine sent it. */
 export function renderReasoning(item: OutputItem & { kind: 'reasoning' }): Json {
   const sealed = item.redacted ?? item.opaque;
   if (item.text === '' && sealed !== undefined) return { type: 'redacted_thinking', data: sealed };

@@ -1,10 +1,10 @@
 import { streamError } from '../errors/error-body.ts';
-import { tokensOfText } from '../inspect/estimate.ts';
-import { MESSAGES_STOP } from '../parts/stop.ts';
+import { tokensOfItems } from '../inspect/estimate-tokens.ts';
+import { MESSAGES_STOP } from '../shared/stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderMessagesUsage } from '../usage.ts';
+import { renderMessagesUsage } from '../shared/usage.ts';
 import { emptyMessage, OWN_SIGNATURE, renderReasoning } from './render-response.ts';
 
 function event(type: string, fields: string): string {
@@ -19,7 +19,7 @@ export class MessagesEmitter implements Emitter {
     this.#context = context;
   }
 
-  /** Agents read the size of their context here, so an estimate is better than a zero. */
+  /** Agents read the size of their context here, for which an estimate is better than zero. */
   start(usage: Usage | undefined): string {
     const message = emptyMessage(this.#context, usage ?? estimatedUsage('messages', this.#context));
     return event('message_start', `,"message":${JSON.stringify(message)}`);
@@ -60,9 +60,7 @@ export class MessagesEmitter implements Emitter {
   }
 
   #estimate(items: readonly OutputItem[]): Usage {
-    const written = items.map((item) => (item.kind === 'call' ? item.arguments : item.text));
-    const outputTokens = written.reduce((sum, text) => sum + tokensOfText(text), 0);
-    return { ...estimatedUsage('messages', this.#context), outputTokens };
+    return { ...estimatedUsage('messages', this.#context), outputTokens: tokensOfItems(items) };
   }
 }
 

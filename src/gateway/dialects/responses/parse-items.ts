@@ -1,12 +1,13 @@
+import type { Json } from '../../../lib/json.ts';
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
-import { arrayAt, objectAt, objectsOf, optionalString, shown, stringAt, textValue } from '../json.ts';
-import { decodeReasoning } from '../parts/reasoning-token.ts';
-import type { HistoryItem, Json, Part, ReasoningItem } from '../types.ts';
+import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
+import { decodeReasoning } from '../shared/encrypted-content.ts';
+import type { HistoryItem, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
 
 export type References = ReadonlyMap<string, readonly HistoryItem[]>;
 
-/** The `input` of a responses body in the internal form. Throws `DialectError`. */
+/** The `input` of a responses body in the internal form. Throws DialectError. */
 export function parseInput(input: unknown, references: References | undefined): HistoryItem[] {
   if (input === undefined || input === null) return [];
   if (typeof input === 'string') return [{ kind: 'message', role: 'user', parts: [{ type: 'text', text: input }] }];
@@ -15,7 +16,7 @@ export function parseInput(input: unknown, references: References | undefined): 
     const path = `input[${position}]`;
     const item = objectAt(value, path);
     if (item.type === 'item_reference') {
-      // Each once, they stand for what the store keeps of a key at most. OpenAI refuses repeated ones too.
+      // Without repeats, references are bounded by what the store has of a key. OpenAI refuses repeats too.
       const id = stringAt(item.id, `${path}.id`);
       if (referred.has(id)) throw invalid(`${path}.id`, 'expected each item to be referenced once');
       referred.add(id);
@@ -55,7 +56,7 @@ function parseItem(item: Json, path: string): readonly HistoryItem[] {
     case 'reasoning':
       return [parseReasoningItem(item)];
     default:
-      throw unsupported(`${path}.type`, `Input items of type '${shown(item.type)}' are not supported here.`);
+      throw unsupported(`${path}.type`, `Input items of type '${excerpt(item.type)}' are not supported.`);
   }
 }
 
@@ -64,7 +65,7 @@ function resolve(id: string, path: string, references: References | undefined): 
   if (found !== undefined) return found;
   throw new DialectError({
     status: 404,
-    message: `Item with id '${id}' not found. Items are kept for a limited time and only when 'store' is not false; send the item itself.`,
+    message: `Item with id '${id}' not found. Items are stored for a limited time, and only when 'store' is not false. Send the item itself.`,
     code: 'not_found',
     param: `${path}.id`,
   });
@@ -111,10 +112,7 @@ function parseContent(content: unknown, path: string): Part[] {
         return { type: 'text', text: stringAt(part.text, `${at}.text`) };
       case 'input_image': {
         if (typeof part.image_url !== 'string') {
-          throw unsupported(
-            `${at}.image_url`,
-            'Images are taken as a URL or data URL; uploaded files are not kept here.',
-          );
+          throw unsupported(`${at}.image_url`, 'Uploaded files are not available. Send images as a URL or data URL.');
         }
         const detail = optionalString(part.detail);
         return { type: 'image', url: part.image_url, ...(detail && { detail }) };
@@ -122,18 +120,18 @@ function parseContent(content: unknown, path: string): Part[] {
       default:
         throw unsupported(
           `${at}.type`,
-          `Content of type '${shown(part.type)}' is not supported; send input_text or input_image.`,
+          `Content of type '${excerpt(part.type)}' is not supported. Send input_text or input_image.`,
         );
     }
   });
 }
 
-/** A reasoning item: its text if the client kept it, else what the gateway put into `encrypted_content`. */
+/** A reasoning item: its text if the client kept it, else the text that the gateway put into `encrypted_content`. */
 export function parseReasoningItem(item: Json): ReasoningItem {
   const token = optionalString(item.encrypted_content);
-  const carried = token ? decodeReasoning(token) : { text: '' };
+  const decoded = token ? decodeReasoning(token) : { text: '' };
   const content = objectsOf(item.content).map((part) => textValue(part.text));
   const summary = objectsOf(item.summary).map((part) => textValue(part.text));
-  const text = content.join('') || carried.text || summary.join('\n\n');
-  return { kind: 'reasoning', ...carried, text, ...idOf(item) };
+  const text = content.join('') || decoded.text || summary.join('\n\n');
+  return { kind: 'reasoning', ...decoded, text, ...idOf(item) };
 }

@@ -1,12 +1,13 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { isObject, optionalBoolean, optionalNumber, optionalString, pick, shown } from '../json.ts';
-import type { HistoryItem, IrRequest, Json } from '../types.ts';
+import { excerpt, optionalBoolean, optionalNumber, optionalString, pick } from '../fields.ts';
+import type { HistoryItem, IrRequest } from '../types.ts';
 import { parseInput, type References } from './parse-items.ts';
 import { parseResponsesChoice, parseResponsesTools } from './tools.ts';
 
 const RESPONSES_SAMPLING = ['temperature', 'top_p'] as const;
 
-/** A responses body in the internal form, with the stored history before its input. Throws `DialectError`. */
+/** A responses body in the internal form, with the stored history before its input. Throws DialectError. */
 export function parseResponsesRequest(
   body: Json,
   stored: { history?: readonly HistoryItem[]; references?: References },
@@ -20,7 +21,7 @@ export function parseResponsesRequest(
   return {
     stream: body.stream === true,
     items: [
-      // Instructions belong to this request alone: they are not part of the stored chain.
+      // Instructions belong to this request alone and not to the stored chain.
       ...(instructions ? [systemItem(instructions)] : []),
       ...(stored.history ?? []),
       ...parseInput(body.input, stored.references),
@@ -47,13 +48,13 @@ function parseEffort(effort: string): IrRequest['reasoning'] {
 
 function refuseServerState(body: Json): void {
   if (body.conversation !== undefined && body.conversation !== null) {
-    throw unsupported('conversation', "Conversations are not kept here; continue with 'previous_response_id'.");
+    throw unsupported('conversation', "Conversations are not available. Continue with 'previous_response_id'.");
   }
-  if (body.background === true) throw unsupported('background', 'Background responses are not offered; use stream.');
-  if (isObject(body.prompt)) throw unsupported('prompt', 'Stored prompts are not kept here; send the input itself.');
+  if (body.background === true) throw unsupported('background', 'Background responses are not available. Use stream.');
+  if (isObject(body.prompt)) throw unsupported('prompt', 'Stored prompts are not available. Send the input itself.');
   const include = Array.isArray(body.include) ? body.include : [];
   if ((optionalNumber(body.top_logprobs) ?? 0) > 0 || include.includes('message.output_text.logprobs')) {
-    throw unsupported('top_logprobs', 'Log probabilities are not offered in this dialect; use chat/completions.');
+    throw unsupported('top_logprobs', 'Log probabilities are not available in this dialect. Use chat/completions.');
   }
 }
 
@@ -61,7 +62,10 @@ function parseFormat(value: unknown): IrRequest['format'] {
   if (!isObject(value) || value.type === 'text') return undefined;
   if (value.type === 'json_object') return { type: 'json_object' };
   if (value.type !== 'json_schema') {
-    throw unsupported('text.format', `text.format '${shown(value.type)}' is not supported.`);
+    throw unsupported(
+      'text.format',
+      `text.format '${excerpt(value.type)}' is not supported. Send text, json_object or json_schema.`,
+    );
   }
   return {
     type: 'json_schema',

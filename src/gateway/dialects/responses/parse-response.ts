@@ -1,11 +1,12 @@
-import { isObject, objectsOf, optionalString } from '../json.ts';
-import { stopOfResponses } from '../parts/stop.ts';
-import type { IrResponse, Json, OutputItem } from '../types.ts';
-import { parseUsage } from '../usage.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalString, textValue } from '../fields.ts';
+import { stopOfResponses } from '../shared/stop-reason.ts';
+import type { IrResponse, OutputItem } from '../types.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
 
-/** A response resource in the internal form; output items of hosted tools are skipped. */
+/** A response resource in the internal form. Skips output items of hosted tools. */
 export function parseResponsesResponse(body: Json): IrResponse | undefined {
   if (!Array.isArray(body.output)) return undefined;
   const items = objectsOf(body.output).flatMap(parseOutputItem);
@@ -18,15 +19,15 @@ export function parseResponsesResponse(body: Json): IrResponse | undefined {
   };
 }
 
-/** One output item; a message becomes one item per content part, all with its id. */
+/** One output item. A message becomes one item per content part, each with its id. */
 export function parseOutputItem(item: Json): OutputItem[] {
   const id = typeof item.id === 'string' ? { id: item.id } : {};
   switch (item.type) {
     case 'message':
       return objectsOf(item.content).map((part) =>
         part.type === 'refusal'
-          ? { kind: 'refusal', text: optionalString(part.refusal) ?? '', ...id }
-          : { kind: 'text', text: optionalString(part.text) ?? '', ...id },
+          ? { kind: 'refusal', text: textValue(part.refusal), ...id }
+          : { kind: 'text', text: textValue(part.text), ...id },
       );
     case 'reasoning':
       return [parseReasoningItem(item)];
@@ -35,12 +36,12 @@ export function parseOutputItem(item: Json): OutputItem[] {
       return [
         {
           kind: 'call',
-          callId: optionalString(item.call_id) ?? optionalString(item.id) ?? '',
-          name: wireName(optionalString(item.namespace), optionalString(item.name) ?? ''),
+          callId: optionalString(item.call_id) ?? textValue(item.id),
+          name: wireName(optionalString(item.namespace), textValue(item.name)),
           arguments:
             item.type === 'function_call'
-              ? (optionalString(item.arguments) ?? '')
-              : JSON.stringify({ input: optionalString(item.input) ?? '' }),
+              ? textValue(item.arguments)
+              : JSON.stringify({ input: textValue(item.input) }),
           ...id,
         },
       ];

@@ -1,18 +1,19 @@
-import { isObject, objectsOf, optionalNumber, optionalString, parseJson } from '../json.ts';
-import { stopOfResponses } from '../parts/stop.ts';
-import type { BlockSequencer } from '../stream/sequencer.ts';
-import type { Json, OutputItem } from '../types.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.ts';
+import { stopOfResponses } from '../shared/stop-reason.ts';
+import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
+import type { OutputItem } from '../types.ts';
 import { readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../usage.ts';
+import { parseUsage } from '../shared/usage.ts';
 import { parseOutputItem } from './parse-response.ts';
 
 type Key = string | number;
 
-/** Feeds the events of a responses stream to a sequencer. Engines leave events out; each item is told once. */
+/** Feeds the events of a responses stream to a sequencer, each item once. Engines leave events out. */
 export class ResponsesStreamParser {
   readonly #sink: BlockSequencer;
-  /** Items of which a delta or a done event has been passed on. */
-  readonly #told = new Set<Key>();
+  /** The items of which a delta or a done event was passed on. */
+  readonly #begun = new Set<Key>();
 
   constructor(sink: BlockSequencer) {
     this.#sink = sink;
@@ -20,13 +21,10 @@ export class ResponsesStreamParser {
 
   event(data: string): void {
     if (data === '[DONE]') return;
-    const event = parseJson(data);
-    if (!isObject(event)) {
-      this.#sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
-      return;
-    }
+    const event = readEvent(data, this.#sink);
+    if (event === undefined) return;
     const key = keyOf(event);
-    const delta = optionalString(event.delta) ?? '';
+    const delta = textValue(event.delta);
     switch (event.type) {
       case 'response.created':
       case 'response.in_progress':
@@ -36,20 +34,20 @@ export class ResponsesStreamParser {
         if (isObject(event.item)) this.#added(key, event.item);
         break;
       case 'response.output_text.delta':
-        this.#tell(key, () => this.#sink.text(delta));
+        this.#pass(key, () => this.#sink.text(delta));
         break;
       case 'response.refusal.delta':
-        this.#tell(key, () => this.#sink.refusal(delta));
+        this.#pass(key, () => this.#sink.refusal(delta));
         break;
       case 'response.reasoning_summary_part.added':
         if ((optionalNumber(event.summary_index) ?? 0) > 0) this.#sink.reasoning('\n\n');
         break;
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
-        this.#tell(key, () => this.#sink.reasoning(delta));
+        this.#pass(key, () => this.#sink.reasoning(delta));
         break;
       case 'response.function_call_arguments.delta':
-        this.#tell(key, () => this.#sink.callArguments(key, delta));
+        this.#pass(key, () => this.#sink.callArguments(key, delta));
         break;
       case 'response.output_item.done':
         if (isObject(event.item)) this.#done(key, event.item);
@@ -62,26 +60,26 @@ export class ResponsesStreamParser {
       case 'error':
         this.#sink.fail(readErrorObject(event));
         break;
-      // Parts, `.done` events of single parts and hosted tools say nothing that is not said elsewhere.
+      // Events of single parts repeat what others say. Hosted tools are skipped.
       default:
     }
   }
 
-  #tell(key: Key, pass: () => void): void {
-    this.#told.add(key);
-    pass();
+  #pass(key: Key, feed: () => void): void {
+    this.#begun.add(key);
+    feed();
   }
 
   #added(key: Key, item: Json): void {
     if (item.type !== 'function_call') return;
-    this.#sink.call(key, optionalString(item.call_id) ?? '', optionalString(item.name) ?? '');
-    this.#sink.callArguments(key, optionalString(item.arguments) ?? '');
+    this.#sink.call(key, textValue(item.call_id), textValue(item.name));
+    this.#sink.callArguments(key, textValue(item.arguments));
   }
 
-  /** The finished item fills in whatever its events left out. */
+  /** Adds what the events of a complete item left out. */
   #done(key: Key, item: Json): void {
     for (const output of parseOutputItem(item)) this.#complete(key, output);
-    this.#told.add(key);
+    this.#begun.add(key);
     this.#sink.seal();
   }
 
@@ -92,7 +90,7 @@ export class ResponsesStreamParser {
       this.#sink.sealCall(key);
       return;
     }
-    if (!this.#told.has(key) && output.text !== '') this.#sink[output.kind](output.text);
+    if (!this.#begun.has(key) && output.text !== '') this.#sink[output.kind](output.text);
     if (output.kind !== 'reasoning') return;
     const { signature, redacted, opaque } = output;
     if ((signature ?? redacted ?? opaque) !== undefined) this.#sink.reasoningMark({ signature, redacted, opaque });
@@ -105,8 +103,8 @@ export class ResponsesStreamParser {
       this.#sink.fail(readErrorObject({ error: response.error ?? {} }));
       return;
     }
-    // Some emitters put everything into the last event only.
-    if (this.#told.size === 0) {
+    // Some engines send all items in the last event alone.
+    if (this.#begun.size === 0) {
       for (const [index, item] of objectsOf(response.output).entries()) this.#done(index, item);
     }
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
@@ -115,7 +113,7 @@ export class ResponsesStreamParser {
   }
 }
 
-/** llama.cpp has sent items without `output_index` (#21174): the item's id stands in. */
+/** The index of an item, or its id: llama.cpp has sent items without `output_index` (#21174). */
 function keyOf(event: Json): Key {
   const item = isObject(event.item) ? event.item : {};
   return optionalNumber(event.output_index) ?? optionalString(event.item_id) ?? optionalString(item.id) ?? 0;

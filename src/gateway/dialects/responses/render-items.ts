@@ -1,12 +1,13 @@
-import { itemId } from '../parts/blocks.ts';
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import { resultText } from '../parts/turns.ts';
-import type { HistoryItem, Json, OutputItem, Part } from '../types.ts';
+import type { Json } from '../../../lib/json.ts';
+import { itemId } from '../shared/output-items.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import { resultText } from '../shared/conversation.ts';
+import type { HistoryItem, OutputItem, Part } from '../types.ts';
 
 /**
- * Internal items as `input` items for a responses backend. Replayed output carries ids and a status, which the
- * published types require and engines check (vllm-project/vllm#33089).
+ * Internal items as the `input` of a responses body. Replayed output has ids and a status, which the published types
+ * require and engines check (vllm-project/vllm#33089).
  */
 export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);

@@ -1,11 +1,14 @@
+import type { Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
-import { ignoresToolChoice, type RenderOptions } from '../chat/render-request.ts';
-import type { IrRequest, Json, OutputFormat } from '../types.ts';
+import type { RenderOptions } from '../chat/render-request.ts';
+import { offersTools } from '../shared/refusals.ts';
+import type { IrRequest, OutputFormat } from '../types.ts';
 import { renderItems } from './render-items.ts';
 
-/** The internal form as a responses body. The backend keeps nothing: the gateway owns the state. */
+/** The internal form as a responses body. The engine stores nothing, because the gateway owns the state. */
 export function renderResponsesRequest(request: IrRequest, options: RenderOptions): Json {
-  if (request.stop.length > 0) throw unsupported('stop', 'This backend offers no stop sequences.');
+  if (request.stop.length > 0)
+    throw unsupported('stop', 'This engine has no stop sequences in its responses dialect. Remove them.');
   const body: Json = { model: options.model, input: renderItems(request.items), store: false, ...request.sampling };
   delete body.top_k;
   if (options.maxTokens !== undefined) body.max_output_tokens = options.maxTokens;
@@ -13,12 +16,8 @@ export function renderResponsesRequest(request: IrRequest, options: RenderOption
   if (request.format !== undefined) body.text = { format: renderFormat(request.format) };
   if (request.reasoning?.enabled === false) body.reasoning = { effort: 'none' };
   else if (request.reasoning?.effort !== undefined) body.reasoning = { effort: request.reasoning.effort };
-  if (request.tools.length === 0) return body;
+  if (!offersTools(request, options.quirks)) return body;
   const choice = request.toolChoice;
-  if (!options.quirks.honoursToolChoice && choice !== undefined) {
-    if (choice.mode === 'required' || choice.mode === 'tool') throw ignoresToolChoice();
-    if (choice.mode === 'none') return body;
-  }
   body.tools = request.tools.map(({ name, description, parameters, strict }) => ({
     type: 'function',
     name,

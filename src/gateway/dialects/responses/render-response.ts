@@ -1,19 +1,24 @@
-import { isObject, parseJson } from '../json.ts';
-import { encodeReasoning } from '../parts/reasoning-token.ts';
-import { incompleteReason } from '../parts/stop.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import type { CallItem, IrResponse, Json, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderResponsesUsage } from '../usage.ts';
-import type { Wishes } from '../parts/wishes.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
+import { encodeReasoning } from '../shared/encrypted-content.ts';
+import { incompleteReason } from '../shared/stop-reason.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import type { CallItem, IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
+import { renderResponsesUsage } from '../shared/usage.ts';
+import type { AnswerOptions } from '../shared/answer-options.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
-/** A whole answer as a response resource; every item must carry its id. */
-export function renderResponsesResponse(response: IrResponse, context: TranslationContext, wishes: Wishes): Json {
+/** A whole answer as a response resource. Every item must have its id. */
+export function renderResponsesResponse(
+  response: IrResponse,
+  context: TranslationContext,
+  options: AnswerOptions,
+): Json {
   const reason = incompleteReason(response.stop);
-  return renderResource(context, wishes, {
+  return renderResource(context, options, {
     status: reason === undefined ? 'completed' : 'incomplete',
-    output: response.items.map((item) => renderOutputItem(item, 'completed', wishes)),
+    output: response.items.map((item) => renderOutputItem(item, 'completed', options)),
     usage: response.usage,
     incomplete: reason,
   });
@@ -27,9 +32,9 @@ export interface ResourceState {
   error?: { code: string; message: string };
 }
 
-/** The response resource with every field the published schema requires, echoing the request. */
-export function renderResource(context: TranslationContext, wishes: Wishes, state: ResourceState): Json {
-  const { body } = wishes;
+/** The response resource with every field that the published schema requires. Most repeat the request. */
+export function renderResource(context: TranslationContext, options: AnswerOptions, state: ResourceState): Json {
+  const { body } = options;
   const done = state.status === 'completed';
   return {
     id: `resp_${context.id}`,
@@ -65,29 +70,29 @@ export function renderResource(context: TranslationContext, wishes: Wishes, stat
     presence_penalty: 0,
     frequency_penalty: 0,
     metadata: body.metadata ?? {},
-    // Published as present or absent, not as null.
+    // The published schema has these present or absent, never null.
     ...(state.usage !== undefined && { usage: renderResponsesUsage(state.usage) }),
     ...(typeof body.user === 'string' && { user: body.user }),
   };
 }
 
-/** One output item. In progress it is empty: its content follows as events. */
-export function renderOutputItem(item: OutputItem, status: ItemStatus, wishes: Wishes): Json {
+/** One output item. In progress it is empty, because its content follows as events. */
+export function renderOutputItem(item: OutputItem, status: ItemStatus, options: AnswerOptions): Json {
   const open = status === 'in_progress';
   switch (item.kind) {
     case 'text':
     case 'refusal':
       return { id: item.id, type: 'message', status, role: 'assistant', content: open ? [] : [renderPart(item)] };
     case 'call':
-      return renderCall(item, status, wishes);
+      return renderCall(item, status, options);
     default: {
       const parts = open || item.text === '' ? [] : [item.text];
       return {
         id: item.id,
         type: 'reasoning',
         status,
-        summary: wishes.summary ? parts.map((text) => ({ type: 'summary_text', text })) : [],
-        content: wishes.summary ? [] : parts.map((text) => ({ type: 'reasoning_text', text })),
+        summary: options.summary ? parts.map((text) => ({ type: 'summary_text', text })) : [],
+        content: options.summary ? [] : parts.map((text) => ({ type: 'reasoning_text', text })),
         encrypted_content: open ? null : encodeReasoning(item),
       };
     }
@@ -100,8 +105,8 @@ export function renderPart(item: { kind: 'text' | 'refusal'; text: string }): Js
   return { type: 'output_text', text: item.text, annotations: [], logprobs: [] };
 }
 
-function renderCall(item: CallItem, status: ItemStatus, wishes: Wishes): Json {
-  const origin = wishes.origins.get(item.name);
+function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions): Json {
+  const origin = options.origins.get(item.name);
   const open = status === 'in_progress';
   if (origin?.type === 'custom') {
     return {
@@ -124,7 +129,7 @@ function renderCall(item: CallItem, status: ItemStatus, wishes: Wishes): Json {
   };
 }
 
-/** The free-form input out of the arguments of the function that stands for a custom tool. */
+/** The free-form input of a custom tool, out of the arguments of the function that stands for it. */
 export function customInput(text: string): string {
   const value = parseJson(text);
   return isObject(value) && typeof value.input === 'string' ? value.input : text;

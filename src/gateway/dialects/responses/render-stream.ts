@@ -1,20 +1,21 @@
+import type { Json } from '../../../lib/json.ts';
 import { responseErrorCode } from '../errors/error-body.ts';
-import { incompleteReason } from '../parts/stop.ts';
+import { incompleteReason } from '../shared/stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
-import { argumentText } from '../parts/tool-input.ts';
-import type { ClientError, Json, OutputItem, TranslationContext } from '../types.ts';
-import type { Wishes } from '../parts/wishes.ts';
+import { argumentText } from '../shared/tool-arguments.ts';
+import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
+import type { AnswerOptions } from '../shared/answer-options.ts';
 import { customInput, renderOutputItem, renderPart, renderResource, type ResourceState } from './render-response.ts';
 
 /** Writes the events of a responses stream, numbered without a gap. */
 export class ResponsesEmitter implements Emitter {
   readonly #context: TranslationContext;
-  readonly #wishes: Wishes;
+  readonly #options: AnswerOptions;
   #sequence = 0;
 
-  constructor(context: TranslationContext, wishes: Wishes) {
+  constructor(context: TranslationContext, options: AnswerOptions) {
     this.#context = context;
-    this.#wishes = wishes;
+    this.#options = options;
   }
 
   start(): string {
@@ -25,7 +26,7 @@ export class ResponsesEmitter implements Emitter {
   open(item: OutputItem, index: number): string {
     const added = this.#event('response.output_item.added', {
       output_index: index,
-      item: renderOutputItem(item, 'in_progress', this.#wishes),
+      item: renderOutputItem(item, 'in_progress', this.#options),
     });
     if (item.kind === 'text' || item.kind === 'refusal') {
       return added + this.#part('response.content_part.added', item, index, renderPart({ ...item, text: '' }));
@@ -47,11 +48,11 @@ export class ResponsesEmitter implements Emitter {
       case 'refusal':
         return this.#delta('response.refusal.delta', item, index, `"content_index":0,"delta":${text}`);
       case 'reasoning':
-        return this.#wishes.summary
+        return this.#options.summary
           ? this.#delta('response.reasoning_summary_text.delta', item, index, `"summary_index":0,"delta":${text}`)
           : this.#delta('response.reasoning_text.delta', item, index, `"content_index":0,"delta":${text}`);
       default:
-        // The input of a free-form tool is inside JSON and only known when that is whole.
+        // The input of a free-form tool is inside JSON, which can be read only when it is whole.
         if (this.#isCustom(item)) return '';
         return this.#delta('response.function_call_arguments.delta', item, index, `"delta":${text}`);
     }
@@ -62,7 +63,7 @@ export class ResponsesEmitter implements Emitter {
       this.#closeContent(item, index) +
       this.#event('response.output_item.done', {
         output_index: index,
-        item: renderOutputItem(item, 'completed', this.#wishes),
+        item: renderOutputItem(item, 'completed', this.#options),
       })
     );
   }
@@ -70,15 +71,15 @@ export class ResponsesEmitter implements Emitter {
   finish(ending: Ending): string {
     const reason = incompleteReason(ending.stop);
     const status = reason === undefined ? 'completed' : 'incomplete';
-    const output = ending.items.map((item) => renderOutputItem(item, 'completed', this.#wishes));
+    const output = ending.items.map((item) => renderOutputItem(item, 'completed', this.#options));
     const state: ResourceState = { status, output, usage: ending.usage, incomplete: reason };
     return `${this.#resource(`response.${status}`, state)}data: [DONE]\n\n`;
   }
 
   fail(error: ClientError, items: readonly OutputItem[]): string {
-    // A failed response is still a response: it must have been created.
+    // Clients expect a failed response to be created first.
     const start = this.#sequence === 0 ? this.start() : '';
-    const output = items.map((item) => renderOutputItem(item, 'incomplete', this.#wishes));
+    const output = items.map((item) => renderOutputItem(item, 'incomplete', this.#options));
     const failed: ResourceState = {
       status: 'failed',
       output,
@@ -122,14 +123,14 @@ export class ResponsesEmitter implements Emitter {
 
   #closeReasoning(item: OutputItem & { kind: 'reasoning' }, index: number): string {
     const at = { item_id: item.id, output_index: index };
-    const done = this.#wishes.summary
+    const done = this.#options.summary
       ? this.#event('response.reasoning_summary_text.done', { ...at, summary_index: 0, text: item.text })
       : this.#event('response.reasoning_text.done', { ...at, content_index: 0, text: item.text });
     return done + this.#reasoningPart('done', item, index, item.text);
   }
 
   #reasoningPart(step: 'added' | 'done', item: OutputItem, index: number, text: string): string {
-    if (!this.#wishes.summary) {
+    if (!this.#options.summary) {
       return this.#part(`response.content_part.${step}`, item, index, { type: 'reasoning_text', text });
     }
     return this.#event(`response.reasoning_summary_part.${step}`, {
@@ -141,7 +142,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   #isCustom(item: OutputItem): boolean {
-    return item.kind === 'call' && this.#wishes.origins.get(item.name)?.type === 'custom';
+    return item.kind === 'call' && this.#options.origins.get(item.name)?.type === 'custom';
   }
 
   #part(type: string, item: OutputItem, index: number, part: Json): string {
@@ -149,7 +150,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   #resource(type: string, state: ResourceState): string {
-    return this.#event(type, { response: renderResource(this.#context, this.#wishes, state) });
+    return this.#event(type, { response: renderResource(this.#context, this.#options, state) });
   }
 
   #event(type: string, fields: Json): string {
@@ -157,7 +158,7 @@ export class ResponsesEmitter implements Emitter {
     return `event: ${type}\ndata: ${data}\n\n`;
   }
 
-  /** The hot path: one per token. */
+  /** Written by hand, because there is one per token. */
   #delta(type: string, item: OutputItem, index: number, fields: string): string {
     const head = `"type":"${type}","sequence_number":${this.#sequence++},"item_id":"${item.id}","output_index":${index}`;
     return `event: ${type}\ndata: {${head},${fields}}\n\n`;

@@ -1,23 +1,23 @@
+import { isObject, type Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import {
   arrayAt,
-  isObject,
+  excerpt,
   objectAt,
   objectsOf,
   optionalBoolean,
   optionalString,
-  shown,
   stringAt,
   textValue,
-} from '../json.ts';
-import type { Json, Tool, ToolChoice } from '../types.ts';
+} from '../fields.ts';
+import type { Tool, ToolChoice } from '../types.ts';
 
-/** Name on the wire of a tool inside a namespace: engines know flat names only. */
+/** The name that the engine sees of a tool inside a namespace. Engines know flat names only. */
 export function wireName(namespace: string | undefined, name: string): string {
   return namespace === undefined ? name : `${namespace}__${name}`;
 }
 
-/** The tools of a responses body. Custom and namespaced ones are emulated with functions; hosted ones are refused. */
+/** The tools of a responses body. Functions stand for custom and namespaced tools. Hosted ones are refused. */
 export function parseResponsesTools(value: unknown): Tool[] {
   if (value === undefined || value === null) return [];
   return arrayAt(value, 'tools').flatMap((entry, position) => {
@@ -36,7 +36,7 @@ function parseTool(tool: Json, path: string, namespace: string | undefined): Too
   if (tool.type !== 'function') {
     throw unsupported(
       path,
-      `The hosted tool '${shown(tool.type)}' is run by OpenAI's own service and not available here; remove it or declare a function.`,
+      `The hosted tool '${excerpt(tool.type)}' runs at OpenAI and is not available here. Remove it or declare a function.`,
     );
   }
   const name = stringAt(tool.name, `${path}.name`);
@@ -45,13 +45,13 @@ function parseTool(tool: Json, path: string, namespace: string | undefined): Too
     name: wireName(namespace, name),
     description: optionalString(tool.description),
     parameters,
-    // The responses dialect is strict unless told otherwise, as far as the schema allows it.
+    // In the responses dialect a tool is strict by default, as far as its schema allows.
     strict: optionalBoolean(tool.strict) ?? isStrictSchema(parameters),
     ...(namespace !== undefined && { origin: { type: 'namespace', namespace, name } }),
   };
 }
 
-/** A free-form tool as a function with one string: what every engine's tool parser can produce. */
+/** A free-form tool as a function with one string, which every engine can call. */
 function customTool(tool: Json, path: string, namespace: string | undefined): Tool {
   const name = stringAt(tool.name, `${path}.name`);
   const format = isObject(tool.format) ? tool.format : {};
@@ -59,7 +59,7 @@ function customTool(tool: Json, path: string, namespace: string | undefined): To
     typeof format.definition === 'string' ? `\n\nThe input must match this grammar:\n${format.definition}` : '';
   return {
     name: wireName(namespace, name),
-    description: `${optionalString(tool.description) ?? ''}${grammar}`,
+    description: `${textValue(tool.description)}${grammar}`,
     parameters: {
       type: 'object',
       properties: { input: { type: 'string', description: 'The raw input of the tool.' } },
@@ -71,7 +71,7 @@ function customTool(tool: Json, path: string, namespace: string | undefined): To
   };
 }
 
-/** Whether a schema meets the rules of strict mode: every object closed and every property required. */
+/** Whether a schema meets the rules of strict mode: every object is closed and every property required. */
 function isStrictSchema(schema: unknown): boolean {
   if (!isObject(schema)) return true;
   if (isObject(schema.properties) || schema.type === 'object') {
@@ -88,7 +88,7 @@ function isStrictSchema(schema: unknown): boolean {
   return inner.every(isStrictSchema);
 }
 
-/** The choice, and for `allowed_tools` the names on the wire that may be offered. */
+/** The choice of tools, and for `allowed_tools` the names of those to offer. */
 export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice; allowed?: Set<string> } {
   if (value === undefined || value === null) return {};
   if (value === 'auto' || value === 'none' || value === 'required') return { toolChoice: { mode: value } };
@@ -102,6 +102,6 @@ export function parseResponsesChoice(value: unknown): { toolChoice?: ToolChoice;
   }
   throw unsupported(
     'tool_choice',
-    `tool_choice of type '${shown(choice.type)}' names a hosted tool, which is not available here.`,
+    `tool_choice of type '${excerpt(choice.type)}' names a hosted tool, which is not available here. Choose a function.`,
   );
 }

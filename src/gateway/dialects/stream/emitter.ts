@@ -9,17 +9,17 @@ export interface Ending {
 }
 
 /**
- * Writes one dialect's events. The sequencer calls it in an order that is always right: `start` once, then blocks one
- * after the other (`open`, deltas of that block, `close`), then `finish` or `fail` once.
+ * Writes the events of one dialect. The sequencer calls `start` once, then for one block after the other `open`,
+ * `delta` any number of times and `close`, then `finish` or `fail` once.
  */
 export interface Emitter {
-  /** `usage` when the engine reports it from the start. */
+  /** `usage` is given when the engine reports it at the start. */
   start(usage: Usage | undefined): string;
   open(item: OutputItem, index: number): string;
   delta(item: OutputItem, index: number, fragment: string): string;
   /** The item is complete. */
   close(item: OutputItem, index: number): string;
   finish(ending: Ending): string;
-  /** `items` are the blocks so far, the last one possibly unfinished. */
+  /** `items` are the blocks so far. The last one may be incomplete. */
   fail(error: ClientError, items: readonly OutputItem[]): string;
 }

@@ -5,7 +5,7 @@ const BRACE = 0x7b;
 const BLANK = Buffer.from('\n\n');
 const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
 
-/** A stretch of bytes, and what to forward in its place. */
+/** A range of bytes, and what to forward instead. */
 export interface Cut {
   from: number;
   to: number;
@@ -14,14 +14,14 @@ export interface Cut {
 
 /** The end of the last whole event, or 0. Events end with a blank line, with or without carriage returns. */
 export function endOfLastEvent(data: Buffer): number {
-  // Engines write whole events, so nearly every chunk ends with one.
+  // Engines write whole events, so most chunks end with one.
   if (data[data.length - 1] === NEWLINE && data[data.length - 2] === NEWLINE) return data.length;
   const plain = data.lastIndexOf(BLANK);
   const returns = data.lastIndexOf(BLANK_WITH_RETURNS);
   return Math.max(plain === -1 ? 0 : plain + 2, returns === -1 ? 0 : returns + 4);
 }
 
-/** The end of the event that starts at `from`, with its closing blank line if it has one. */
+/** The end of the event that starts at `from`, including its closing blank line if it has one. */
 export function endOfEvent(data: Buffer, from: number): number {
   let to = data.indexOf(NEWLINE, from);
   while (to !== -1 && !isBeforeBlank(data, to)) to = data.indexOf(NEWLINE, to + 1);
@@ -38,14 +38,14 @@ function isBeforeBlank(data: Buffer, at: number): boolean {
 
 const DATA_FIELD = Buffer.from('data:');
 
-/** Whether a chat event starts as `{"error…` or `[DONE]`, with or without spaces. */
-export function startsLikeChatNews(data: Buffer, from: number): boolean {
+/** Whether a chat event starts with `{"er` or `[`, with or without spaces: an error, or `[DONE]`. */
+export function isChatErrorOrEnd(data: Buffer, from: number): boolean {
   let at = from + DATA_FIELD.length;
   if (data[at] === SPACE) at++;
   if (data[at] === 0x5b) return true;
   at++;
   if (data[at] === SPACE) at++;
-  // `"er`: no member of a chunk starts like this.
+  // `"er`: no other member of a chunk starts with this.
   return data[at] === 0x22 && data[at + 1] === 0x65 && data[at + 2] === 0x72;
 }
 
@@ -63,7 +63,7 @@ export function valueIsObject(data: Buffer, at: number): boolean {
   return (data[at] === SPACE ? data[at + 1] : data[at]) === BRACE;
 }
 
-/** The bytes with the cuts, which are in order, made, or undefined when nothing is left. */
+/** Makes the cuts, which are in order. Returns undefined when nothing is left. */
 export function applyCuts(data: Buffer, cuts: readonly Cut[]): Buffer | undefined {
   if (cuts.length === 0) return data;
   const kept: Buffer[] = [];

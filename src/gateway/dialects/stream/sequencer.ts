@@ -1,47 +1,36 @@
-import { itemId } from '../parts/blocks.ts';
+import { isObject, type Json } from '../../../lib/json.ts';
+import { parseJson } from '../fields.ts';
+import { itemId } from '../shared/output-items.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
-import { ArgumentsScan } from './arguments-scan.ts';
+import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
 
-/** No answer has so many calls at once. What waits goes out in one go, so many more would keep other streams waiting. */
+/** More than any answer has. Waiting blocks go out all at once, and many more would delay other streams. */
 const MAX_WAITING = 4096;
-
-interface Block {
-  item: OutputItem;
-  /** -1 until the client has been told of it. */
-  index: number;
-  /** The end of the text or the arguments, which the client has not got. Cutting it off the whole would copy that each time. */
-  pending: string;
-  /** Of a call: whether its arguments are whole. */
-  scan: ArgumentsScan;
-  /** The engine said that the block is over. */
-  sealed: boolean;
-  /** A text of white space alone, so far. */
-  blank: boolean;
-}
 
 export interface SequencerOptions {
   emitter: Emitter;
-  /** Seed of the ids of this answer. */
+  /** The ids of this answer's items derive from it. */
   id: string;
   /** Keep the first call only. */
   singleCall: boolean;
 }
 
 /**
- * The one block state machine: takes what an engine streams, in whatever order, and drives an emitter so that every
- * dialect's rules hold. One block is open at a time; it is started before its first delta and closed once; an index
- * is never used twice; the fragment that opens a block is sent like any other; blank text before a call is left out;
- * fragments of parallel calls that arrive interleaved wait until the call before them is complete; the end comes
- * exactly once.
+ * Takes what an engine streams, in any order, and drives an emitter by the rules that hold in every dialect:
+ * - One block is open at a time. It is started before its first delta and closed once. Every index is used once.
+ * - The fragment that opens a block is sent like any other.
+ * - Blank text before a call is left out.
+ * - Interleaved fragments of parallel calls wait until the call before them is complete.
+ * - The stream ends exactly once.
  */
 export class BlockSequencer {
   usage: Usage | undefined;
-  /** What the engine's stop reason means, given whether there were calls. */
+  /** The meaning of the engine's stop reason, which depends on whether there were calls. */
   #stop: ((hasCalls: boolean) => StopReason) | undefined;
   #stopSequence: string | undefined;
   readonly #options: SequencerOptions;
-  /** The head is open (or waits to be opened), the others wait for it. */
+  /** The head is open or waits to be opened. The others wait for it. */
   readonly #queue: Block[] = [];
   readonly #calls = new Map<string | number, Block | undefined>();
   readonly #callIds = new Set<string>();
@@ -68,7 +57,7 @@ export class BlockSequencer {
     return this.#error;
   }
 
-  /** What was told to the client so far. */
+  /** The items that the client has got so far, the last one perhaps in part. */
   get items(): OutputItem[] {
     return [...this.#done, ...this.#queue.filter((block) => block.index !== -1).map((block) => block.item)];
   }
@@ -80,7 +69,7 @@ export class BlockSequencer {
     return out;
   }
 
-  /** The engine has begun; what it already knows of usage goes with it. */
+  /** The engine has begun. Usage that is known already is sent with the start. */
   start(): void {
     if (this.#started) return;
     this.#started = true;
@@ -99,7 +88,7 @@ export class BlockSequencer {
     this.#append('reasoning', fragment);
   }
 
-  /** What comes with reasoning but is not its text. Alone it makes a block of its own. */
+  /** Data of reasoning other than its text. Without text before it, it becomes a block of its own. */
   reasoningMark(mark: Pick<ReasoningItem, 'signature' | 'redacted' | 'opaque'>): void {
     const last = this.#queue.at(-1);
     if (mark.redacted === undefined && last !== undefined && last.item.kind === 'reasoning' && !last.sealed) {
@@ -110,7 +99,7 @@ export class BlockSequencer {
     this.#push({ kind: 'reasoning', text: '', ...mark });
   }
 
-  /** A call begins, or says more about itself. `key` is the engine's index or item id. */
+  /** A call begins, or its name arrives. `key` is the engine's index or item id. */
   call(key: string | number, callId: string, name: string): void {
     const known = this.#calls.get(key);
     if (known !== undefined) {
@@ -133,7 +122,7 @@ export class BlockSequencer {
     return this.#calls.has(key);
   }
 
-  /** More of a call's arguments; of a call that is already complete, nothing more can be said. */
+  /** More of a call's arguments. Ignored when the call is complete. */
   callArguments(key: string | number, fragment: string): void {
     const block = this.#calls.get(key);
     if (block === undefined || fragment === '' || block.sealed) return;
@@ -143,7 +132,7 @@ export class BlockSequencer {
     this.#advance();
   }
 
-  /** True when nothing has arrived for this call yet. */
+  /** Whether no arguments have arrived for this call. */
   isEmptyCall(key: string | number): boolean {
     const item = this.#calls.get(key)?.item;
     return item?.kind === 'call' && item.arguments === '';
@@ -155,7 +144,7 @@ export class BlockSequencer {
     this.#advance();
   }
 
-  /** The engine said that its current block is over: what follows is another one. */
+  /** The engine ended its current block. What follows is another one. */
   seal(): void {
     const last = this.#queue.at(-1);
     if (last !== undefined && last.item.kind !== 'call') last.sealed = true;
@@ -199,15 +188,7 @@ export class BlockSequencer {
   }
 
   #push(item: OutputItem): Block {
-    const pending = item.kind === 'call' ? item.arguments : item.text;
-    const block: Block = {
-      item,
-      index: -1,
-      pending,
-      scan: new ArgumentsScan(),
-      sealed: false,
-      blank: item.kind === 'text' && isBlank(item.text),
-    };
+    const block = newBlock(item);
     if (this.#queue.length >= MAX_WAITING) {
       this.fail({ status: 502, message: 'The model server sent too much before a tool call was complete.' });
     } else if (!this.#finished) {
@@ -217,7 +198,7 @@ export class BlockSequencer {
     return block;
   }
 
-  /** Opens, feeds and closes blocks at the head as far as their order allows. */
+  /** Opens, feeds and closes blocks from the head of the queue, as far as their order allows. */
   #advance(): void {
     if (this.#finished) return;
     for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
@@ -259,7 +240,7 @@ export class BlockSequencer {
     this.#out += this.#options.emitter.close(block.item, block.index);
   }
 
-  /** Everything that still waits goes out; a call that never got a name is not a call. */
+  /** Sends everything that waits. A call without a name is dropped. */
   #flush(): void {
     this.start();
     for (const block of this.#queue) block.sealed = true;
@@ -276,14 +257,10 @@ export class BlockSequencer {
   }
 }
 
-function isBlank(text: string): boolean {
-  return text.trim() === '';
-}
-
-/**
- * Whether a block that has a successor is over. Text is; a call's fragments may be interleaved with the next one's,
- * so it is over when its arguments are whole JSON.
- */
-function isComplete({ item, scan }: Block): boolean {
-  return item.kind !== 'call' || scan.isWhole(item.arguments);
+/** The JSON object of an event. Fails the stream and returns undefined when it is none. */
+export function readEvent(data: string, sink: BlockSequencer): Json | undefined {
+  const event = parseJson(data);
+  if (isObject(event)) return event;
+  sink.fail({ status: 502, message: 'The model server sent an event that is not JSON.' });
+  return undefined;
 }

@@ -1,20 +1,20 @@
 import { DialectError } from '../errors/dialect-error.ts';
 
-/** No event of any engine comes near this; a stream without line ends must not grow memory. */
+/** Far above the events of any engine. Bounds the memory that a stream without line ends takes. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
-/** Of one event. Engines send one, or a few where a text has line ends. */
+/** Lines of one event. Engines send one, or a few for a text with line ends. */
 const MAX_LINES = 4096;
-/** Pieces of a few characters each take many times their length. */
+/** Short pieces take many times their length in memory, so they are joined at this number. */
 const MAX_PIECES = 4096;
 
 /**
- * Server-sent events out of bytes cut anywhere, even inside a character. Calls back once per event with its data;
- * the `event:` field is not needed, because every dialect repeats it as `type`. Comments are skipped.
+ * Reads server-sent events out of bytes that are cut anywhere, even inside a character. Calls back once per event with
+ * its data. It skips comments, and the `event:` field, which every dialect repeats as `type`.
  */
 export class SseReader {
   readonly #onData: (data: string) => void;
   readonly #decoder = new TextDecoder();
-  /** The line that has no end yet, in pieces: joined at each chunk, a long one would cost its length every time. */
+  /** The line without an end so far, in pieces. Joining them at each chunk would copy a long line every time. */
   #pieces: string[] = [];
   #held = 0;
   #data = '';
@@ -42,7 +42,7 @@ export class SseReader {
     this.#hold(text.slice(from));
   }
 
-  /** The stream ended: an event without its closing blank line still counts (some engines forget it). */
+  /** The stream ended. An event without its closing blank line counts, because some engines forget it. */
   end(): void {
     const rest = this.#take();
     if (rest !== '') this.#line(rest, 0, rest.length);

@@ -1,4 +1,4 @@
-/** The chat streams of the engines, each in its own spelling, for one answer: reasoning, text, two calls. */
+/** The chat streams of the engines for one answer of reasoning, text and two calls. */
 import { describe, expect, it } from 'vitest';
 import { receive, sse } from './engines.ts';
 import { DIALECTS } from './support.ts';
@@ -80,7 +80,7 @@ const ENGINES: Record<string, string> = {
 };
 
 describe.each(Object.keys(ENGINES))('a stream of %s', (engine) => {
-  it.each(DIALECTS)('is the same answer for a %s client', (client) => {
+  it.each(DIALECTS)('becomes the same answer for a %s client', (client) => {
     const got = receive('chat', client, ENGINES[engine] ?? '');
     expect(got).toMatchObject({
       reasoning: 'Think.',

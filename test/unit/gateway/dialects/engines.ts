@@ -1,4 +1,4 @@
-import { createStreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { StreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { contextOf } from './support.ts';
 import { collectChat } from './strict-chat.ts';
 import { collectMessages } from './strict-messages.ts';
@@ -40,7 +40,7 @@ export function callDelta(index: number | undefined, call: { id?: string; name?:
 /** The client's stream for a whole upstream stream given as one chunk. */
 export function translate(from: Dialect, to: Dialect, upstream: string, request: object = {}): string {
   const wanted = to === 'chat' ? { stream_options: { include_usage: true }, ...request } : request;
-  const machine = createStreamTranslator(
+  const machine = new StreamTranslator(
     from,
     to,
     contextOf({ messages: [{ role: 'user', content: 'hello' }], ...wanted }),
@@ -48,7 +48,7 @@ export function translate(from: Dialect, to: Dialect, upstream: string, request:
   return machine.push(Buffer.from(upstream)) + machine.end();
 }
 
-/** What a strict client makes of it. */
+/** What a strict client reads. */
 export function receive(from: Dialect, to: Dialect, upstream: string, request: object = {}): Collected {
   return COLLECT[to](translate(from, to, upstream, request));
 }

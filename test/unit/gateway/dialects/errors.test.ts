@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { errorBody, readUpstreamError, streamError } from '../../../../src/gateway/dialects/index.ts';
 import { at } from './support.ts';
 
-describe('what a backend says', () => {
+describe('errors of engines', () => {
   it.each([
     [
       'vLLM',
@@ -47,7 +47,7 @@ describe('what a backend says', () => {
   });
 });
 
-describe('what a client is told', () => {
+describe('errors for clients', () => {
   it.each([
     [400, 'invalid_request_error'],
     [404, 'not_found_error'],
@@ -58,7 +58,8 @@ describe('what a client is told', () => {
     [503, 'overloaded_error'],
     [504, 'timeout_error'],
   ])('messages, status %i', (status, type) => {
-    const { body, headers } = errorBody('messages', { status, message: 'm', type: 'NotFoundError', requestId: 'r1' });
+    const error = { status, message: 'm', type: 'NotFoundError' };
+    const { body, headers } = errorBody('messages', error, 'r1');
     expect(body).toEqual({ type: 'error', error: { type, message: 'm' }, request_id: 'r1' });
     expect(headers['request-id']).toBe('r1');
   });
@@ -69,7 +70,7 @@ describe('what a client is told', () => {
     [500, null],
   ])('chat and responses, status %i', (status, code) => {
     for (const dialect of ['chat', 'responses'] as const) {
-      const { body } = errorBody(dialect, { status, message: 'm', requestId: 'r1' });
+      const { body } = errorBody(dialect, { status, message: 'm' }, 'r1');
       expect(at(body, 'error')).toEqual({ message: 'm', type: expect.any(String) as string, param: null, code });
     }
   });

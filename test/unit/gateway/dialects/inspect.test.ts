@@ -5,7 +5,7 @@ import {
   inspectRequest,
   translateRequest,
 } from '../../../../src/gateway/dialects/index.ts';
-import { promptPrefix } from '../../../../src/gateway/dialects/inspect/inspect.ts';
+import { promptPrefix } from '../../../../src/gateway/dialects/inspect/inspect-request.ts';
 import { at, DIALECTS, VLLM, WEATHER } from './support.ts';
 
 const NONCE = 'x-anthropic-billing-header: cc_version=2.1.0; cch=';
@@ -36,7 +36,7 @@ describe('the routing prefix', () => {
     expect(promptPrefix('messages', claude('1'))).toEqual(expected);
   });
 
-  it('does not change with the billing nonce nor as the conversation grows', () => {
+  it('does not change with the billing line, nor as the conversation grows', () => {
     const first = inspectRequest('messages', claude('aaa')).promptPrefix;
     const later = [
       { role: 'assistant', content: 'hello' },
@@ -53,7 +53,7 @@ describe('the routing prefix', () => {
   });
 });
 
-describe('the billing nonce', () => {
+describe('the billing line', () => {
   it('does not reach a backend in any form', () => {
     for (const to of ['messages', 'chat'] as const) {
       const sent = translateRequest('messages', to, claude('aaa'), { model: 'u', quirks: VLLM });
@@ -79,7 +79,7 @@ describe('session hints', () => {
   });
 });
 
-describe('the first look at a body', () => {
+describe('inspectRequest', () => {
   it('finds what routing needs', () => {
     const body = {
       model: 'm',
@@ -94,7 +94,6 @@ describe('the first look at a body', () => {
       store: true,
       previousResponseId: 'resp_1',
       itemReferences: ['msg_1'],
-      maxTokens: 9,
       wantsUsage: false,
     });
     const chat = { model: 'm', messages: [{ role: 'user', content: 'x' }], stream_options: { include_usage: true } };
@@ -121,7 +120,7 @@ describe('the first look at a body', () => {
     );
   });
 
-  it('does not trip over nulls, which official clients send for "not set"', () => {
+  it('accepts nulls, which official clients send for fields that are not set', () => {
     const body = {
       model: 'm',
       max_tokens: 1,

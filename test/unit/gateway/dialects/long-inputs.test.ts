@@ -1,8 +1,8 @@
-/** What is long or many takes time by its length: one call must not keep the others waiting. */
+/** Long inputs take linear time: one call must not delay the others. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
-import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/arguments-scan.ts';
+import { StreamTranslator, parseInput, translateRequest } from '../../../../src/gateway/dialects/index.ts';
+import { ArgumentsScan } from '../../../../src/gateway/dialects/stream/block.ts';
 import { cpuTime } from '../../../support/cpu-time.ts';
 import { callDelta, chunk } from './engines.ts';
 import { at, contextOf, VLLM } from './support.ts';
@@ -19,7 +19,7 @@ describe('requests', () => {
     expect(first.content).toHaveLength(1);
   });
 
-  it('refer to each stored item once, so that they never grow beyond what is stored', () => {
+  it('refer to each stored item once, which bounds them by what is stored', () => {
     const references = new Map(['a', 'b'].map((id) => [id, [{ kind: 'text' as const, text: 'x', id }]]));
     const input = ['a', 'b', 'a'].map((id) => ({ type: 'item_reference', id }));
     expect(parseInput(input.slice(0, 2), references)).toHaveLength(2);
@@ -29,7 +29,7 @@ describe('requests', () => {
 
 describe('streams', () => {
   const LONG = 2_000_000;
-  const setup = () => createStreamTranslator('chat', 'messages', contextOf({ messages: [] }));
+  const setup = () => new StreamTranslator('chat', 'messages', contextOf({ messages: [] }));
 
   it.each([
     ['that look like an end', `{"a":"${'x'.repeat(LONG)}`, '}'],

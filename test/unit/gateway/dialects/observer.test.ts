@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createPassThroughObserver, observeBody, type Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { PassThroughObserver, observeBody, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { callDelta, chunk, DONE, ROLE, sse, translate, USAGE, USAGE_CHUNK } from './engines.ts';
 import { DIALECTS } from './support.ts';
 
 const CHAT = ROLE + chunk({ content: 'ü😀 "usage":{"prompt_tokens":1}' }) + chunk({}, 'stop') + USAGE_CHUNK + DONE;
 
 function forward(dialect: Dialect, stream: string, options: { hideUsage: boolean; sizes?: number[] }) {
-  const observer = createPassThroughObserver(dialect, options);
+  const observer = new PassThroughObserver(dialect, options);
   const bytes = Buffer.from(stream);
   const sizes = options.sizes ?? [bytes.length];
   const out: Uint8Array[] = [];
@@ -29,7 +29,7 @@ const NATIVE: Record<Dialect, string> = {
 };
 
 describe.each(DIALECTS)('a forwarded %s stream', (dialect) => {
-  it('is not changed by a byte, wherever it is cut, and its usage is seen', () => {
+  it('keeps every byte, wherever it is cut, and its usage is read', () => {
     const stream = NATIVE[dialect];
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1 }), (sizes) => {
@@ -42,14 +42,14 @@ describe.each(DIALECTS)('a forwarded %s stream', (dialect) => {
     );
   });
 
-  it('is not finished when it was cut off, and what came is counted', () => {
+  it('is not finished when it was cut off, and its events are counted', () => {
     const stream = NATIVE[dialect];
     const { observer } = forward(dialect, stream.slice(0, stream.length / 2), { hideUsage: true });
     expect(observer.finished).toBe(false);
     expect(observer.estimatedOutputTokens).toBeGreaterThan(0);
   });
 
-  it('tells errors of the engine without addresses', () => {
+  it('shows errors of the engine without addresses', () => {
     const message = 'cannot reach http://10.1.2.3:8000/x';
     const error: Record<Dialect, string> = {
       chat: sse({ error: { message, type: 'InternalServerError', code: 500 } }),
@@ -94,7 +94,7 @@ it.each(['e\r\n\n', 'e\r\n\r\n', 'e\n\n'])('a stream of %j is read once, byte by
 });
 
 describe('a forwarded responses stream', () => {
-  it('yields what the gateway stores', () => {
+  it('gives what the gateway stores', () => {
     const call = chunk(callDelta(0, { id: 'c', name: 'f', arguments: '{"a":1}' }));
     const stream = translate('chat', 'responses', ROLE + chunk({ content: 'hi' }) + call + chunk({}, 'stop') + DONE);
     const { observer } = forward('responses', stream, { hideUsage: false, sizes: [50] });
@@ -132,7 +132,7 @@ describe('a forwarded body', () => {
     expect(observeBody('chat', Buffer.from('not json')).usage).toBeUndefined();
   });
 
-  it('is searched for usage once, however often it names it', () => {
+  it('is searched for usage a few times at most', () => {
     const name = '"usage":{';
     const body = `{"choices":[],${name.repeat(2 ** 20 / name.length)}}`;
     const before = performance.now();

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createPassThroughObserver, createStreamTranslator } from '../../../../src/gateway/dialects/index.ts';
+import { PassThroughObserver, StreamTranslator } from '../../../../src/gateway/dialects/index.ts';
 import { COLLECT } from './engines.ts';
 import { contextOf, DIALECTS } from './support.ts';
 
@@ -14,7 +14,7 @@ describe.each(DIALECTS)('what llama.cpp streams in %s', (upstream) => {
 
   it.each(DIALECTS)('is a whole call for a strict %s client', (client) => {
     const request = { messages: [{ role: 'user', content: 'x' }], stream_options: { include_usage: true } };
-    const machine = createStreamTranslator(upstream, client, contextOf(request));
+    const machine = new StreamTranslator(upstream, client, contextOf(request));
     let out = '';
     for (let at = 0; at < bytes.length; at += 100) out += machine.push(bytes.subarray(at, at + 100));
     const got = COLLECT[client](out + machine.end());
@@ -26,7 +26,7 @@ describe.each(DIALECTS)('what llama.cpp streams in %s', (upstream) => {
   });
 
   it('is understood while it is forwarded', () => {
-    const observer = createPassThroughObserver(upstream, { hideUsage: false });
+    const observer = new PassThroughObserver(upstream, { hideUsage: false });
     expect(observer.push(bytes)).toEqual(bytes);
     expect(observer.finished).toBe(true);
     expect(observer.usage).toMatchObject({ inputTokens: 459, outputTokens: 90 });

@@ -1,6 +1,6 @@
 /** Streams that broke other translators; each test names the public thread it comes from. */
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator } from '../../../../src/gateway/dialects/index.ts';
+import { StreamTranslator } from '../../../../src/gateway/dialects/index.ts';
 import { callDelta, chunk, DONE, receive, ROLE, sse, translate, USAGE, USAGE_CHUNK } from './engines.ts';
 import { readEvents } from './sse.ts';
 import { at, contextOf, DIALECTS } from './support.ts';
@@ -78,7 +78,7 @@ describe('items of a responses stream', () => {
   // BerriAI/litellm#21090
   it('come as they are generated, whatever the model is called', () => {
     const context = { ...contextOf({ input: 'x' }), model: 'nobody/knows-this-one' };
-    const machine = createStreamTranslator('chat', 'responses', context);
+    const machine = new StreamTranslator('chat', 'responses', context);
     machine.push(Buffer.from(ROLE));
     expect(machine.push(Buffer.from(chunk(callDelta(0, { id: 'c', name: 'f', arguments: '{"a"' }))))).toMatch(
       /output_item\.added[\s\S]*function_call_arguments\.delta/,
@@ -222,7 +222,7 @@ describe('usage', () => {
   });
 
   it('of a chat stream is shown only to a client that asked', () => {
-    const machine = createStreamTranslator('messages', 'chat', contextOf({ messages: [] }));
+    const machine = new StreamTranslator('messages', 'chat', contextOf({ messages: [] }));
     const start = sse({ type: 'message_start', message: { usage: { input_tokens: 1, output_tokens: 1 } } });
     const out = machine.push(Buffer.from(start + sse({ type: 'message_stop' })));
     expect(out).not.toContain('usage');

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  createPassThroughObserver,
-  createStreamTranslator,
+  PassThroughObserver,
+  StreamTranslator,
   DialectError,
   inspectRequest,
   observeBody,
@@ -109,8 +109,8 @@ describe.each(DIALECTS)('%s', (from) => {
   it('streams of nonsense end as an answer or an error, never in a crash', () => {
     fc.assert(
       fc.property(fc.array(nonsense, { maxLength: 8 }), fc.constantFrom(...DIALECTS), (events, to) => {
-        const machine = createStreamTranslator(from, to, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
-        const observer = createPassThroughObserver(from, { hideUsage: true });
+        const machine = new StreamTranslator(from, to, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
+        const observer = new PassThroughObserver(from, { hideUsage: true });
         for (const event of events) {
           const bytes = Buffer.from(`data: ${JSON.stringify(event)}\n\n`);
           machine.push(bytes);
@@ -129,7 +129,7 @@ describe('bytes', () => {
   it('that are no event at all change nothing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
-        const machine = createStreamTranslator('chat', 'messages', contextOf({ messages: [] }));
+        const machine = new StreamTranslator('chat', 'messages', contextOf({ messages: [] }));
         machine.push(bytes);
         machine.end();
         expect(machine.finished).toBe(true);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
-  createStreamTranslator,
+  StreamTranslator,
   errorBody,
   inspectRequest,
   translateRequest,
@@ -103,8 +103,8 @@ async function answer(call: {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(translated));
     }
   } catch (error) {
-    const told = errorBody(client ?? 'chat', { status: 400, message: String(error), requestId: 'r' });
-    response.writeHead(told.status, told.headers).end(JSON.stringify(told.body));
+    const refused = errorBody(client ?? 'chat', { status: 400, message: String(error) }, 'r');
+    response.writeHead(400, refused.headers).end(JSON.stringify(refused.body));
   }
 }
 
@@ -115,7 +115,7 @@ function streamAnswer(
   response.setHeader('content-type', 'text/event-stream');
   const source = call.upstream === 'chat' ? CHAT_STREAM : translate('chat', call.upstream, CHAT_STREAM);
   const bytes = Buffer.from(source);
-  const machine = createStreamTranslator(call.upstream, call.client, contextOf(call.body));
+  const machine = new StreamTranslator(call.upstream, call.client, contextOf(call.body));
   const length = call.failing ? Math.floor(bytes.length / 2) : bytes.length;
   for (let at = 0; at < length; at += 97) response.write(machine.push(bytes.subarray(at, Math.min(at + 97, length))));
   response.end(call.failing ? machine.fail({ status: 503, message: 'the engine went away' }) : machine.end());

@@ -23,7 +23,7 @@ it('reads the same events wherever the bytes are cut', () => {
   );
 });
 
-it('a long line that comes in little pieces is not read again at each', () => {
+it('reads a long line that comes in small pieces once', () => {
   const { events, reader } = readerOf();
   const most = 12 * 2 ** 20;
   const piece = Buffer.from('yy');
@@ -36,7 +36,7 @@ it('a long line that comes in little pieces is not read again at each', () => {
   expect(events[0]?.slice(-4001)).toBe(`x${'y'.repeat(4000)}`);
 });
 
-it('a line without end is given up', () => {
+it('gives up a line without end', () => {
   const { reader } = readerOf();
   const chunk = Buffer.alloc(2 ** 20, 'x');
   for (let count = 0; count < 16; count++) reader.push(chunk);
@@ -54,7 +54,7 @@ it.each([
   expect(events).toEqual([]);
 });
 
-it('events of few lines each are read, however many', () => {
+it('reads any number of short events', () => {
   const { events, reader } = readerOf();
   for (let count = 0; count < 3000; count++) reader.push(Buffer.from('data:a\ndata:b\n\n'));
   expect(events).toHaveLength(3000);

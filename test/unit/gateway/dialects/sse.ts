@@ -18,7 +18,7 @@ export function readEvents(text: string): SseEvent[] {
     });
 }
 
-/** What an answer amounts to, whichever dialect carried it. */
+/** What an answer says, in any dialect. */
 export interface Collected {
   reasoning: string;
   text: string;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createStreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { StreamTranslator, type Dialect } from '../../../../src/gateway/dialects/index.ts';
 import { callDelta, chunk, COLLECT, DONE, receive, ROLE, translate, USAGE_CHUNK } from './engines.ts';
 import { contextOf, DIALECTS } from './support.ts';
 
@@ -48,7 +48,7 @@ function chatStream(steps: readonly Step[]): string {
   return [ROLE, ...body, chunk({}, begun.size > 0 ? 'tool_calls' : 'stop'), USAGE_CHUNK, DONE].join('');
 }
 
-/** Bytes cut at random places. */
+/** Cuts bytes at random places. */
 function* cutUp(text: string, sizes: readonly number[]): Generator<Uint8Array> {
   const bytes = Buffer.from(text);
   let at = 0;
@@ -76,15 +76,11 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
     fc.assert(
       fc.property(answers, fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }), ({ steps }, sizes) => {
         const upstream = chatStream(steps);
-        const machine = createStreamTranslator(
-          'chat',
-          client,
-          contextOf({ messages: [{ role: 'user', content: 'x' }] }),
-        );
+        const machine = new StreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
         let out = '';
         for (const part of cutUp(upstream, sizes)) out += machine.push(part);
         out += machine.end();
-        const whole = createStreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
+        const whole = new StreamTranslator('chat', client, contextOf({ messages: [{ role: 'user', content: 'x' }] }));
         expect(out).toBe(whole.push(Buffer.from(upstream)) + whole.end());
       }),
     );
@@ -117,8 +113,8 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
     expect(got.stop).toBe({ chat, responses, messages }[client]);
   });
 
-  it('turns an upstream cut short into an error of the dialect and nothing after it', () => {
-    const machine = createStreamTranslator('chat', client, contextOf({ messages: [] }));
+  it('turns a stream that was cut short into an error of the dialect, and sends nothing after it', () => {
+    const machine = new StreamTranslator('chat', client, contextOf({ messages: [] }));
     const out = machine.push(Buffer.from(ROLE + chunk({ content: 'hal' }))) + machine.end();
     expect(out).toMatch(
       { chat: /"error":\{"message"/, responses: /response\.failed/, messages: /event: error/ }[client],
@@ -131,14 +127,14 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
   });
 
   it('passes an in-stream error on without addresses', () => {
-    const machine = createStreamTranslator('chat', client, contextOf({ messages: [] }));
+    const machine = new StreamTranslator('chat', client, contextOf({ messages: [] }));
     const error = { error: { message: 'worker http://10.0.0.3:8000 died', type: 'InternalServerError', code: 500 } };
     const out = machine.push(Buffer.from(`${ROLE}data: ${JSON.stringify(error)}\n\n`));
     expect(out).toContain('[address] died');
     expect(machine.error?.status).toBe(500);
   });
 
-  it('keeps at most one call when one was asked for and the engine does not care', () => {
+  it('keeps one call when the client wants one and the engine ignores that', () => {
     const request: Record<Dialect, object> = {
       chat: { parallel_tool_calls: false },
       responses: { parallel_tool_calls: false },
@@ -151,8 +147,8 @@ describe.each(DIALECTS)('a chat stream read by a strict %s client', (client) => 
 });
 
 describe('streams of other backends', () => {
-  it('collects what was stored, with the ids the client saw', () => {
-    const machine = createStreamTranslator('chat', 'responses', contextOf({ input: 'x' }));
+  it('collects the items to store, with the ids that the client saw', () => {
+    const machine = new StreamTranslator('chat', 'responses', contextOf({ input: 'x' }));
     const out = machine.push(
       Buffer.from(
         ROLE +

@@ -37,7 +37,7 @@ export function collectResponses(stream: string): Collected {
     }
   }
   must(final !== undefined, 'no terminal event');
-  must(JSON.stringify(final.output) === JSON.stringify(done), 'the final output differs from the items told');
+  must(JSON.stringify(final.output) === JSON.stringify(done), 'the final output differs from the items before');
   return collected(final);
 }
 
@@ -88,7 +88,7 @@ function within(open: OpenItem, body: ResponseStreamEvent, done: ResponseOutputI
   }
 }
 
-/** What a response resource amounts to. */
+/** What a response resource says. */
 function collected(response: Response): Collected {
   const result = emptyCollected();
   result.stop = response.incomplete_details?.reason ?? String(response.status);

@@ -1,0 +1,140 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Probe, ServedModel } from '../discovery/types.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { buildRing, pickBounded, type Ring } from './ring.ts';
+
+/** An endpoint that serves a model, and what the model is called there. */
+export interface Member {
+  endpoint: Endpoint;
+  upstreamModel: string;
+  /** Tokens, as this endpoint reports it. */
+  contextLength?: number | undefined;
+}
+
+/** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
+const FRESH_MS = 5000;
+/** The endpoint picker of the Gateway API inference extension calls a server saturated from here on. */
+const SATURATED_QUEUE = 5;
+const SATURATED_KV = 0.95;
+/**
+ * A call may wait behind this many more requests than elsewhere for the sake of its cached prefix, and behind none once
+ * LONG_QUEUE requests wait at every endpoint. Of the values tried in the simulation, these have the shortest tail from
+ * idle to twice the capacity of the engines.
+ */
+const QUEUE_SLACK = 2;
+const LONG_QUEUE = 4;
+
+/** One model: the endpoints that serve it, and the choice among them. */
+export class Model {
+  readonly name: string;
+  readonly members: readonly Member[];
+  facts: ServedModel | undefined;
+  /** Of any endpoint, also of one that is gone: for the model list. */
+  probe: Probe | undefined;
+  readonly #clock: Clock;
+  readonly #loads: number[];
+  #ring: Ring | undefined;
+  #turn = 0;
+
+  constructor(name: string, members: readonly Member[], clock: Clock) {
+    this.name = name;
+    this.members = members;
+    this.#clock = clock;
+    this.#loads = members.map(() => 0);
+  }
+
+  describe(facts: ServedModel | undefined, probe: Probe | undefined): void {
+    this.facts = facts;
+    this.probe = probe;
+  }
+
+  hasMembers(members: readonly Member[]): boolean {
+    return (
+      members.length === this.members.length &&
+      members.every(({ endpoint, upstreamModel, contextLength }, index) => {
+        const mine = this.members[index];
+        return (
+          mine?.endpoint === endpoint && mine.upstreamModel === upstreamModel && mine.contextLength === contextLength
+        );
+      })
+    );
+  }
+
+  get readyCount(): number {
+    return this.members.filter(({ endpoint }) => endpoint.available).length;
+  }
+
+  /**
+   * Chooses where to send a request. With a key (a hash of what the prefix cache depends on) it uses consistent hashing
+   * with bounded loads, without one it takes the endpoint with the fewest requests outstanding. Servers whose own fresh
+   * metrics call them saturated come last.
+   *
+   * @param tried endpoints that already got this request
+   */
+  pick(key: number | undefined, tried: readonly Endpoint[]): Member | undefined {
+    const usable = (index: number): boolean => {
+      const endpoint = this.members[index]?.endpoint;
+      return endpoint !== undefined && endpoint.available && endpoint.breaker.permits && !tried.includes(endpoint);
+    };
+    if (this.members.length <= 1) return usable(0) ? this.members[0] : undefined;
+    const now = this.#clock.monotonic();
+    const unsaturated = (index: number): boolean => usable(index) && !saturated(this.members[index]?.endpoint, now);
+    const index = this.#choose(key, now, unsaturated);
+    return this.members[index < 0 ? this.#choose(key, now, usable) : index];
+  }
+
+  /** Milliseconds until an available endpoint may be tried again, undefined when there is none. */
+  get waitMs(): number | undefined {
+    const waits = this.members
+      .filter(({ endpoint }) => endpoint.available)
+      .map(({ endpoint }) => endpoint.breaker.waitMs);
+    return waits.length === 0 ? undefined : Math.min(...waits);
+  }
+
+  #choose(key: number | undefined, now: number, allowed: (index: number) => boolean): number {
+    if (key === undefined) return this.#leastOutstanding(now, allowed);
+    for (const [index, { endpoint }] of this.members.entries()) this.#loads[index] = endpoint.pressure;
+    this.#ring ??= buildRing(this.members.map(({ endpoint }) => endpoint.key));
+    const longest = this.#longestQueue(allowed);
+    const short = (index: number): boolean => allowed(index) && (this.members[index]?.endpoint.waiting ?? 0) <= longest;
+    return pickBounded(this.#ring, key, this.#loads, short);
+  }
+
+  /** The longest queue of requests without a first byte that one more may join for the sake of its prefix. */
+  #longestQueue(allowed: (index: number) => boolean): number {
+    let least = Infinity;
+    for (const [index, { endpoint }] of this.members.entries()) {
+      if (allowed(index) && endpoint.waiting < least) least = endpoint.waiting;
+    }
+    return least < LONG_QUEUE ? least + QUEUE_SLACK : least;
+  }
+
+  #leastOutstanding(now: number, allowed: (index: number) => boolean): number {
+    const count = this.members.length;
+    this.#turn = (this.#turn + 1) % count;
+    let best = -1;
+    let least = Infinity;
+    // Each call starts at another endpoint, which spreads ties.
+    for (let step = 0; step < count; step += 1) {
+      const index = (this.#turn + step) % count;
+      if (!allowed(index)) continue;
+      const endpoint = this.members[index]?.endpoint;
+      const load = (endpoint?.pressure ?? 0) + (fresh(endpoint, now)?.waiting ?? 0);
+      if (load < least) {
+        least = load;
+        best = index;
+      }
+    }
+    return best;
+  }
+}
+
+function fresh(endpoint: Endpoint | undefined, now: number): Endpoint['load'] {
+  const load = endpoint?.load;
+  return load !== undefined && now - load.at <= FRESH_MS ? load : undefined;
+}
+
+function saturated(endpoint: Endpoint | undefined, now: number): boolean {
+  const load = fresh(endpoint, now);
+  return load !== undefined && (load.waiting >= SATURATED_QUEUE || load.kvUsage >= SATURATED_KV);
+}

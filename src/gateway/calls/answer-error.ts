@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { DialectError } from '../dialects/index.ts';
+import type { Denied } from '../key-limiter.ts';
+import type { CallOutcome } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+import { BodyTooLargeError, ClientGoneError, OverloadedError } from './read-body.ts';
+
+const OVERLOAD_RETRY_MS = 1000;
+
+/** The API key has reached a limit. */
+export class LimitError extends Error {
+  override readonly name = 'LimitError';
+  readonly retryAfterMs: number;
+
+  constructor({ message, retryAfterMs }: Denied) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Tells the client why its call failed. Returns how the call counts. */
+export function answerError({ log }: { log: Logger }, client: ClientWriter, error: unknown): CallOutcome {
+  if (client.gone || error instanceof ClientGoneError) return 'client_closed';
+  if (error instanceof LimitError) {
+    client.sendError({ status: 429, message: error.message, code: 'rate_limit_exceeded' }, error.retryAfterMs);
+    return 'rate_limited';
+  }
+  if (error instanceof OverloadedError) {
+    client.sendError({ status: 503, message: error.message }, OVERLOAD_RETRY_MS);
+    return 'unavailable';
+  }
+  if (error instanceof BodyTooLargeError) {
+    client.sendError({ status: 413, message: error.message, code: 'request_too_large' });
+    return 'client_error';
+  }
+  if (error instanceof DialectError) {
+    client.sendError(error, error.status === 503 ? OVERLOAD_RETRY_MS : undefined);
+    return error.status < 500 ? 'client_error' : 'unavailable';
+  }
+  const incident = randomUUID();
+  log.error({ err: error, incident }, 'Model call failed');
+  client.sendError({
+    status: 500,
+    message: `The gateway failed. Tell the operator of the cluster the incident id ${incident}.`,
+  });
+  return 'upstream_error';
+}

@@ -1,0 +1,43 @@
+import type { ClientError, HistoryItem, TranslationContext, Usage } from '../dialects/index.ts';
+import type { Receiver } from './attempt.ts';
+import type { Call } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+import type { UpstreamRequest } from './upstream-request.ts';
+
+/** What the gateway learns of an answer that it passes on. */
+export interface AnswerFacts {
+  readonly usage: Usage | undefined;
+  /** What was passed on, for an engine that reports no usage. */
+  readonly estimatedOutputTokens: number;
+  /** The output items, to be stored. */
+  readonly items: HistoryItem[];
+  readonly responseId: string | undefined;
+  /** The error that the model server reported inside the stream. */
+  readonly error: ClientError | undefined;
+}
+
+export interface AnswerReceiver extends Receiver {
+  readonly facts: AnswerFacts;
+  /** The answer as the client gets it, in the responses dialect only. */
+  readonly response: unknown;
+  /** Passes on the end of the answer, which is held back until the answer is stored. */
+  finish(): void;
+  /** Tells the client that the answer broke off after its first byte. */
+  fail(error: ClientError): void;
+}
+
+/** What a receiver works with. */
+export interface ReceiverDeps {
+  call: Call;
+  request: UpstreamRequest;
+  client: ClientWriter;
+  context: TranslationContext;
+  onFirstByte: () => void;
+}
+
+/** Bytes of a whole answer, or of the end of a stream that is held back. */
+export const HELD_MAX = 32 * 1024 * 1024;
+
+export class AnswerTooLongError extends Error {
+  override readonly name = 'AnswerTooLongError';
+}

@@ -1,0 +1,147 @@
+import type { Clock } from '../../lib/clock.ts';
+import { retryAfterMs } from '../../lib/retry-after.ts';
+import type { FailureKind } from '../balance/breaker.ts';
+import { readUpstreamError, type ClientError } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
+import type { AnswerReceiver } from './answer-receiver.ts';
+import type { Outcome } from './attempt.ts';
+import type { CallOutcome } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+
+/** How a call ended, for metrics. */
+export interface Served {
+  outcome: CallOutcome;
+  /** Absent when no endpoint was reached. */
+  route?: 'native' | 'translated';
+  attempts: number;
+  receiver?: AnswerReceiver;
+  /** Milliseconds, monotonic. */
+  firstByteAt?: number;
+}
+
+/** How one request to one endpoint ended. */
+export interface Result {
+  outcome: Outcome;
+  receiver: AnswerReceiver;
+  /** As the breaker returned it. */
+  begunAt: number;
+}
+
+/** Why another endpoint should be tried, and what the client gets when there is none. */
+export interface Failure {
+  error: ClientError;
+  retryAfterMs?: number | undefined;
+}
+
+interface Serving {
+  deps: { clock: Clock };
+  client: ClientWriter;
+  served: Served;
+}
+
+const REST_AFTER_429_MS = 1000;
+
+/**
+ * Applies the end of one request to the endpoint's breaker and to the record of the call. Tells the client about a
+ * failure that no other endpoint may mend.
+ *
+ * @returns a failure that another endpoint may mend
+ */
+export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Result): Failure | undefined {
+  const { served } = serving;
+  const { outcome, receiver, begunAt } = result;
+  switch (outcome.kind) {
+    case 'complete':
+      endpoint.answered = true;
+      endpoint.breaker.succeed();
+      served.outcome = receiver.facts.error === undefined ? 'ok' : 'upstream_error';
+      return undefined;
+    case 'aborted':
+      endpoint.breaker.release();
+      served.outcome = 'client_closed';
+      return undefined;
+    case 'refused':
+      endpoint.answered = true;
+      return applyRefusal(serving, endpoint, outcome, begunAt);
+    case 'broken':
+      break;
+  }
+  endpoint.breaker.fail(failureKind(outcome.error), begunAt);
+  return applyBreak(serving, receiver, outcome.error);
+}
+
+function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
+  if (client.started) {
+    served.outcome = 'interrupted';
+    receiver.fail({ status: 502, message: 'The model server broke off in the middle of the answer. Try again.' });
+    return undefined;
+  }
+  served.outcome = 'upstream_error';
+  if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
+  client.sendError({ status: 504, message: 'The model server did not answer in time. Try again later.' });
+  return undefined;
+}
+
+function applyRefusal(
+  { deps, client, served }: Serving,
+  endpoint: Endpoint,
+  { status, headers, body }: Extract<Outcome, { kind: 'refused' }>,
+  begunAt: number,
+): Failure | undefined {
+  const { failover, breaker } = judgeStatus(status);
+  if (breaker === undefined) endpoint.breaker.succeed();
+  else endpoint.breaker.fail(breaker, begunAt);
+  const wait =
+    retryAfterMs(headers['retry-after'], deps.clock.now()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
+  const error = readUpstreamError(status, body);
+  if (failover) {
+    if (wait !== undefined) endpoint.breaker.rest(wait);
+    served.outcome = status === 429 ? 'rate_limited' : 'upstream_error';
+    return { error, retryAfterMs: wait };
+  }
+  served.outcome = status < 500 ? 'client_error' : 'upstream_error';
+  client.sendError(error, wait);
+  return undefined;
+}
+
+/** What an error status means. A 4xx other than 408 and 429 is the client's fault at every endpoint. */
+function judgeStatus(status: number): { failover: boolean; breaker?: FailureKind } {
+  if (status === 429 || status === 408) return { failover: true };
+  if (status === 502 || status === 503 || status === 504) return { failover: true, breaker: 'unavailable' };
+  if (status >= 500) return { failover: true, breaker: 'error' };
+  return { failover: false };
+}
+
+const RESET_CODES = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const TIMEOUT_CODES = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+
+/** The code of an error of the network. An answer that cannot be understood has none. */
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+/**
+ * Whether the server closed a connection that was kept alive before it read this request, as every server does at some
+ * moment. Undici reports how many bytes were ever read from the socket.
+ */
+export function diedIdle(error: Error): boolean {
+  if (!RESET_CODES.has(codeOf(error))) return false;
+  const socket = 'socket' in error ? error.socket : undefined;
+  const bytesRead =
+    typeof socket === 'object' && socket !== null && 'bytesRead' in socket ? socket.bytesRead : undefined;
+  return bytesRead !== 0;
+}
+
+function isTimeout(error: Error): boolean {
+  return TIMEOUT_CODES.has(codeOf(error));
+}
+
+function failureKind(error: Error): FailureKind {
+  if (isTimeout(error)) return 'unavailable';
+  return codeOf(error) === '' ? 'error' : 'connection';
+}
+
+function brokenMessage(error: Error): string {
+  if (codeOf(error) === '') return 'The model server sent an answer that the gateway cannot read. Try again.';
+  return 'The model server closed the connection before it answered. Try again.';
+}

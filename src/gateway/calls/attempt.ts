@@ -1,0 +1,107 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+
+/** How one request to one endpoint ended. */
+export type Outcome =
+  /** The whole answer has arrived. */
+  | { kind: 'complete' }
+  /** The endpoint answered with an error or another media type. Nothing was passed on. */
+  | { kind: 'refused'; status: number; headers: IncomingHttpHeaders; body: string }
+  /** The connection failed or fell silent, or the answer cannot be understood. */
+  | { kind: 'broken'; error: Error }
+  /** `abort` was called. */
+  | { kind: 'aborted' };
+
+/** Takes the bytes of a good answer. */
+export interface Receiver {
+  /** The media type of a good answer. */
+  readonly contentType: string;
+  data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
+  /** The answer is complete. Passes on nothing of its end yet. Throws when the answer cannot be understood. */
+  end(controller: Dispatcher.DispatchController): void;
+}
+
+interface Refusal {
+  status: number;
+  headers: IncomingHttpHeaders;
+  chunks: Buffer[];
+  size: number;
+}
+
+const ERROR_BODY_MAX = 64 * 1024;
+
+class AbortedError extends Error {
+  override readonly name = 'AbortedError';
+}
+
+/** One request on its way to one endpoint. */
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly #receiver: Receiver;
+  readonly #done = Promise.withResolvers<Outcome>();
+  #controller: Dispatcher.DispatchController | undefined;
+  #aborted = false;
+  #refusal: Refusal | undefined;
+
+  constructor(receiver: Receiver) {
+    this.#receiver = receiver;
+  }
+
+  /** Never rejects. */
+  get outcome(): Promise<Outcome> {
+    return this.#done.promise;
+  }
+
+  /** Closes the connection at once, which is the only way to tell an HTTP/1.1 server to stop. */
+  abort(): void {
+    this.#aborted = true;
+    this.#controller?.abort(new AbortedError('The client left.'));
+    // The request has not begun, so undici will not report its end.
+    if (this.#controller === undefined) this.#done.resolve({ kind: 'aborted' });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#aborted) controller.abort(new AbortedError('The client left.'));
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    if (status < 300 && String(headers['content-type']).startsWith(this.#receiver.contentType)) return;
+    this.#refusal = { status: status < 300 ? 502 : status, headers, chunks: [], size: 0 };
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const refusal = this.#refusal;
+    if (refusal === undefined) {
+      this.#receiver.data(chunk, controller);
+      return;
+    }
+    refusal.size += chunk.length;
+    refusal.chunks.push(chunk);
+    if (refusal.size < ERROR_BODY_MAX) return;
+    this.#refuse(refusal);
+    controller.abort(new AbortedError('The rest of the error is not read.'));
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#refusal !== undefined) {
+      this.#refuse(this.#refusal);
+      return;
+    }
+    try {
+      this.#receiver.end(controller);
+      this.#done.resolve({ kind: 'complete' });
+    } catch (error) {
+      this.onResponseError(controller, error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#done.resolve(this.#aborted ? { kind: 'aborted' } : { kind: 'broken', error });
+  }
+
+  #refuse({ status, headers, chunks }: Refusal): void {
+    const body = Buffer.concat(chunks).toString('utf8', 0, ERROR_BODY_MAX);
+    this.#done.resolve({ kind: 'refused', status, headers, body });
+  }
+}

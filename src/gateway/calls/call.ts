@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto';
+import type { Principal } from '../../access/principal.ts';
+import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
+
+/** One call of a client, read and checked. */
+export interface Call {
+  /** Unique, `[a-z0-9]+`: in response ids, error bodies and logs. */
+  id: string;
+  dialect: Dialect;
+  principal: Principal;
+  /** The body as the client sent it. */
+  bytes: Buffer;
+  /** The parsed body. */
+  body: Record<string, unknown>;
+  inspection: Inspection;
+  features: RequestFeatures;
+  /** The session that the client names in a header. */
+  sessionHeader: string | undefined;
+  /** Stored items that the call continues. */
+  history: readonly HistoryItem[];
+  references: ReadonlyMap<string, readonly HistoryItem[]>;
+  /** Milliseconds, monotonic. */
+  startedAt: number;
+  /** Seconds since the epoch. */
+  createdAt: number;
+}
+
+/** How a call ended, for metrics. */
+export type CallOutcome =
+  | 'ok'
+  | 'client_error'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'upstream_error'
+  | 'interrupted'
+  | 'client_closed';
+
+const PROCESS = randomBytes(10).toString('hex');
+let count = 0;
+
+/** Unique over all processes, `[0-9a-f]+`. Random bytes for each call would cost more than the look-up of its key. */
+export function nextCallId(): string {
+  count += 1;
+  return `${PROCESS}${count.toString(16).padStart(12, '0')}`;
+}
+
+/** Whether the answer is stored for later calls to continue: in the responses dialect, unless the client opts out. */
+export function isStored({ dialect, inspection }: Call): boolean {
+  return dialect === 'responses' && inspection.store;
+}

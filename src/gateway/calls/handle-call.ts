@@ -1,0 +1,169 @@
+import type { Request, Response } from 'express';
+import { getPrincipal, type Principal } from '../../access/principal.ts';
+import type { ModelRouterDeps } from '../deps.ts';
+import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
+import type { Reservation } from '../key-limiter.ts';
+import { admit, type Incoming } from './admit.ts';
+import { answerError, LimitError } from './answer-error.ts';
+import type { Served } from './apply-outcome.ts';
+import { nextCallId, type Call } from './call.ts';
+import { ClientWriter } from './client-writer.ts';
+import { readBody } from './read-body.ts';
+import { serve } from './serve.ts';
+
+/** The limit that docs/models.md states. */
+export const BODY_MAX = 32 * 1024 * 1024;
+/** A rough estimate: English text has about four characters to a token. */
+const BYTES_PER_TOKEN = 4;
+
+/** What metrics need to know of a call, however it ends. */
+interface CallSummary {
+  model?: string;
+  served: Served;
+  usage?: Usage | undefined;
+}
+
+/** Serves one POST of a dialect, from reading the request to the end of the answer. Never rejects. */
+export async function handleCall(
+  deps: ModelRouterDeps,
+  dialect: Dialect,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const startedAt = deps.clock.monotonic();
+  const principal = getPrincipal(request);
+  const id = nextCallId();
+  const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
+  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0 } };
+  const denied = deps.limiter.enter(principal);
+  try {
+    if (denied !== undefined) throw new LimitError(denied);
+    await run({ deps, client, summary }, request, {
+      id,
+      dialect,
+      principal,
+      startedAt,
+      sessionHeader: sessionOf(request),
+    });
+  } catch (error) {
+    summary.served.outcome = answerError(deps, client, error);
+  } finally {
+    if (denied === undefined) deps.limiter.leave(principal);
+    record(deps, { dialect, principal, startedAt }, summary);
+  }
+}
+
+interface Running {
+  deps: ModelRouterDeps;
+  client: ClientWriter;
+  summary: CallSummary;
+}
+
+type Origin = Omit<Incoming, 'bytes'>;
+
+async function run({ deps, client, summary }: Running, request: Request, origin: Origin): Promise<void> {
+  const { principal } = origin;
+  requireScope(principal);
+  requireIdentity(request);
+  if (principal.limits !== undefined) {
+    const denied = await deps.limiter.countRequest(principal);
+    if (denied !== undefined) throw new LimitError(denied);
+  }
+  const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
+  try {
+    const { call, model } = await admit(deps, { ...origin, bytes });
+    summary.model = model.name;
+    const reservation = principal.limits === undefined ? undefined : await reserve(deps, call);
+    try {
+      summary.served = await serve(deps, call, model, client);
+      summary.usage = usageOf(call, summary.served);
+    } finally {
+      const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
+      if (reservation !== undefined) await reservation.replace(inputTokens + outputTokens);
+    }
+  } finally {
+    deps.bodies.release(heldBytes);
+  }
+}
+
+async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promise<Reservation> {
+  const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(bytes.length / BYTES_PER_TOKEN));
+  if ('replace' in reserved) return reserved;
+  throw new LimitError(reserved);
+}
+
+/** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */
+function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage | undefined {
+  if (receiver === undefined) return undefined;
+  const { usage, estimatedOutputTokens } = receiver.facts;
+  if (usage !== undefined) {
+    // Early events report the input with an output of 0 or 1.
+    return outcome === 'ok' ? usage : { ...usage, outputTokens: Math.max(usage.outputTokens, estimatedOutputTokens) };
+  }
+  if (firstByteAt === undefined || outcome === 'client_error') return undefined;
+  return {
+    inputTokens: Math.ceil(call.bytes.length / BYTES_PER_TOKEN),
+    outputTokens: estimatedOutputTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+  };
+}
+
+/** @throws DialectError 403 */
+export function requireScope({ scopes }: Principal): void {
+  if (scopes.includes('models')) return;
+  throw new DialectError({
+    status: 403,
+    message: "This API key lacks the scope 'models'. Create a key with that scope on the dashboard.",
+    code: 'insufficient_scope',
+  });
+}
+
+function requireIdentity({ headers }: Request): void {
+  const encoding = headers['content-encoding'];
+  if (encoding === undefined || encoding === 'identity') return;
+  throw new DialectError({
+    status: 415,
+    message: 'Compressed request bodies are not supported. Send the body without Content-Encoding.',
+    code: 'unsupported_content_encoding',
+  });
+}
+
+function record(
+  deps: ModelRouterDeps,
+  origin: Pick<Origin, 'dialect' | 'principal' | 'startedAt'>,
+  summary: CallSummary,
+): void {
+  const { dialect, principal, startedAt } = origin;
+  const { served, usage, model } = summary;
+  const { outcome, attempts, firstByteAt, route = 'none' } = served;
+  deps.metrics.record({
+    dialect,
+    model,
+    keyId: principal.keyId,
+    route,
+    outcome,
+    seconds: (deps.clock.monotonic() - startedAt) / 1000,
+    firstByteSeconds: firstByteAt === undefined ? undefined : (firstByteAt - startedAt) / 1000,
+    attempts,
+    usage,
+  });
+}
+
+/** Headers by which agents keep a conversation on one server: Claude Code, Codex, OpenCode. */
+const SESSION_HEADERS = ['x-claude-code-session-id', 'session_id', 'session-id', 'x-session-affinity'] as const;
+
+function sessionOf({ headers }: Request): string | undefined {
+  for (const name of SESSION_HEADERS) {
+    const value = headers[name];
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
+}
+
+/** The id that the app in front gave the request: header, log and error body agree. */
+export function requestIdOf(response: Response): string | undefined {
+  const header = response.getHeader('x-request-id');
+  return typeof header === 'string' ? header : undefined;
+}

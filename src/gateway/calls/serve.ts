@@ -1,0 +1,164 @@
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../lib/clock.ts';
+import { hash32 } from '../balance/hash.ts';
+import type { Member, Model } from '../balance/model.ts';
+import type { RetryBudget } from '../balance/retry-budget.ts';
+import { parseInput, promptPrefix } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
+import type { ResponseStore } from '../state/response-store.ts';
+import type { AnswerReceiver } from './answer-receiver.ts';
+import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
+import { Attempt } from './attempt.ts';
+import { isStored, type Call } from './call.ts';
+import type { ClientWriter } from './client-writer.ts';
+import { StreamReceiver } from './stream-receiver.ts';
+import { dispatchOptions, upstreamRequest, type UpstreamRequest } from './upstream-request.ts';
+import { WholeReceiver } from './whole-receiver.ts';
+
+export interface ServeDeps {
+  dispatcher: Dispatcher;
+  retries: RetryBudget;
+  store: ResponseStore;
+  log: Logger;
+  clock: Clock;
+}
+
+const MAX_ATTEMPTS = 3;
+/** Longer prefixes are compared by their first characters alone. */
+const KEY_CHARS = 32_768;
+const NO_SERVER_RETRY_MS = 5000;
+
+/**
+ * Sends a call to an endpoint of its model, and the answer to the client. When an endpoint fails before the first byte
+ * of its answer, another one is tried: three in all, never the same twice. After the first byte, none is.
+ *
+ * @throws DialectError when the chosen endpoint cannot serve the call
+ */
+export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
+  // A single endpoint gets every call.
+  const key = model.members.length > 1 ? routingKey(call) : undefined;
+  const tried: Endpoint[] = [];
+  const served: Served = { outcome: 'unavailable', attempts: 0 };
+  let failure: Failure | undefined;
+  deps.retries.earn();
+  if (call.inspection.stream) client.keepAlive();
+  while (served.attempts < MAX_ATTEMPTS) {
+    const member = model.pick(key, tried);
+    if (member === undefined || (served.attempts > 0 && !deps.retries.spend())) break;
+    tried.push(member.endpoint);
+    served.attempts += 1;
+    const next = await tryMember({ deps, call, client, served }, member);
+    if (next === undefined) return served;
+    failure = next;
+  }
+  failure ??= unavailable(model);
+  client.sendError(failure.error, failure.retryAfterMs);
+  return served;
+}
+
+interface Serving {
+  deps: ServeDeps;
+  call: Call;
+  client: ClientWriter;
+  served: Served;
+}
+
+/** @returns undefined when the client has its answer or is gone, else why another endpoint should be tried */
+async function tryMember(serving: Serving, member: Member): Promise<Failure | undefined> {
+  const { deps, call, client, served } = serving;
+  const { endpoint } = member;
+  const request = upstreamRequest(call, member);
+  served.route = request.native ? 'native' : 'translated';
+  client.route = `${served.route}; endpoint=${endpoint.name}; attempt=${served.attempts}`;
+  endpoint.inFlight += 1;
+  try {
+    let result = await send(serving, endpoint, request);
+    if (result.outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(result.outcome.error)) {
+      result = await send(serving, endpoint, request);
+    }
+    const { outcome, receiver } = result;
+    served.receiver = receiver;
+    const failure = applyOutcome(serving, endpoint, result);
+    if (outcome.kind === 'complete') {
+      if (served.outcome === 'ok' && isStored(call)) await storeAnswer(deps, call, receiver);
+      receiver.finish();
+    }
+    return failure;
+  } finally {
+    endpoint.inFlight -= 1;
+  }
+}
+
+async function send(serving: Serving, endpoint: Endpoint, request: UpstreamRequest): Promise<Result> {
+  const { deps, call, client, served } = serving;
+  const begunAt = endpoint.breaker.begin();
+  // When an answer comes whole, its first byte says nothing about the queue.
+  let waiting = call.inspection.stream ? 1 : 0;
+  endpoint.waiting += waiting;
+  const begun = (): void => {
+    endpoint.waiting -= waiting;
+    waiting = 0;
+  };
+  const receiver = receiverFor(call, request, client, () => {
+    served.firstByteAt = deps.clock.monotonic();
+    begun();
+    // A stream may last for minutes. Other calls need not wait for its end.
+    if (call.inspection.stream) endpoint.breaker.release();
+  });
+  const attempt = new Attempt(receiver);
+  client.onGone(() => attempt.abort());
+  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint.origin, request), attempt);
+  const outcome = await attempt.outcome;
+  client.onGone(undefined);
+  begun();
+  return { outcome, receiver, begunAt };
+}
+
+function receiverFor(
+  call: Call,
+  request: UpstreamRequest,
+  client: ClientWriter,
+  onFirstByte: () => void,
+): AnswerReceiver {
+  const { id, createdAt, inspection, body } = call;
+  const context = { id, createdAt, model: inspection.model, request: body };
+  const deps = { call, request, client, context, onFirstByte };
+  return inspection.stream ? new StreamReceiver(deps) : new WholeReceiver(deps);
+}
+
+/** Stores a complete answer for later calls to continue. Never rejects. */
+async function storeAnswer({ store, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
+  const { inspection, principal, body, references } = call;
+  const { responseId, items } = answer.facts;
+  if (responseId === undefined) return;
+  const previous = inspection.previousResponseId;
+  try {
+    await store.put(principal.keyId, responseId, {
+      items: [...parseInput(body.input, references), ...items],
+      response: answer.response,
+      ...(previous !== undefined && { previous }),
+    });
+  } catch (err) {
+    // The answer itself is good. The client gets it, and cannot continue it by its id.
+    log.warn({ err }, 'Answer was not stored');
+  }
+}
+
+function unavailable(model: Model): Failure {
+  const wait = model.waitMs;
+  const message =
+    wait === undefined
+      ? `The model '${model.name}' has no ready server at the moment. Try again later.`
+      : `Every server of the model '${model.name}' is failing at the moment. Try again shortly.`;
+  return { error: { status: 503, message }, retryAfterMs: wait ?? NO_SERVER_RETRY_MS };
+}
+
+/** A hash of what the prefix cache depends on: calls with the same key go to the same endpoint. */
+function routingKey({ inspection, history, dialect, body, sessionHeader }: Call): number | undefined {
+  const session = inspection.sessionHint ?? sessionHeader;
+  if (session !== undefined) return hash32(session.slice(0, KEY_CHARS));
+  const prefix = history.length === 0 ? inspection.promptPrefix : promptPrefix(dialect, body, history);
+  const text = prefix.join('\0');
+  return text.length < prefix.length ? undefined : hash32(text.slice(0, KEY_CHARS));
+}

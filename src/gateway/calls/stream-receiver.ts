@@ -1,0 +1,122 @@
+import type { Dispatcher } from 'undici';
+import { PassThroughObserver, streamError, StreamTranslator, type ClientError } from '../dialects/index.ts';
+import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
+import { isStored } from './call.ts';
+
+/** A translator keeps the answer until its end. This is twice the longest answers: 128 k events of 250 bytes. */
+const TRANSLATED_MAX = 64 * 1024 * 1024;
+
+const CUT_SHORT: ClientError = {
+  status: 502,
+  message: 'The model server ended the stream before it was complete. Try again.',
+};
+
+class EmptyStreamError extends Error {
+  override readonly name = 'EmptyStreamError';
+}
+
+/** Receives a stream of events, and passes it on byte for byte or through a translator. */
+export class StreamReceiver implements AnswerReceiver {
+  readonly contentType = 'text/event-stream';
+  readonly #deps: ReceiverDeps;
+  /** Passes events on, and learns from them. */
+  readonly facts: PassThroughObserver | StreamTranslator;
+  #begun = false;
+  #received = 0;
+  /** Chunks of this turn of the event loop. Engines write event by event, and often many arrive at once. */
+  #batch: Buffer[] = [];
+  /** The end of an answer that is to be stored, from its final event on. Clients may continue once they read it. */
+  readonly #held: Buffer[] = [];
+  #heldSize = 0;
+  response: unknown;
+
+  constructor(deps: ReceiverDeps) {
+    const { call, request, context } = deps;
+    this.#deps = deps;
+    this.facts = request.native
+      ? new PassThroughObserver(call.dialect, { hideUsage: !call.inspection.wantsUsage })
+      : new StreamTranslator(request.dialect, call.dialect, context);
+  }
+
+  data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
+    this.#received += chunk.length;
+    if (this.#received > TRANSLATED_MAX && !this.#deps.request.native)
+      throw new AnswerTooLongError(`The stream is longer than ${TRANSLATED_MAX} bytes.`);
+    this.#batch.push(chunk);
+    if (this.#batch.length > 1) return;
+    process.nextTick(() => {
+      try {
+        this.#passOn(controller);
+      } catch (error) {
+        // In a tick of its own, no caller catches it.
+        controller.abort(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+  }
+
+  /** Runs before the next event of the network, also before an error. */
+  #passOn(controller: Dispatcher.DispatchController): void {
+    const [first, ...others] = this.#batch;
+    if (first === undefined || controller.aborted) return;
+    this.#batch = [];
+    const out = this.facts.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
+    if (out === undefined || out.length === 0) return;
+    this.#begin();
+    this.#capture(out);
+    if (this.response === undefined) this.#deps.client.write(out, controller);
+    else this.#hold(out);
+  }
+
+  end(controller: Dispatcher.DispatchController): void {
+    const { call, request } = this.#deps;
+    this.#passOn(controller);
+    const rest = this.facts.end();
+    if (rest !== undefined && rest.length > 0) {
+      this.#begin();
+      this.#capture(rest);
+    }
+    // Nothing was passed on, so another endpoint may still answer.
+    if (!this.#begun) throw new EmptyStreamError('The stream ended before its first event.');
+    // The translator itself ends a stream that was cut short.
+    const cut = request.native && !this.facts.finished ? streamError(call.dialect, CUT_SHORT) : '';
+    if (rest !== undefined) this.#hold(rest);
+    this.#hold(cut);
+  }
+
+  finish(): void {
+    this.#deps.client.endStream(Buffer.concat(this.#held));
+  }
+
+  fail(error: ClientError): void {
+    if (this.#held.length > 0) this.finish();
+    else if (this.facts instanceof StreamTranslator) this.#deps.client.endStream(this.facts.fail(error));
+    else this.#deps.client.sendError(error);
+  }
+
+  #hold(out: string | Uint8Array): void {
+    this.#heldSize += out.length;
+    if (this.#heldSize > HELD_MAX)
+      throw new AnswerTooLongError(`The end of the stream is longer than ${HELD_MAX} bytes.`);
+    this.#held.push(Buffer.from(out));
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#deps.onFirstByte();
+  }
+
+  /** Reads the whole answer out of the final event of a responses stream. `out` consists of whole events. */
+  #capture(out: string | Uint8Array): void {
+    const { call } = this.#deps;
+    if (!isStored(call)) return;
+    const text =
+      typeof out === 'string' ? out : Buffer.from(out.buffer, out.byteOffset, out.byteLength).toString('utf8');
+    const line =
+      /(?:^|\n)data: ?(\{"type":"response\.(?:completed|incomplete)"[^\n]*)/.exec(text) ??
+      /(?:^|\n)event: ?response\.(?:completed|incomplete)\r?\ndata: ?([^\n]*)/.exec(text);
+    if (line?.[1] === undefined) return;
+    const event = JSON.parse(line[1]) as { response?: unknown };
+    this.response = event.response;
+  }
+}

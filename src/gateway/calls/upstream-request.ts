@@ -1,0 +1,60 @@
+import type { Dispatcher } from 'undici';
+import type { Member } from '../balance/model.ts';
+import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
+import type { Call } from './call.ts';
+
+/** What is sent to one endpoint for a call. */
+export interface UpstreamRequest {
+  /** The dialect that the endpoint is spoken to. */
+  dialect: Dialect;
+  /** The endpoint answers in the dialect of the client. */
+  native: boolean;
+  path: string;
+  body: Buffer;
+}
+
+/** Long enough for a call that waits in the queue of its engine. */
+const FIRST_BYTE_TIMEOUT_MS = 600_000;
+const SILENCE_TIMEOUT_MS = 300_000;
+
+/** @throws DialectError when the endpoint cannot serve the call */
+export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): UpstreamRequest {
+  const { dialect: client, features, inspection, history, references } = call;
+  const { probe } = endpoint;
+  const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
+  const choice = chooseUpstream(client, probe?.dialects ?? ['chat'], quirks, features);
+  if (choice === undefined) {
+    throw new DialectError({ status: 503, message: `No server of '${inspection.model}' speaks a known dialect.` });
+  }
+  const { dialect, native } = choice;
+  const path = `${probe?.prefix ?? ''}${ROUTES[dialect]}`;
+  const isPlainChat = client === 'chat' && native && !inspection.stream && inspection.model === upstreamModel;
+  // The gateway has nothing to add, so the client's own bytes go out.
+  if (isPlainChat && quirks.honoursToolChoice && quirks.remoteImages)
+    return { dialect, native, path, body: call.bytes };
+  const body = translateRequest(client, dialect, call.body, {
+    model: upstreamModel,
+    quirks,
+    history,
+    references,
+    contextLength,
+  });
+  return { dialect, native, path, body: Buffer.from(JSON.stringify(body)) };
+}
+
+export function dispatchOptions(
+  call: Call,
+  origin: string,
+  { path, body }: UpstreamRequest,
+): Dispatcher.DispatchOptions {
+  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
+  return {
+    origin,
+    path,
+    method: 'POST',
+    headers: ['content-type', 'application/json', 'accept', accept, 'x-request-id', call.id],
+    body,
+    headersTimeout: FIRST_BYTE_TIMEOUT_MS,
+    bodyTimeout: SILENCE_TIMEOUT_MS,
+  };
+}

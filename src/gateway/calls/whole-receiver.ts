@@ -1,0 +1,81 @@
+import { isObject } from '../../lib/json.ts';
+import { observeBody, translateResponse } from '../dialects/index.ts';
+import {
+  AnswerTooLongError,
+  HELD_MAX,
+  type AnswerFacts,
+  type AnswerReceiver,
+  type ReceiverDeps,
+} from './answer-receiver.ts';
+import { isStored } from './call.ts';
+
+const NOTHING: AnswerFacts = {
+  usage: undefined,
+  estimatedOutputTokens: 0,
+  items: [],
+  responseId: undefined,
+  error: undefined,
+};
+
+class NotJsonError extends Error {
+  override readonly name = 'NotJsonError';
+}
+
+/**
+ * Receives a whole JSON answer. It holds the answer until it is complete: when the server dies half way, another
+ * endpoint may still answer. Then it sends the same bytes on, or their translation.
+ */
+export class WholeReceiver implements AnswerReceiver {
+  readonly contentType = 'application/json';
+  readonly #deps: ReceiverDeps;
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  #answer: Buffer = Buffer.alloc(0);
+  facts = NOTHING;
+  response: unknown;
+
+  constructor(deps: ReceiverDeps) {
+    this.#deps = deps;
+  }
+
+  data(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > HELD_MAX) throw new AnswerTooLongError(`The answer is longer than ${HELD_MAX} bytes.`);
+    this.#chunks.push(chunk);
+  }
+
+  end(): void {
+    const { call, request, context, onFirstByte } = this.#deps;
+    const bytes =
+      this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
+    onFirstByte();
+    if (request.native) {
+      if (!looksLikeObject(bytes)) throw new NotJsonError('The answer is not a JSON object.');
+      this.facts = { ...NOTHING, ...observeBody(call.dialect, bytes) };
+      if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));
+      this.#answer = bytes;
+      return;
+    }
+    const upstream: unknown = JSON.parse(bytes.toString('utf8'));
+    const { body, usage, items } = translateResponse(request.dialect, call.dialect, upstream, context);
+    this.facts = { ...NOTHING, usage, items, responseId: idOf(body) };
+    this.response = body;
+    this.#answer = Buffer.from(JSON.stringify(body));
+  }
+
+  finish(): void {
+    this.#deps.client.sendWhole(this.#answer);
+  }
+
+  /** Nothing to do: nothing is passed on before the end, so the caller answers. */
+  fail(): void {}
+}
+
+/** Tells an answer from an error page. Pass-through does not parse the whole answer. */
+function looksLikeObject(bytes: Buffer): boolean {
+  return /^\s*\{/.test(bytes.toString('latin1', 0, 64));
+}
+
+function idOf(body: unknown): string | undefined {
+  return isObject(body) && typeof body.id === 'string' ? body.id : undefined;
+}

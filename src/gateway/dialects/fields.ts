@@ -1,0 +1,69 @@
+import { isObject, type Json } from '../../lib/json.ts';
+import { invalid } from './errors/dialect-error.ts';
+
+export function objectAt(value: unknown, path: string): Json {
+  if (!isObject(value)) throw invalid(path, 'expected an object');
+  return value;
+}
+
+export function arrayAt(value: unknown, path: string): unknown[] {
+  if (!Array.isArray(value)) throw invalid(path, 'expected an array');
+  return value;
+}
+
+export function stringAt(value: unknown, path: string): string {
+  if (typeof value !== 'string') throw invalid(path, 'expected a string');
+  return value;
+}
+
+/** Undefined for anything but a string. OpenAI's SDKs send null for a field that is not set. */
+export function optionalString(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function optionalNumber(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+/** A count that a server reports, 0 to 2^53 - 1. Anything else is undefined. */
+export function optionalCount(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+export function optionalBoolean(value: unknown): boolean | undefined {
+  return typeof value === 'boolean' ? value : undefined;
+}
+
+/** The objects of an array that may be absent. Other members are skipped, because engines send many things. */
+export function objectsOf(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** The fields of `source` named in `names` that are set. */
+export function pick(source: Json, names: readonly string[]): Json {
+  const picked: Json = {};
+  for (const name of names) {
+    const value = source[name];
+    if (value !== undefined && value !== null) picked[name] = value;
+  }
+  return picked;
+}
+
+/** Parsed JSON, or undefined when the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A string, empty for anything else. */
+export function textValue(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** A value in an error message: short, and safe for any JSON (`String` throws on some objects). */
+export function excerpt(value: unknown): string {
+  return (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined')).slice(0, 60);
+}

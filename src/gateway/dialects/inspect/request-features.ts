@@ -1,0 +1,74 @@
+import { isObject, type Json } from '../../../lib/json.ts';
+import { objectsOf } from '../fields.ts';
+import type { Dialect } from '../types.ts';
+
+/** A request without any special feature. */
+export const PLAIN = {
+  tools: false,
+  /** Kinds of tools that only the responses dialect has (`custom`, `namespace`), which the gateway emulates. */
+  clientTools: false,
+  /** The input replays calls, results or reasoning of earlier turns. */
+  toolHistory: false,
+  thinking: false,
+  redactedThinking: false,
+  disableParallel: false,
+  toolErrors: false,
+  documents: false,
+  stopSequences: false,
+  structured: false,
+  midSystem: false,
+};
+
+/** What a request asks for beyond plain text. The quirk table decides by these. */
+export type RequestFeatures = typeof PLAIN;
+
+/** Reads the features of a body. Never throws. */
+export function requestFeatures(dialect: Dialect, body: unknown): RequestFeatures {
+  if (!isObject(body)) return PLAIN;
+  const features = { ...PLAIN, tools: objectsOf(body.tools).length > 0 };
+  if (dialect === 'messages') markMessages(body, features);
+  if (dialect === 'responses') markResponses(body, features);
+  return features;
+}
+
+function markMessages(body: Json, features: RequestFeatures): void {
+  const thinking = body.thinking;
+  features.thinking = isObject(thinking);
+  features.stopSequences = Array.isArray(body.stop_sequences) && body.stop_sequences.length > 0;
+  features.disableParallel = isObject(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true;
+  features.structured = isObject(body.output_config) && isObject(body.output_config.format);
+  for (const message of objectsOf(body.messages)) {
+    if (message.role === 'system') features.midSystem = true;
+    for (const block of objectsOf(message.content)) markBlock(block, features);
+  }
+}
+
+function markBlock(block: Json, features: RequestFeatures): void {
+  switch (block.type) {
+    case 'tool_use':
+      features.toolHistory = true;
+      break;
+    case 'tool_result':
+      features.toolHistory = true;
+      if (block.is_error === true) features.toolErrors = true;
+      for (const inner of objectsOf(block.content)) markBlock(inner, features);
+      break;
+    case 'document':
+    case 'search_result':
+      features.documents = true;
+      break;
+    case 'redacted_thinking':
+      features.redactedThinking = true;
+      break;
+    default:
+  }
+}
+
+function markResponses(body: Json, features: RequestFeatures): void {
+  features.clientTools = objectsOf(body.tools).some((tool) => tool.type === 'custom' || tool.type === 'namespace');
+  features.structured = isObject(body.text) && isObject(body.text.format) && body.text.format.type !== 'text';
+  features.thinking = isObject(body.reasoning);
+  features.toolHistory = objectsOf(body.input).some(
+    (item) => typeof item.type === 'string' && item.type !== 'message' && item.type !== 'item_reference',
+  );
+}

@@ -1,0 +1,66 @@
+import type { HistoryItem, OutputItem, Part } from '../types.ts';
+
+/** One turn of a conversation, grouped as in the chat and messages dialects. */
+export type Turn =
+  | { role: 'system' | 'user'; parts: Part[] }
+  | { role: 'assistant'; items: OutputItem[] }
+  | { role: 'tool'; callId: string; parts: Part[]; isError: boolean };
+
+/** Groups items into turns. Adjacent output items become one assistant turn, so parallel calls stay together. */
+export function toTurns(items: readonly HistoryItem[]): Turn[] {
+  const turns: Turn[] = [];
+  for (const item of items) {
+    if (item.kind === 'message') turns.push({ role: item.role, parts: item.parts });
+    else if (item.kind === 'result') {
+      turns.push({ role: 'tool', callId: item.callId, parts: item.parts, isError: item.isError ?? false });
+    } else {
+      const last = turns.at(-1);
+      if (last?.role === 'assistant') last.items.push(item);
+      else turns.push({ role: 'assistant', items: [item] });
+    }
+  }
+  return turns;
+}
+
+/** The joined texts of parts. */
+export function textOf(parts: readonly Part[]): string {
+  return parts
+    .filter((part) => part.type === 'text')
+    .map((part) => part.text)
+    .join('\n\n');
+}
+
+/**
+ * Joins leading system turns into one, and folds later ones into the user or tool text beside them. Many chat templates
+ * refuse a system message that is not first. To move it to the front changes the start of the prompt on every turn and
+ * loses the prefix cache (anthropics/claude-code#87227). Folding avoids both, and never separates a call from its
+ * result.
+ */
+export function foldSystem(turns: readonly Turn[]): { system: string | undefined; turns: Turn[] } {
+  const first = turns.findIndex((turn) => turn.role !== 'system');
+  const leading = first === -1 ? turns : turns.slice(0, first);
+  const system = leading.flatMap((turn) => (turn.role === 'system' ? [textOf(turn.parts)] : [])).join('\n\n');
+  const rest: Turn[] = [];
+  let waiting: Part[] = [];
+  for (const turn of first === -1 ? [] : turns.slice(first)) {
+    if (turn.role === 'system') {
+      const note: Part = { type: 'text', text: `<system>\n${textOf(turn.parts)}\n</system>` };
+      const last = rest.at(-1);
+      if (last === undefined || last.role === 'assistant' || last.role === 'system') waiting.push(note);
+      else last.parts.push(note);
+      continue;
+    }
+    if (waiting.length > 0 && turn.role === 'assistant') rest.push({ role: 'user', parts: waiting });
+    // Notes that follow go into this copy. A copy per note would take quadratic time.
+    rest.push(turn.role === 'assistant' ? turn : { ...turn, parts: [...waiting, ...turn.parts] });
+    waiting = [];
+  }
+  if (waiting.length > 0) rest.push({ role: 'user', parts: waiting });
+  return { system: system === '' ? undefined : system, turns: rest };
+}
+
+/** The text of a result. Not every engine reads an error flag, so a failed tool says so in its text. */
+export function resultText(turn: { parts: readonly Part[]; isError: boolean }): string {
+  const text = textOf(turn.parts);
+  return turn.isError && !/^error\b/i.test(text) ? `Error: ${text}` : text;
+}

@@ -1,0 +1,22 @@
+import type { OutputItem } from '../types.ts';
+
+/**
+ * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text
+ * before a call, which agents show and the messages dialect refuses in replays.
+ */
+export function tidy(items: readonly OutputItem[], singleCall: boolean): OutputItem[] {
+  let calls = 0;
+  return items.filter((item, position) => {
+    if (item.kind === 'call') return ++calls === 1 || !singleCall;
+    if (item.kind === 'reasoning') return item.text !== '' || (item.redacted ?? item.opaque) !== undefined;
+    if (item.text === '') return false;
+    return item.text.trim() !== '' || items[position + 1]?.kind !== 'call';
+  });
+}
+
+const PREFIXES = { text: 'msg', refusal: 'msg', reasoning: 'rs', call: 'fc' } as const;
+
+/** The id of an output item: stable within an answer, unique between answers. */
+export function itemId(kind: OutputItem['kind'], answer: string, index: number): string {
+  return `${PREFIXES[kind]}_${answer}${index}`;
+}

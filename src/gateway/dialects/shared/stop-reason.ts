@@ -1,0 +1,60 @@
+import type { StopReason } from '../types.ts';
+
+/**
+ * Why a chat engine stopped. Some engines send `stop` beside tool calls and some `tool_calls` without any, so the calls
+ * decide. A limit or a filter cuts calls short and is kept.
+ */
+export function stopOfChat(finish: unknown, hasCalls: boolean, matched: boolean): StopReason {
+  if (finish === 'length') return 'length';
+  if (finish === 'content_filter') return 'filter';
+  if (hasCalls) return 'tool';
+  return matched ? 'stop_sequence' : 'end';
+}
+
+const FROM_MESSAGES = new Map<unknown, StopReason>([
+  ['max_tokens', 'length'],
+  ['stop_sequence', 'stop_sequence'],
+  ['tool_use', 'tool'],
+  ['pause_turn', 'pause'],
+  ['refusal', 'filter'],
+  ['model_context_window_exceeded', 'context'],
+]);
+
+export function stopOfMessages(reason: unknown, hasCalls: boolean): StopReason {
+  const stop = FROM_MESSAGES.get(reason) ?? 'end';
+  if (stop === 'end' || stop === 'tool') return hasCalls ? 'tool' : 'end';
+  return stop;
+}
+
+/** @param reason `incomplete_details.reason`, which a complete response lacks */
+export function stopOfResponses(reason: unknown, hasCalls: boolean): StopReason {
+  if (reason === 'max_output_tokens') return 'length';
+  if (reason === 'content_filter') return 'filter';
+  return hasCalls ? 'tool' : 'end';
+}
+
+export const CHAT_FINISH = {
+  end: 'stop',
+  length: 'length',
+  tool: 'tool_calls',
+  filter: 'content_filter',
+  stop_sequence: 'stop',
+  pause: 'stop',
+  context: 'length',
+} as const satisfies Record<StopReason, string>;
+
+export const MESSAGES_STOP = {
+  end: 'end_turn',
+  length: 'max_tokens',
+  tool: 'tool_use',
+  filter: 'refusal',
+  stop_sequence: 'stop_sequence',
+  pause: 'pause_turn',
+  context: 'model_context_window_exceeded',
+} as const satisfies Record<StopReason, string>;
+
+/** Why a response is incomplete, or undefined when it is complete. */
+export function incompleteReason(stop: StopReason): 'max_output_tokens' | 'content_filter' | undefined {
+  if (stop === 'length' || stop === 'context') return 'max_output_tokens';
+  return stop === 'filter' ? 'content_filter' : undefined;
+}

@@ -1,0 +1,74 @@
+import { isObject, type Json } from '../../../lib/json.ts';
+import { optionalCount } from '../fields.ts';
+import type { Dialect, Usage } from '../types.ts';
+
+/** The usage that an engine reports, or undefined when there is none, such as the `usage: null` of a stream chunk. */
+export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  if (dialect === 'messages') return parseMessagesUsage(value);
+  const chat = dialect === 'chat';
+  const input = optionalCount(chat ? value.prompt_tokens : value.input_tokens);
+  const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
+  if (input === undefined && output === undefined) return undefined;
+  const inputDetails = chat ? value.prompt_tokens_details : value.input_tokens_details;
+  const outputDetails = chat ? value.completion_tokens_details : value.output_tokens_details;
+  return {
+    inputTokens: input ?? 0,
+    outputTokens: output ?? 0,
+    cachedTokens: Math.min(detail(inputDetails, 'cached_tokens'), input ?? 0),
+    cacheWriteTokens: detail(inputDetails, 'cache_write_tokens'),
+    reasoningTokens: detail(outputDetails, 'reasoning_tokens'),
+  };
+}
+
+function detail(details: unknown, name: string): number {
+  return isObject(details) ? (optionalCount(details[name]) ?? 0) : 0;
+}
+
+/** Three disjoint input counts become one total. */
+function parseMessagesUsage(value: Json): Usage | undefined {
+  const fresh = optionalCount(value.input_tokens);
+  const output = optionalCount(value.output_tokens);
+  if (fresh === undefined && output === undefined) return undefined;
+  const cachedTokens = optionalCount(value.cache_read_input_tokens) ?? 0;
+  const cacheWriteTokens = optionalCount(value.cache_creation_input_tokens) ?? 0;
+  return {
+    inputTokens: (fresh ?? 0) + cachedTokens + cacheWriteTokens,
+    outputTokens: output ?? 0,
+    cachedTokens,
+    cacheWriteTokens,
+    reasoningTokens: detail(value.output_tokens_details, 'thinking_tokens'),
+  };
+}
+
+export function renderChatUsage(usage: Usage): Json {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens },
+    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  };
+}
+
+export function renderResponsesUsage(usage: Usage): Json {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: usage.cacheWriteTokens },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}
+
+/** `input_tokens` excludes cached tokens here. Counted twice, they make agents compact at half their window. */
+export function renderMessagesUsage(usage: Usage): Json {
+  return {
+    input_tokens: Math.max(0, usage.inputTokens - usage.cachedTokens - usage.cacheWriteTokens),
+    cache_creation_input_tokens: usage.cacheWriteTokens,
+    cache_read_input_tokens: usage.cachedTokens,
+    output_tokens: usage.outputTokens,
+    output_tokens_details: usage.reasoningTokens > 0 ? { thinking_tokens: usage.reasoningTokens } : null,
+    server_tool_use: null,
+  };
+}

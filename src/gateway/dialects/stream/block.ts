@@ -1,0 +1,71 @@
+import { parseJson } from '../fields.ts';
+import type { OutputItem } from '../types.ts';
+
+/** One block of an answer on its way to the client. */
+export interface Block {
+  item: OutputItem;
+  /** -1 until the client has got its start. */
+  index: number;
+  /** The text or arguments that the client has not got. Slicing it off the whole would copy it each time. */
+  pending: string;
+  /** Of a call: whether its arguments are whole. */
+  scan: ArgumentsScan;
+  /** The engine has ended the block. */
+  sealed: boolean;
+  /** The text has only white space so far. */
+  blank: boolean;
+}
+
+export function newBlock(item: OutputItem): Block {
+  return {
+    item,
+    index: -1,
+    pending: item.kind === 'call' ? item.arguments : item.text,
+    scan: new ArgumentsScan(),
+    sealed: false,
+    blank: item.kind === 'text' && isBlank(item.text),
+  };
+}
+
+export function isBlank(text: string): boolean {
+  return text.trim() === '';
+}
+
+/**
+ * Whether a block with a successor is complete. A text is. The fragments of a call may be interleaved with those of the
+ * next one, so a call is complete when its arguments are whole JSON.
+ */
+export function isComplete({ item, scan }: Block): boolean {
+  return item.kind !== 'call' || scan.isWhole(item.arguments);
+}
+
+/**
+ * Tells whether arguments that come in fragments are a whole JSON object or list. It reads each fragment once and
+ * parses the arguments once, when their brackets have closed: a text that is no JSON then cannot become JSON.
+ */
+export class ArgumentsScan {
+  #state: 'open' | 'closed' | 'whole' | 'broken' = 'open';
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  push(fragment: string): void {
+    let at = 0;
+    while (this.#state === 'open' && at < fragment.length) this.#read(fragment.charAt(at++));
+    if (this.#state !== 'open' && fragment.slice(at).trim() !== '') this.#state = 'broken';
+  }
+
+  /** @param text all fragments joined */
+  isWhole(text: string): boolean {
+    if (this.#state === 'closed') this.#state = parseJson(text.trimEnd()) === undefined ? 'broken' : 'whole';
+    return this.#state === 'whole';
+  }
+
+  #read(char: string): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (char === '"') this.#inString = !this.#inString;
+    else if (this.#inString) this.#escaped = char === '\\';
+    else if (char === '{' || char === '[') this.#depth++;
+    else if ((char === '}' || char === ']') && --this.#depth <= 0) this.#state = 'closed';
+  }
+}
