@@ -63,7 +63,7 @@ test('kubectl explain has words for what a user wonders about', async () => {
     ['spec', 'What the owner wants'],
     ['spec.maxDuration', 'Longest time'],
     ['spec.onNoCapacity', 'wait in line'],
-    ['status.claim', 'The place that was granted'],
+    ['status.claim', 'The place that the controller granted'],
   ]) {
     expect((await kubectl(world, 'explain', `gpuinstances.${field}`)).stdout).toContain(words);
   }
