@@ -25,8 +25,8 @@ export interface Gateway {
 /** A session or forward on a connection, which must end with it. */
 export interface OpenChannel {
   /**
-   * Tells the user why, ends the remote side, and closes the channel. Must not throw. Resolves when the user was told,
-   * which is never for a client that does not read.
+   * Tells the user why, ends the remote side, and closes the channel. Must not throw. Resolves when that is
+   * sent, which is never for a client that does not read.
    */
   cut(message: string): Promise<void>;
   /** Bytes that wait in this process for either side to read. */
@@ -46,7 +46,7 @@ export interface LiveConnection {
   channels: Set<OpenChannel>;
   windows: Windows;
   queue: SendQueue;
-  /** Being ended: the user was told why. */
+  /** The connection is being ended, with a line that says why. */
   isCut: boolean;
   /** Lines that the next session shows on stderr, each once, however often its cause comes. */
   notices: Set<string>;
@@ -68,9 +68,9 @@ export function instanceOf(connection: LiveConnection): InstanceView | undefined
 export function cutConnection(connection: LiveConnection, message: string): void {
   if (connection.isCut) return;
   connection.isCut = true;
-  const told = [...connection.channels].map((channel) => channel.cut(message));
+  const cuts = [...connection.channels].map((channel) => channel.cut(message));
   const limit = new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS).unref());
-  void Promise.race([Promise.all(told), limit]).then(() => connection.client.end());
+  void Promise.race([Promise.all(cuts), limit]).then(() => connection.client.end());
   setTimeout(() => connection.socket.destroy(), 2 * LAST_WORDS_MS).unref();
 }
 

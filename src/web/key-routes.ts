@@ -1,17 +1,44 @@
-import { type Request, Router } from 'express';
+import { Router } from 'express';
 import { ApiError } from '../http/errors/api-error.ts';
 import { createKey } from '../access/create-key.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
+import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
 import { type KeyVerb, mayManageKeys } from './reviews.ts';
+import type { User } from './session.ts';
 import { requireSession, userOf, type WebDeps } from './session-routes.ts';
 
 /** Namespaces that are checked for the list of suggestions. */
 const MOST_SUGGESTIONS = 20;
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):/;
+
+async function authorize(
+  client: KubeClient,
+  user: User,
+  { namespace, verb }: { namespace: string; verb: KeyVerb },
+): Promise<void> {
+  if (await mayManageKeys(client, user, { namespace, verb })) return;
+  const example = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
+  throw new ApiError(
+    'not_allowed',
+    `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${example}.`,
+  );
+}
+
+/** Namespaces in which the user may list keys: its own or `default` first, then those that have keys. */
+async function suggestNamespaces({ client, stores }: WebDeps, user: User): Promise<string[]> {
+  const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
+  const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
+  const all = new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))]);
+  const checked = [...all].slice(0, MOST_SUGGESTIONS);
+  const allowed = await Promise.all(
+    checked.map((namespace) => mayManageKeys(client, user, { namespace, verb: 'list' })),
+  );
+  return checked.filter((_, index) => allowed[index]);
+}
 
 /** GET and POST /keys, POST /keys/{namespace}/{id}/revoke, and GET /namespaces. */
 export function keysRouter(deps: WebDeps): Router {
@@ -19,41 +46,21 @@ export function keysRouter(deps: WebDeps): Router {
   const router = Router({ caseSensitive: true });
   router.use(requireSession(deps));
 
-  async function authorize(request: Request, namespace: string, verb: KeyVerb): Promise<void> {
-    const user = userOf(request);
-    if (await mayManageKeys(client, user, { namespace, verb })) return;
-    const example = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
-    throw new ApiError(
-      'not_allowed',
-      `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${example}.`,
-    );
-  }
-
   router.get('/namespaces', async (request, response) => {
-    const user = userOf(request);
-    const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
-    const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
-    const tried = [...new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))])].slice(
-      0,
-      MOST_SUGGESTIONS,
-    );
-    const allowed = await Promise.all(
-      tried.map((namespace) => mayManageKeys(client, user, { namespace, verb: 'list' })),
-    );
-    response.json({ object: 'list', data: tried.filter((_, index) => allowed[index]) });
+    response.json({ object: 'list', data: await suggestNamespaces(deps, userOf(request)) });
   });
 
   router.get('/keys', async (request, response) => {
     const query = new URL(request.originalUrl, 'http://localhost').searchParams.get('namespace');
     const namespace = parseBody(namespaceSchema, query);
-    await authorize(request, namespace, 'list');
+    await authorize(client, userOf(request), { namespace, verb: 'list' });
     const keys = stores.apiKeys.by('namespace', namespace).map((key) => toKeyRecord(key, clock.now()));
     response.json({ object: 'list', data: keys.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1)) });
   });
 
   router.post('/keys', jsonBody, async (request, response) => {
     const { namespace, name, scopes, expires_at } = parseBody(createKeySchema, request.body);
-    await authorize(request, namespace, 'create');
+    await authorize(client, userOf(request), { namespace, verb: 'create' });
     const expiresAt = expires_at == null ? undefined : `${new Date(expires_at).toISOString().slice(0, 19)}Z`;
     const created = await createKey(client, {
       namespace,
@@ -67,7 +74,7 @@ export function keysRouter(deps: WebDeps): Router {
 
   router.post('/keys/:namespace/:id/revoke', async (request, response) => {
     const namespace = parseBody(namespaceSchema, request.params.namespace);
-    await authorize(request, namespace, 'patch');
+    await authorize(client, userOf(request), { namespace, verb: 'patch' });
     const ref = { namespace, name: request.params.id };
     const key = await client
       .patch(API_KEYS, ref, { spec: { revoked: true } }, { type: 'merge' })

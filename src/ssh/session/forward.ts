@@ -3,12 +3,13 @@ import type { Readable, Writable } from 'node:stream';
 import type { PodTarget } from '../../access/pod-target.ts';
 import { forwardPort } from '../../kube/streams/port-forward.ts';
 import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
-import { instanceOf, type LiveConnection, type OpenChannel } from '../connection.ts';
-import { ChannelOutput } from '../ssh2/channel-output.ts';
+import { instanceOf, type LiveConnection } from '../connection.ts';
+import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import type { ServerChannel } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { startInPod, type PodProcess } from './pod-process.ts';
 import { readUntil } from './read-until.ts';
+import { serveChannel } from './serve-channel.ts';
 
 /** Where a forwarded connection goes, as seen from the instance. */
 export type ForwardTarget = { kind: 'tcp'; host: string; port: number } | { kind: 'unix'; path: string };
@@ -124,39 +125,25 @@ async function passOutput(
   channel.eof();
 }
 
-async function join(connection: LiveConnection, channel: ServerChannel, remote: Remote): Promise<void> {
-  const { gateway, login, id, windows, channels } = connection;
-  const began = gateway.clock.monotonic();
-  const output = new ChannelOutput(channel, connection.queue);
-  const window = windows.follow(channel);
+function join(connection: LiveConnection, channel: ServerChannel, remote: Remote): Promise<void> {
   const ended = new AbortController();
   const end = (): void => ended.abort();
   connection.gone.addEventListener('abort', end, { signal: ended.signal });
   channel.once('close', end);
   channel.once('error', end);
-  const open: OpenChannel = {
-    cut: () => Promise.resolve(end()),
-    buffered: () =>
-      channel.readableLength + output.buffered + remote.input.writableLength + remote.output.readableLength,
-  };
-  channels.add(open);
-  passInput(channel, remote, window);
-  await passOutput(channel, remote, output, ended.signal);
-  remote.drop();
-  channel.unpipe();
-  channel.resume();
-  channel.end();
-  channels.delete(open);
-  window.end();
-  gateway.audit({
-    event: 'session',
-    login,
-    connection: id,
+  return serveChannel(connection, channel, {
     kind: 'forward',
-    bytesIn: window.bytes,
-    bytesOut: output.bytes,
-    durationMs: Math.round(gateway.clock.monotonic() - began),
-    status: undefined,
+    open: (output) => ({
+      cut: () => Promise.resolve(end()),
+      buffered: () =>
+        channel.readableLength + output.buffered + remote.input.writableLength + remote.output.readableLength,
+    }),
+    serve: async (output, window) => {
+      passInput(channel, remote, window);
+      await passOutput(channel, remote, output, ended.signal);
+      remote.drop();
+      return undefined;
+    },
   });
 }
 

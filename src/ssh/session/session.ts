@@ -1,12 +1,13 @@
 import { pipeline } from 'node:stream/promises';
 import type { ExecExit } from '../../kube/streams/exec.ts';
 import type { SessionKind } from '../audit.ts';
-import { instanceOf, type LiveConnection, type OpenChannel } from '../connection.ts';
-import { ChannelOutput } from '../ssh2/channel-output.ts';
+import { instanceOf, type LiveConnection } from '../connection.ts';
+import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import type { ServerChannel, Session } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { exitStatusOf, NO_STATUS, type ExitStatus } from './exit-status.ts';
 import { startInPod, type PodProcess } from './pod-process.ts';
+import { serveChannel } from './serve-channel.ts';
 import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.ts';
 import { signalName } from './signal-script.ts';
 
@@ -37,8 +38,8 @@ export class ProgramSession {
   readonly #env = new Map<string, string>();
   #terminal: Terminal | undefined;
   #process: PodProcess | undefined;
-  /** Resolves when the user was told why the session is cut. */
-  #told: Promise<unknown> = Promise.resolve();
+  /** Resolves when the line that says why the session is cut has been sent. */
+  #said: Promise<unknown> = Promise.resolve();
 
   constructor(connection: LiveConnection) {
     this.#connection = connection;
@@ -103,38 +104,25 @@ export class ProgramSession {
     });
   }
 
-  async #serve(channel: ServerChannel, kind: SessionKind, action: Action): Promise<void> {
-    const { gateway, login, id, windows, channels, notices } = this.#connection;
-    const began = gateway.clock.monotonic();
-    const output = new ChannelOutput(channel, this.#connection.queue);
-    const window = windows.follow(channel);
-    const open: OpenChannel = {
-      cut: async (message) => {
-        this.#told = output.say(this.#line(message)).then(() => channel.exit(NO_STATUS));
-        this.#ended.abort();
-        await this.#told;
-      },
-      buffered: () => channel.readableLength + output.buffered + (this.#process?.buffered() ?? 0),
-    };
-    channels.add(open);
-    for (const notice of notices) output.stderr.write(this.#line(notice));
-    notices.clear();
-    const status = await this.#runProgram(channel, output, window, action);
-    await this.#report(channel, output, status);
-    channel.unpipe();
-    channel.resume();
-    channel.end();
-    channels.delete(open);
-    window.end();
-    gateway.audit({
-      event: 'session',
-      login,
-      connection: id,
+  #serve(channel: ServerChannel, kind: SessionKind, action: Action): Promise<void> {
+    const { notices } = this.#connection;
+    return serveChannel(this.#connection, channel, {
       kind,
-      bytesIn: window.bytes,
-      bytesOut: output.bytes,
-      durationMs: Math.round(gateway.clock.monotonic() - began),
-      status: status.code,
+      open: (output) => ({
+        cut: async (message) => {
+          this.#said = output.say(this.#line(message)).then(() => channel.exit(NO_STATUS));
+          this.#ended.abort();
+          await this.#said;
+        },
+        buffered: () => channel.readableLength + output.buffered + (this.#process?.buffered() ?? 0),
+      }),
+      serve: async (output, window) => {
+        for (const notice of notices) output.stderr.write(this.#line(notice));
+        notices.clear();
+        const status = await this.#runProgram(channel, output, window, action);
+        await this.#report(channel, output, status);
+        return status.code;
+      },
     });
   }
 
@@ -189,7 +177,7 @@ export class ProgramSession {
     return await process.exit;
   }
 
-  /** Sends the exit status after the last output, or waits until the user was told why the session was cut. */
+  /** Sends the exit status after the last output, or waits until the line is sent that says why the session is cut. */
   async #report(channel: ServerChannel, output: ChannelOutput, { code, message }: ExitStatus): Promise<void> {
     const { signal } = this.#ended;
     if (!signal.aborted) {
@@ -197,7 +185,7 @@ export class ProgramSession {
       await Promise.race([flushed(output, text), aborted(signal)]);
       channel.exit(code);
     }
-    await Promise.race([this.#told, aborted(this.#connection.gone)]);
+    await Promise.race([this.#said, aborted(this.#connection.gone)]);
   }
 
   /** In raw mode a terminal does not return the carriage by itself. */
