@@ -79,10 +79,7 @@ export interface Config {
   trustProxy: boolean | number | string;
 }
 
-/**
- * Reads the environment. An empty variable counts as absent.
- * @throws ConfigError that names every wrong variable
- */
+/** Reads the environment. An empty variable counts as absent. Throws ConfigError that names every wrong variable. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);

@@ -2,9 +2,7 @@ import type { ReadStore, StoreChange } from '../kube/watch/store.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Source } from '../runtime/source.ts';
 
-/**
- * Adds the keys that `keysOf` gives for a change of a cache. The objects that are there at the start are no changes.
- */
+/** Adds the keys that `keysOf` gives for each change of a cache. What is there at the start is no change. */
 export function changeSource<T extends KubeObject>(
   store: ReadStore<T>,
   keysOf: (change: StoreChange<T>) => Iterable<string>,

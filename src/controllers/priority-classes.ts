@@ -28,10 +28,7 @@ async function isPresent(client: KubeClient, name: string, signal: AbortSignal):
   }
 }
 
-/**
- * Creates the priority classes of instances where they are missing, and leaves the others as they are. Looks first:
- * where the chart created them, the controller may not create any.
- */
+/** Creates the missing classes. Looks first: where the chart created them, the controller may not create any. */
 export async function ensurePriorityClasses(client: KubeClient, signal: AbortSignal): Promise<void> {
   for (const priorityClass of CLASSES) {
     if (await isPresent(client, priorityClass.metadata.name, signal)) continue;

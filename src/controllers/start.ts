@@ -32,10 +32,7 @@ export interface ControllersDeps extends PodProbes {
 }
 
 export interface RunningControllers {
-  /**
-   * Resolves when the controllers have ended: `lost` when another replica has the lease and this process should
-   * restart.
-   */
+  /** Resolves when they have ended: `lost` when another replica has the lease and this process should restart. */
   readonly ended: Promise<'lost' | 'stopped'>;
   readonly inventory: Inventory;
   /** Takes no new work, lets running reconciles end, and gives the lease back. */
@@ -46,10 +43,7 @@ const LEASE = 'berth-controller';
 /** Milliseconds that running reconciles get to finish before they are aborted. */
 const GRACE_MS = 20_000;
 
-/**
- * The controllers of one replica. Its inventory is kept up to date always; it reconciles while it has the lease. Every
- * write first asks whether this replica may still hold the lease.
- */
+/** The controllers of one replica. Its inventory is always up to date; it reconciles while it has the lease. */
 export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
   const { stores, clock, log, registry, config } = deps;
   const stop = new AbortController();

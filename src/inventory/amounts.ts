@@ -1,11 +1,9 @@
 import { parseQuantity } from '../kube/quantity.ts';
 
-/**
- * Amounts by resource name: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in
- * pieces. Other resources do not decide about places and are left out.
- */
+/** By resource: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in pieces. */
 export type Amounts = Readonly<Record<string, number>>;
 
+// Other resources do not decide about places.
 const KEPT = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
 const GPU_PREFIX = 'nvidia.com/';
 

@@ -36,10 +36,7 @@ export interface Market {
   hasStorage: HasStorage;
 }
 
-/**
- * Whether a class is what was asked for. What is not named may be anything. A MIG profile asks for a slice that is not
- * shared.
- */
+/** Whether a class is what was asked for. What is not named may be anything. A MIG profile means an unshared slice. */
 function fits(offerClass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
@@ -78,9 +75,7 @@ function better(a: Scored, b: Scored): number {
   return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node);
 }
 
-/**
- * The disk that a request would get on a node; `full` when it has no place there, `small` when its disk is too large.
- */
+/** The disk that a request gets on a node; `full` without a place there, `small` when its disk is too large. */
 export function diskFor(
   market: Market,
   view: NodeView,
@@ -145,26 +140,20 @@ function describe(request: PlaceRequest): string {
 }
 
 function refuse(market: Market, request: PlaceRequest, classes: readonly OfferClass[]): Grant | undefined {
+  if (classes.length === 0 && request.offerId !== undefined) {
+    const message = `There is no offer ${request.offerId}. List the offers and choose another.`;
+    return { refusal: 'OfferNotFound', message };
+  }
   if (classes.length === 0) {
-    if (request.offerId !== undefined) {
-      return {
-        refusal: 'OfferNotFound',
-        message: `There is no offer ${request.offerId}. List the offers and choose another.`,
-      };
-    }
-    return {
-      refusal: 'NoCapacity',
-      message: `No node has ${describe(request)}. Ask for what the offers show, or add a node that has it.`,
-    };
+    const message = `No node has ${describe(request)}. Ask for what the offers show, or add a node that has it.`;
+    return { refusal: 'NoCapacity', message };
   }
   const wanted = Math.max(request.diskGb, request.offerDiskSpace ?? 0);
   for (const size of diskSizes(market, classes)) if (size >= wanted) return undefined;
   const disk = Math.max(0, ...diskSizes(market, classes));
   if (request.offerDiskSpace !== undefined && disk < request.offerDiskSpace) {
-    return {
-      refusal: 'OfferChanged',
-      message: `The offer now has ${disk} GB of disk, not ${request.offerDiskSpace}. List the offers again.`,
-    };
+    const message = `The offer now has ${disk} GB of disk, not ${request.offerDiskSpace}. List the offers again.`;
+    return { refusal: 'OfferChanged', message };
   }
   return {
     refusal: 'DiskTooLarge',

@@ -55,10 +55,7 @@ export function claimHolding(
   };
 }
 
-/**
- * What is taken on a node: by its pods, and by the claims that have no pod there yet. A claim and its own pod count
- * once.
- */
+/** What is taken on a node by its pods and by claims without a pod there. A claim and its own pod count once. */
 export function takenOn(
   facts: NodeFacts | undefined,
   pods: Iterable<PodHolding>,

@@ -14,7 +14,6 @@ import { preempt, type Preemption } from './preempt.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
 
-/** The watch caches that the inventory is computed from. */
 interface InventoryStores {
   nodes: ReadStore<Node>;
   pods: ReadStore<Pod>;
@@ -114,7 +113,6 @@ export class Inventory {
     return this.#assumptions.isPending(key);
   }
 
-  /** A node with what is taken on it; undefined when it is unknown. */
   viewOf(node: string): NodeView | undefined {
     return this.#nodes.viewOf(node);
   }
@@ -128,10 +126,7 @@ export class Inventory {
     return this.#nodes.staleAt;
   }
 
-  /**
-   * Calls the listener after every change of what may be free; it must only enqueue. Returns the function that ends
-   * this.
-   */
+  /** Calls the listener after every change of what may be free. It must only enqueue. Returns the function to stop. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -14,10 +14,7 @@ function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean 
   return Object.entries(pool.spec.nodeSelector).every(([name, value]) => labels[name] === value);
 }
 
-/**
- * Pools in the order in which a node is matched: the pool that asks for the most labels first, then by name. A node
- * belongs to the first that matches, so no GPU is offered twice.
- */
+/** Pools with the most labels first, then by name. A node belongs to the first match: no GPU is offered twice. */
 export function orderPools(pools: Iterable<GpuPool>): Pool[] {
   const ordered = [...pools]
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)

@@ -32,9 +32,8 @@ function afterLeaving(view: NodeView, victims: readonly ClaimHolding[]): NodeVie
 }
 
 /**
- * The interruptible instances that must go for an on-demand request: those of the node where the fewest must. Undefined
- * when no node would do: no instance goes for a place that {@link grant} would refuse. Where instances that are leaving
- * already make room, no other instance goes for the same place.
+ * The interruptible instances that must go for an on-demand request, on the node where the fewest must. None goes for a
+ * place that {@link grant} would refuse, nor where instances that are leaving already make room.
  */
 export function preempt(
   market: Market,

@@ -3,10 +3,7 @@ import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
 
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
-/**
- * Name of the StorageClass of a pool's disks: the one the pool names, else the cluster's default; undefined without
- * one.
- */
+/** StorageClass of a pool's disks: the one it names, else the cluster's default; undefined without one. */
 export function storageClassOf(
   pool: { disk: Pick<GpuPoolSpec['disk'], 'storageClassName'> },
   classes: Iterable<StorageClass>,

@@ -142,10 +142,7 @@ function isStatus(body: unknown): body is Status {
 
 const MAX_MESSAGE = 1024;
 
-/**
- * The error for an answer that was not a success. `body` is the parsed body (a Status from the API server) or its text
- * (from a proxy in between); `call` is method and path without the query.
- */
+/** The error for a failed `call` (method and path). `body`: the parsed Status, or the text of a proxy in between. */
 export function toKubeError(
   call: string,
   answer: { status: number; body: unknown; retryAfterMs?: number | undefined },
@@ -175,10 +172,8 @@ export function watchEventError(call: string, object: unknown): KubeError {
   return toKubeError(call, { status, body: object });
 }
 
-/**
- * What the API server says in words alone: no field of its Status tells these refusals apart. Paths below
- * staging/src/k8s.io/apiserver/pkg of Kubernetes.
- */
+// What the API server says in words alone: no field of its Status tells these refusals apart. Paths below
+// staging/src/k8s.io/apiserver/pkg of Kubernetes.
 const WORDS = {
   // endpoints/handlers/patch.go, applyJSPatch: the message of every 422 that apimachinery makes without an object.
   patchNotApplied: /an error in our request/,

@@ -83,10 +83,7 @@ export class EventRecorder {
     this.#wake.resolve();
   }
 
-  /**
-   * Sends until the signal aborts, and then for at most two seconds what was recorded before. Never rejects. Call it
-   * once.
-   */
+  /** Sends until the signal aborts, and then for at most two seconds what is left. Never rejects. Call it once. */
   async run(stop: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     let cancel: (() => void) | undefined;

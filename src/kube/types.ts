@@ -19,10 +19,7 @@ import type {
   V1StorageClass,
 } from '@kubernetes/client-node';
 
-/**
- * A client-node model as it stands on the wire. The library types dates as `Date`; JSON carries RFC 3339 strings. Berth
- * does not run the library's deserialiser, which drops fields that are newer than the library.
- */
+/** A client-node model as JSON has it (RFC 3339 dates): Berth skips the deserialiser, which drops newer fields. */
 export type Wire<T> = T extends Date
   ? string
   : T extends readonly (infer U)[]

@@ -29,7 +29,6 @@ function schedule(callback: () => void, ms: number): () => void {
   return () => clearTimeout(timer);
 }
 
-/** The machine's clock. */
 export function systemClock(): Clock {
   return {
     now: () => Date.now(),

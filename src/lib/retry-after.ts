@@ -7,7 +7,6 @@ const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
 /**
  * Milliseconds to wait as a Retry-After header asks (RFC 9110, 10.2.3: seconds or an HTTP date; model servers also send
  * fractions of a second), from 0 to a day. A date in the past is 0. Undefined without a header and for any other text.
- * @param now wall time, milliseconds since the epoch
  */
 export function retryAfterMs(header: string | string[] | undefined, now: number): number | undefined {
   const value = (Array.isArray(header) ? header[0] : header)?.trim() ?? '';

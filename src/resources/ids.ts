@@ -29,10 +29,7 @@ export function idempotentName(prefix: string, namespace: string, key: string): 
   return `${prefix}-${base32(digest, 20)}`;
 }
 
-/**
- * The numeric id of an SSH key or template: the first 48 bits of the SHA-256 of metadata.uid. Every process computes the
- * same id, and JSON carries it exactly. Never 0.
- */
+/** Id of an SSH key or template: the first 48 bits of SHA-256 of metadata.uid, which JSON carries exactly. Never 0. */
 export function numericId(uid: string): number {
   const id = createHash('sha256').update(uid).digest().readUIntBE(0, 6);
   return id === 0 ? 1 : id;

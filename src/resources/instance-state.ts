@@ -13,10 +13,7 @@ export type InstanceState =
   | 'failed'
   | 'deleting';
 
-/**
- * Every reason of the Ready condition of a GPUInstance, with the state that it means and an explanation for people. No
- * object stores the state.
- */
+/** Every reason of the Ready condition, with the state that it means (no object stores it) and a text for people. */
 export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free. The instance waits in line.' },

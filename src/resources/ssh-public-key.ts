@@ -144,9 +144,8 @@ export function fingerprintOf(blob: Buffer): string {
 }
 
 /**
- * Reads one line as in authorized_keys, without options: type, base64 key, optional comment. Checks the whole wire form
- * (RFC 4253 section 6.6, RFC 5656, RFC 8709, openssh PROTOCOL.u2f).
- * @throws SshPublicKeyError that says what is wrong and what to do
+ * Reads one line of authorized_keys without options, and checks the whole wire form (RFC 4253 section 6.6, RFC 5656,
+ * RFC 8709, openssh PROTOCOL.u2f). Throws SshPublicKeyError, which says what is wrong and what to do.
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   if (/PRIVATE KEY/.test(line)) {

@@ -5,7 +5,6 @@ import { createQueueMetrics, type QueueMetrics } from './queue/queue-metrics.ts'
 const OUTCOMES = ['success', 'error', 'requeue', 'requeue_after'] as const;
 export type ReconcileOutcome = (typeof OUTCOMES)[number];
 
-/** What one controller tells about itself. */
 export interface ControllerMetrics {
   readonly queue: QueueMetrics;
   started(): void;

@@ -23,7 +23,6 @@ export interface ControllerOptions {
   sources: readonly Source[];
   /** Makes the world match the object that `key` names. Level-triggered: it does not learn what changed. */
   reconcile: (key: string, context: ReconcileContext) => Promise<Result | void>;
-  /** How many workers there are. */
   concurrency: number;
   /** Milliseconds for one reconcile. */
   timeoutMs: number;

@@ -9,10 +9,8 @@ interface Mark {
   isSeen: () => boolean;
 }
 
-/**
- * After this time a key runs on what the caches have: a lost event must not freeze it. Deterministic names and
- * preconditions keep a stale run harmless.
- */
+// After this time a key runs on what the caches have: a lost event must not freeze it. Deterministic names and
+// preconditions keep a stale run harmless.
 const EXPIRY_MS = 30_000;
 const FIRST_SWEEP = 1_024;
 

@@ -4,8 +4,7 @@ import { memoryCounter, type MinuteCounter, minuteCounter } from './counter.ts';
 import { connectValkey } from './valkey.ts';
 
 /** The caller compares with the limit of the key. */
-const UNBOUNDED = Number.MAX_SAFE_INTEGER;
-const WINDOW = { points: UNBOUNDED, duration: 60 };
+const WINDOW = { points: Number.MAX_SAFE_INTEGER, duration: 60 };
 /** A call waits for Valkey no longer than this. */
 const COMMAND_MS = 250;
 
@@ -26,12 +25,7 @@ export function localCounters(): Counters {
   return { counter: () => memoryCounter(), close: () => undefined };
 }
 
-/**
- * Counters that all replicas share in Valkey or Redis. While they cannot reach it, each replica counts alone: an outage
- * loosens the limits and stops no tenant.
- *
- * @param url redis:, rediss:, valkey: or valkeys:
- */
+/** Counters in Valkey or Redis for all replicas. In an outage each counts alone: limits loosen, and no tenant stops. */
 export function sharedCounters(url: string, log: Logger): Counters {
   const client = connectValkey(url, { commandTimeout: COMMAND_MS, log, without: 'limits are counted per replica' });
   return {

@@ -17,10 +17,7 @@ class ShutdownError extends Error {
   override name = 'ShutdownError';
 }
 
-/**
- * One orderly end for a process: parts stop in the reverse order of their start, one after the other. After the ordered
- * destroy of atproto's PDS and graphile/worker's graceful, then forced stop.
- */
+/** Stops parts in the reverse order of their start (atproto's PDS): gracefully, then by force (graphile/worker). */
 export class Shutdown {
   readonly #options: ShutdownOptions;
   readonly #stopping = new AbortController();
@@ -44,15 +41,11 @@ export class Shutdown {
     return this.#expired.signal;
   }
 
-  /** Remembers what to do at the end. */
   defer(name: string, stop: Step['stop']): void {
     this.#steps.push({ name, stop });
   }
 
-  /**
-   * Stops everything. The second call and later ones end the grace period at once. Never rejects.
-   * @returns true when every step ended well and in time
-   */
+  /** A second call ends the grace period. Never rejects; true when every step ended well and in time. */
   stop(reason: string): Promise<boolean> {
     if (this.#running) this.#expire();
     this.#running ??= this.#runAll(reason);

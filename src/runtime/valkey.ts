@@ -13,10 +13,8 @@ const CONNECT_MS = 2000;
 const MAX_PAUSE_MS = 5000;
 
 /**
- * A connection to Valkey or Redis that reconnects by itself. Meanwhile commands fail at once. It logs each loss and each
- * return once.
- *
- * @param url redis:, rediss:, valkey: or valkeys:
+ * A connection to Valkey or Redis (`url`: redis:, rediss:, valkey: or valkeys:) that reconnects by itself. Meanwhile
+ * commands fail at once. It logs each loss and each return once.
  */
 export function connectValkey(url: string, { commandTimeout, log, without }: ValkeyOptions): Redis {
   const client = new Redis(url.replace(/^valkey/, 'redis'), {

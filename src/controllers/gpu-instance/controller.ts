@@ -13,9 +13,7 @@ import { WaitingLine } from './waiting-line.ts';
 
 /** How the controller checks a pod from inside. */
 export interface PodProbes {
-  /**
-   * Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. Without it, a Ready pod is enough.
-   */
+  /** Tries a login as the SSH gateway does. Never rejects, takes at most ten seconds. */
   checkLogin?: (pod: Pod) => Promise<boolean>;
   /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;

@@ -23,10 +23,7 @@ interface PodChecksOptions<T> {
 const MAX_RUNNING = 8;
 const MAX_KNOWN = 4_096;
 
-/**
- * Checks inside pods. The owner of a pod decides how long its check takes, so checks run beside the workers: no other
- * instance waits for them.
- */
+/** Checks inside pods, beside the workers: a pod decides how long its check takes, and no other instance may wait. */
 export class PodChecks<T> {
   readonly #options: PodChecksOptions<T>;
   readonly #checks = new Lru<string, Check<T>>(MAX_KNOWN);

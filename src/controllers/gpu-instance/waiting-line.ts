@@ -27,10 +27,7 @@ function signatureOf(request: PlaceRequest): string {
   return JSON.stringify({ ...request, avoid: [...request.avoid], only: request.only && [...request.only] });
 }
 
-/**
- * The instances that wait for a place. Those that wait longer are served first. An instance that needs more than is
- * free does not hold up those that need less.
- */
+/** Instances that wait for a place, the oldest first. One that needs more than is free does not hold up the others. */
 export class WaitingLine {
   readonly #inventory: Pick<Inventory, 'grant' | 'preempt'>;
   readonly #waiters = new Map<string, Waiter>();

@@ -3,26 +3,21 @@ import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
 import type { KubeObject, ResourceType } from '../../kube/types.ts';
 import { isObject, type Json, sameJson } from '../../lib/json.ts';
 
-/**
- * Writes the fields of a status that differ. The uid in the patch protects a later object of the same name. An object
- * that is gone needs no status. @returns whether a write was made
- */
+/** Writes the fields of a status that differ, if the object is there. The uid protects a later one of the same name. */
 export async function patchStatus<T extends KubeObject & { status?: object }>(
   client: KubeClient,
   type: ResourceType<T>,
   object: T,
   { status, signal }: { status: object; signal: AbortSignal },
-): Promise<boolean> {
+): Promise<void> {
   const patch = mergePatch(object.status ?? {}, status);
-  if (patch === undefined) return false;
+  if (patch === undefined) return;
   const { namespace, name, uid } = object.metadata;
   const body = { metadata: { uid }, status: patch };
   try {
     await client.patch(type, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
-    return true;
   } catch (error) {
-    if (error instanceof NotFoundError || isUidMismatch(error)) return false;
-    throw error;
+    if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
   }
 }
 

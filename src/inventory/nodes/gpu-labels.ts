@@ -61,9 +61,8 @@ function describe(labels: Labels, resourceName: string, total: number): GpuResou
 }
 
 /**
- * What a node has for rent, from its allocatable resources and the labels of NVIDIA's GPU feature discovery: whole
- * GPUs, MIG slices under the strategies single (resource stays nvidia.com/gpu) and mixed (a resource per profile), and
- * replicas of time-slicing and MPS, renamed or not. Sorted by resource name. Follows NVIDIA/k8s-device-plugin
+ * What a node has for rent, by resource name: whole GPUs, MIG slices (strategy single keeps nvidia.com/gpu, mixed has a
+ * resource per profile), and replicas of time-slicing and MPS, renamed or not. Follows NVIDIA/k8s-device-plugin
  * docs/gpu-feature-discovery/README.md.
  */
 export function gpuResourcesOf(node: Node): GpuResource[] {

@@ -45,7 +45,6 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
   };
 }
 
-/** Whether a node has the same for rent as before. */
 export function sameForRent(a: NodeFacts | undefined, b: NodeFacts | undefined): boolean {
   return a?.pool === b?.pool && a?.simulated === b?.simulated && sameJson(a?.resources, b?.resources);
 }
@@ -65,12 +64,10 @@ function portion(facts: NodeFacts, { resource, count }: Share): number {
   return whole === 0 ? 0 : (count * resource.weight) / whole;
 }
 
+/** `cpu` in thousandths of a core; memory and local disk in bytes. */
 interface Part {
-  /** Thousandths of a core. */
   cpu: number;
-  /** Bytes. */
   memory: number;
-  /** Bytes of local disk. */
   disk: number;
 }
 
@@ -100,10 +97,7 @@ function partOf(facts: NodeFacts, share: Share): Part {
   return { cpu: Math.floor(cpu * part), memory: Math.floor(memory * part), disk: Math.floor(disk * part) };
 }
 
-/**
- * What the pod of an instance requests. `ephemeralGb` is the size of a disk that lives on the node, 0 for a
- * PersistentVolumeClaim. Resources that the node does not count are not requested.
- */
+/** What a pod requests of what the node counts. `ephemeralGb`: its disk on the node, 0 for a PersistentVolumeClaim. */
 export function requestsOf(facts: NodeFacts, share: Share, ephemeralGb: number): Amounts {
   const { cpu, memory } = shareOf(facts, share);
   const requests: Record<string, number> = { pods: 1, [share.resource.resourceName]: share.count };

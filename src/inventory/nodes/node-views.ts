@@ -5,10 +5,7 @@ import { TwoKeyMap } from '../two-key-map.ts';
 import type { NodeFacts, NodeView } from './node-view.ts';
 import { type NodeFailure, quarantinedUntil } from './quarantine.ts';
 
-/**
- * What is taken on each node, kept up to date change by change. A node is summed up again at the first look after a
- * change. `onChange` is called after each change of what may be free.
- */
+/** What is taken on each node, summed up at the first look after a change. `onChange` is called after each change. */
 export class NodeViews {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #onChange: () => void;
@@ -19,7 +16,7 @@ export class NodeViews {
   readonly #failures = new TwoKeyMap<NodeFailure>();
   /** Keys of the instances that want GPUs, by namespace. */
   readonly #tenants = new Map<string, Set<string>>();
-  /** When the first quarantine ends: until then the views are valid. */
+  /** When the first quarantine ends, milliseconds since the epoch: until then the views are valid. */
   #staleAt = Number.POSITIVE_INFINITY;
 
   constructor(clock: Pick<Clock, 'now'>, onChange: () => void) {
@@ -27,7 +24,6 @@ export class NodeViews {
     this.#onChange = onChange;
   }
 
-  /** A node with what is taken on it; undefined when it is unknown. */
   viewOf(node: string): NodeView | undefined {
     const known = this.#views.get(node);
     if (known !== undefined) return known;
@@ -55,7 +51,6 @@ export class NodeViews {
     return [...this.#claims.of(node)];
   }
 
-  /** When a view changes by time alone, milliseconds since the epoch; Infinity for never. */
   get staleAt(): number {
     return this.#staleAt;
   }
@@ -82,14 +77,12 @@ export class NodeViews {
     this.#setHolding(this.#claims, key, holding, ({ claim }) => claim.node);
   }
 
-  /** Sets the failed starts of one instance. */
   setFailures(key: string, failures: readonly NodeFailure[]): void {
     const nodes = new Set([...this.#failures.nodesOf(key), ...failures.map(({ node }) => node)]);
     this.#failures.replace(key, new Map(failures.map((failure) => [failure.node, failure])));
     for (const node of nodes) this.#touch(node);
   }
 
-  /** Sets whether an instance wants GPUs. */
   setWanting(key: string, wants: boolean): void {
     const { namespace = '' } = refOf(key);
     const wanting = this.#tenants.get(namespace) ?? new Set();

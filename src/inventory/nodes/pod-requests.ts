@@ -6,11 +6,7 @@ function requestsOfContainer(container: Container): Amounts {
   return { ...toAmounts(container.resources?.limits), ...toAmounts(container.resources?.requests) };
 }
 
-/**
- * What the scheduler reserves for a pod: the larger of the sum over its containers and its largest init container,
- * where init containers that keep running (restartPolicy Always) count in both; plus the pod's overhead
- * (kubernetes component-helpers/resource/helpers.go, PodRequests).
- */
+/** What the scheduler reserves for a pod (kubernetes component-helpers/resource/helpers.go, PodRequests). */
 export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
   let running: Amounts = {};
   let peak: Amounts = {};
@@ -28,10 +24,7 @@ export function requestsOfPod(pod: Pick<Pod, 'spec'>): Amounts {
   return { ...total, pods: 1 };
 }
 
-/**
- * Whether a pod has given back what it requested. A pod that is being deleted holds its GPUs until its object is gone
- * (k8s-device-plugin#335, gpu-operator#303).
- */
+/** A pod that is being deleted holds its GPUs until it is gone (k8s-device-plugin#335, gpu-operator#303). */
 export function hasEnded({ status }: Pod): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

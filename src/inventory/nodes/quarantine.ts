@@ -5,7 +5,6 @@ export const FAILURE_WINDOW_MS = 600_000;
 /** After this many instances failed to start on a node within the window, nothing new is placed there. */
 const QUARANTINE_AFTER = 3;
 
-/** A failed start on a node. */
 export interface NodeFailure {
   node: string;
   /** Namespace of the instance. */
@@ -24,9 +23,8 @@ export function nodeFailuresOf({ metadata, status }: Pick<GpuInstance, 'metadata
 }
 
 /**
- * Until when a node is in quarantine, given the failed starts of different instances on it; undefined when it is not.
- * `isAlone` tells whether a namespace is the only one that wants GPUs. Where there are several tenants, the images of
- * one cannot take a node out of service for the others.
+ * Until when a node is in quarantine for failed starts of different instances; undefined when it is not. `isAlone`: no
+ * other namespace wants GPUs. The images of one of several tenants cannot take a node out of service for the others.
  */
 export function quarantinedUntil(
   failures: Iterable<NodeFailure>,

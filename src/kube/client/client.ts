@@ -36,10 +36,7 @@ export interface DeleteOptions extends CallOptions {
 
 export type PatchType = 'merge' | 'json' | 'strategic';
 
-/**
- * Calls on the API server over one connection pool. Failures throw the classes of `errors.ts`. The client retries 429,
- * and 5xx of safe calls, within bounds, and keeps to Retry-After.
- */
+/** Calls on the API server. Failures throw the classes of `errors.ts`; `retry.ts` says which calls are tried again. */
 export interface KubeClient {
   get<T extends KubeObject>(type: ResourceType<T>, ref: ObjectRef, options?: CallOptions): Promise<T>;
   list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions & CallOptions): Promise<ListPage<T>>;

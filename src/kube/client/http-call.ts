@@ -7,7 +7,6 @@ import { KubeError, TimeoutError, toKubeError, TransportError } from '../errors.
 import { readText } from './response-body.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 
-/** One request on the API server. */
 export interface Call {
   method: string;
   path: string;
@@ -137,10 +136,7 @@ async function measured<T>(
   }
 }
 
-/**
- * One attempt: the parsed JSON of a 2xx answer.
- * @throws KubeError, or the reason of the caller's signal
- */
+/** One attempt: the parsed JSON of a 2xx answer. Throws KubeError, or the reason of the caller's signal. */
 export function sendJson(context: CallContext, call: Call, refresh: boolean): Promise<unknown> {
   return measured(context, call.method, async (answered) => {
     const limit = deadline(context, call);
@@ -157,10 +153,7 @@ export function sendJson(context: CallContext, call: Call, refresh: boolean): Pr
   });
 }
 
-/**
- * One attempt: the body of a 2xx answer as a stream. The time limit ends with the head. The caller's signal destroys the
- * stream at any time.
- */
+/** The same for a body as a stream. The time limit ends with the head; the signal destroys the stream at any time. */
 export function openStream(context: CallContext, call: Call, refresh: boolean): Promise<Readable> {
   return measured(context, call.method, async (answered) => {
     const limit = deadline(context, call);

@@ -25,11 +25,9 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/**
- * Whether to try again. After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any
- * call is tried again (client-go's rest/with_retry.go), like one that was never sent. After other 5xx, the client's time
- * limit and a broken connection the outcome is unknown: only safe calls are tried again.
- */
+// After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any call is tried again
+// (client-go's rest/with_retry.go). After other 5xx, the client's time limit and a broken connection the outcome is
+// unknown: only safe calls are tried again.
 function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (!(error instanceof KubeError)) return false;
   if (error.status === 429) return true;
@@ -38,10 +36,7 @@ function isRetriable(error: unknown, safe: boolean): error is KubeError {
   return safe || NEVER_SENT.has(error.reason);
 }
 
-/**
- * Runs `attempt` up to five times within a minute. See also {@link withFreshToken}.
- * @throws the last error, or the signal's reason
- */
+/** Runs `attempt` up to five times within a minute. Throws the last error, or the signal's reason. */
 export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, signal } = options;
   const start = clock.monotonic();

@@ -18,10 +18,7 @@ export interface LoadOptions {
   serviceAccountDirectory?: string;
 }
 
-/**
- * Finds the API server and the credentials in the order of controller-runtime's config.GetConfig.
- * @throws KubeConfigError that says what is missing
- */
+/** The API server and credentials, in the order of controller-runtime's config.GetConfig. Throws KubeConfigError. */
 export async function loadKubeConfig(options: LoadOptions = {}): Promise<KubeConnection> {
   return connectTo(await findEndpoint(options));
 }

@@ -17,7 +17,6 @@ export interface KubeEndpoint {
   /** The namespace of the context or of the service account. */
   namespace: string;
   tls: TlsOptions;
-  /** The headers that authenticate a request. Call it with `refresh` after a 401 to read the credential again. */
   headers: HeaderSource;
 }
 

@@ -122,10 +122,7 @@ function named<T extends { name: string }>(files: File[], list: (file: File) => 
   return undefined;
 }
 
-/**
- * The endpoint of one context of one or several kubeconfig files. Plain credentials (token, certificate, password) are
- * read here. Only for exec and auth-provider plugins it loads client-node, which takes some 80 MB.
- */
+/** The endpoint of one context. Only for exec and auth-provider plugins it loads client-node: some 80 MB. */
 export async function kubeconfigEndpoint(
   paths: readonly string[],
   options: { context?: string | undefined; clock: Clock },

@@ -8,8 +8,8 @@ const REREAD_MS = 60_000;
 export type HeaderSource = (options?: { refresh: boolean }) => Promise<Record<string, string>>;
 
 /**
- * A bearer token from a file that the kubelet rotates: read at most once a minute, and at once after a 401. A failed read
- * keeps the last token, as in client-go's transport/token_source.go.
+ * A bearer token from a file that the kubelet rotates: read at most once a minute, and at once after a 401. A failed
+ * read keeps the last token, as in client-go's transport/token_source.go.
  */
 export function tokenFile(path: string, clock: Clock): HeaderSource {
   let token: string | undefined;

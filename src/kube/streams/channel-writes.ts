@@ -20,17 +20,8 @@ function take(queue: Buffer[]): Buffer[] {
   return parts;
 }
 
-/**
- * The writing half of a stream whose bytes go to one channel of a socket. One frame is in flight at a time: that is the
- * back-pressure.
- */
-export function channelWrites(
-  channel: number,
-  send: ChannelSocket['send'],
-): {
-  write(chunk: Buffer, encoding: BufferEncoding, done: Done): void;
-  writev(chunks: { chunk: Buffer }[], done: Done): void;
-} {
+/** The writing half of a stream on one channel. One frame is in flight at a time: that is the back-pressure. */
+export function channelWrites(channel: number, send: ChannelSocket['send']) {
   const writeAll = (all: Buffer[], done: Done): void => {
     const chunks = all.filter(({ length }) => length > 0);
     const next = (error?: Error): void => {
@@ -40,8 +31,8 @@ export function channelWrites(
     next();
   };
   return {
-    write: (chunk, _encoding, done) => writeAll([chunk], done),
-    writev: (chunks, done) =>
+    write: (chunk: Buffer, _encoding: BufferEncoding, done: Done) => writeAll([chunk], done),
+    writev: (chunks: { chunk: Buffer }[], done: Done) =>
       writeAll(
         chunks.map(({ chunk }) => chunk),
         done,

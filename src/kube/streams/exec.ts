@@ -197,10 +197,7 @@ class ExecSession {
   }
 }
 
-/**
- * Runs a command in a container over the v5 WebSocket protocol. Bytes never pile up here: a full reader pauses the
- * socket, and a stdin write completes when the kernel took it. Rejects with {@link StreamRefusedError}.
- */
+/** Runs a command. A full reader pauses the socket, so bytes never pile up. Rejects with StreamRefusedError. */
 export async function execInPod(
   endpoint: StreamEndpoint,
   target: ExecTarget,

@@ -1,15 +1,9 @@
 import { WebSocket, type ClientOptions, type RawData } from 'ws';
-import type { ConnectionOptions } from 'node:tls';
 import { isObject } from '../../lib/json.ts';
+import type { KubeEndpoint, TlsOptions } from '../config/connection.ts';
 
-/** Where the API server is, as a WebSocket client needs it. `KubeConnection` of connection.ts is one. */
-export interface StreamEndpoint {
-  /** Scheme, host, port and path prefix, with no slash at the end. */
-  server: string;
-  tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>;
-  /** The headers that authenticate. Call it with `refresh` after a 401 to read the credential again. */
-  headers(options?: { refresh: boolean }): Promise<Record<string, string>>;
-}
+/** Where the API server is, as a WebSocket client needs it. */
+export type StreamEndpoint = Pick<KubeEndpoint, 'server' | 'headers'> & { tls: Partial<TlsOptions> };
 
 /** The API server or the kubelet refused the stream or could not be reached. The message is in their words. */
 export class StreamRefusedError extends Error {
@@ -127,10 +121,7 @@ export class ChannelSocket {
     return this.#socket.protocol;
   }
 
-  /**
-   * Sends one frame, made of the parts. Calls back when the kernel took it, with an error when the socket died first.
-   * Callers keep one frame in flight per direction: that is the back-pressure.
-   */
+  /** Sends one frame. Calls back when the kernel took it, with an error when the socket died first. */
   send(channel: number, parts: readonly Uint8Array[], done: (error?: Error) => void): void {
     if (this.#socket.readyState !== WebSocket.OPEN) {
       done(new Error('The stream is closed.'));
@@ -165,10 +156,8 @@ export class ChannelSocket {
     socket.once('close', () => clearTimeout(timer));
   }
 
-  /**
-   * A peer that vanished without a FIN leaves two pings unanswered. While reading is paused its pongs wait behind data,
-   * so a paused socket is not judged.
-   */
+  // A peer that vanished without a FIN leaves two pings unanswered. While reading is paused its pongs wait behind data,
+  // so a paused socket is not judged.
   #ping(): void {
     if (this.#socket.isPaused) return;
     if (!this.#isAlive) {
@@ -181,10 +170,7 @@ export class ChannelSocket {
   }
 }
 
-/**
- * Opens a channel WebSocket to `path` (with its query) of the API server. After a 401 it tries once more with a fresh
- * credential. Rejects with {@link StreamRefusedError}.
- */
+/** Opens `path` (with its query). After a 401 it tries once with fresh credentials. Rejects with StreamRefusedError. */
 export async function openChannelSocket(
   endpoint: StreamEndpoint,
   path: string,
@@ -197,9 +183,7 @@ export async function openChannelSocket(
     return await connectOnce(endpoint, url, protocols, { ...context, headers: await endpoint.headers() });
   } catch (error) {
     if (!(error instanceof StreamRefusedError) || error.status !== 401) throw error;
-    return await connectOnce(endpoint, url, protocols, {
-      ...context,
-      headers: await endpoint.headers({ refresh: true }),
-    });
+    const headers = await endpoint.headers({ refresh: true });
+    return await connectOnce(endpoint, url, protocols, { ...context, headers });
   }
 }

@@ -37,10 +37,7 @@ function removeFrom<T>(index: Index<T>, key: string, object: T): void {
   }
 }
 
-/**
- * A store with the ways to change it, which the reflector alone has. New, it is empty and not synced. After client-go's
- * thread_safe_store.go; JavaScript has one thread, so there are no locks.
- */
+/** A store with the ways to change it, for the reflector. After client-go's thread_safe_store.go, without locks. */
 export class Cache<T extends KubeObject> implements ReadStore<T> {
   readonly #options: CacheOptions<T>;
   readonly #objects = new Map<string, T>();
@@ -99,7 +96,6 @@ export class Cache<T extends KubeObject> implements ReadStore<T> {
   /** The object as the cache keeps it: pruned and frozen, or the one it has when the version is the same. */
   prepare(object: T): T {
     const known = this.#objects.get(keyOf(object));
-    // Lists repeat what is known; the same version is the same object.
     if (known && known.metadata.resourceVersion === object.metadata.resourceVersion) return known;
     // managedFields are often half of an object, and nothing in Berth reads them.
     const { managedFields: _dropped, ...metadata } = object.metadata;

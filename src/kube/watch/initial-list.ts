@@ -38,8 +38,8 @@ export function selectorQuery({ labelSelector, fieldSelector }: Selection): Reco
 
 /**
  * Reads everything that is selected, at one resource version, or throws: never a part of it. It streams the list
- * (KEP-3157), which spares the API server most of the memory, and reads pages when the last stream failed, as client-go's
- * reflector does. Both are consistent reads: never older than the request.
+ * (KEP-3157), which spares the API server most of the memory, and reads pages when the last stream failed, as client-
+ * go's reflector does. Both are consistent reads: never older than the request.
  */
 export class Lister<T extends KubeObject> {
   readonly #options: ListerOptions<T>;

@@ -5,9 +5,8 @@ const NEWLINE = 0x0a;
 const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 /**
- * The JSON values of a stream that has one per line, in batches: one batch per chunk that completes a line. The chunks of
- * a long line are joined once, so the cost stays linear.
- * @throws TransportError for a line that is not JSON, is too long, or is cut off by the end of the stream
+ * The JSON values of a stream with one per line, in a batch per chunk. A long line is joined once: the cost stays
+ * linear. Throws TransportError for a line that is not JSON, is too long, or is cut off by the end of the stream.
  */
 export async function* jsonLines(stream: AsyncIterable<Buffer>): AsyncGenerator<unknown[], void, undefined> {
   let pending: Buffer[] = [];

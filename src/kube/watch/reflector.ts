@@ -24,10 +24,7 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   metrics?: InformerMetrics;
 }
 
-/**
- * What the next step is, after kube-rs watcher.rs: `empty` makes a complete list (its InitPage or InitialWatch), `listed`
- * a watch from the version reached (its InitListed and Watching).
- */
+/** The next step (kube-rs watcher.rs): `empty` makes a complete list, `listed` watches from the version reached. */
 type State = 'empty' | 'listed';
 
 // Two bookmarks are late by then: kube-apiserver sends one about every minute. A TCP connection stays open when the other
@@ -81,9 +78,8 @@ function causeOf(error: unknown): string {
 }
 
 /**
- * Keeps a watch cache of one kind; see {@link ReadStore} for what readers may rely on. A list that fails, or is older
- * than what was seen, changes nothing. An API server restored from a backup stays older for good:
- * `berth_informer_stale_seconds` rises until the process is restarted.
+ * A watch cache of one kind. A list that fails, or is older than what was seen, changes nothing. An API server restored
+ * from a backup stays older for good: `berth_informer_stale_seconds` rises until the process is restarted.
  */
 export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions<T>;

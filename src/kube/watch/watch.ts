@@ -24,10 +24,7 @@ export interface WatchOptions {
 
 const TYPES: ReadonlySet<unknown> = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
-/**
- * One watch from opening to its end, in batches of events. Leaving the loop closes the connection.
- * @throws KubeError when the watch cannot be opened, and for an ERROR event, a broken line and silence
- */
+/** One watch, in batches. Leaving the loop ends it. Throws KubeError, also for ERROR events, bad lines and silence. */
 export async function* watch<T extends KubeObject>(
   type: ResourceType<T>,
   options: WatchOptions,
@@ -43,10 +40,7 @@ export async function* watch<T extends KubeObject>(
   }
 }
 
-/**
- * The stream; it breaks when it is silent for too long. A TCP connection stays open when the other end is gone, and the API
- * server sends a bookmark about every minute.
- */
+/** Breaks a silent stream: a TCP connection stays open when the other end is gone. */
 async function* untilSilent(
   stream: Readable,
   { clock, idleMs, path }: { clock: Clock; idleMs: number; path: string },

@@ -22,10 +22,7 @@ export function controllerUidOf(object: KubeObject): string | undefined {
   return owner?.kind === 'GPUInstance' && owner.apiVersion === API_VERSION ? owner.uid : undefined;
 }
 
-/**
- * The uid of the instance that an object belongs to, in a list that may be empty. By owner reference, or by label when
- * the object has lost its owner. Never by name, since a successor has the same one.
- */
+/** The uid of an object's instance, if any: by owner, else by label. Never by name: a successor has the same one. */
 export function instanceUidsOf(object: KubeObject): string[] {
   const byOwner = controllerUidOf(object);
   if (byOwner !== undefined) return [byOwner];

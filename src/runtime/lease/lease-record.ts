@@ -1,6 +1,5 @@
 import type { Lease } from '../../kube/types.ts';
 
-/** What a Lease says about the leader. */
 export interface LeaseRecord {
   /** Empty when the holder gave the lease back. */
   holder: string;

@@ -60,9 +60,8 @@ export class Election {
   }
 
   /**
-   * Waits for the lease, then leads: `lead` works until `stop` and must end soon after `abort`, which comes when the
-   * lease is lost. The process gives the lease back when `lead` ended by `stop`.
-   * @returns `lost` when the process should exit and start again as a candidate; `stopped` otherwise
+   * Waits for the lease, then leads. `lead` works until `stop`, after which the lease is given back, and must end soon
+   * after `abort`. The answer `lost` means that the process should exit and start again as a candidate.
    */
   async run({ stop, abort }: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<'lost' | 'stopped'> {
     const { name, identity, log, onStatus } = this.#options;
@@ -147,7 +146,6 @@ export class Election {
     }
   }
 
-  /** One try to take or keep the lease. Throws what the API server or the network throws. */
   async #acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     if (await this.#renewUnread(signal)) return true;
     const { client, clock, namespace, name } = this.#options;

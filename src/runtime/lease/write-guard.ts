@@ -1,6 +1,5 @@
 import type { KubeClient } from '../../kube/client/client.ts';
 
-/** This process may no longer hold the lease, so it did not send the write. */
 export class NotLeaderError extends Error {
   override name = 'NotLeaderError';
 

@@ -25,7 +25,6 @@ function registerMetrics(registry: Registry) {
   };
 }
 
-/** What one work queue tells about itself. */
 export class QueueMetrics {
   readonly labels: Readonly<Record<(typeof LABELS)[number], string>>;
   readonly #metrics: ReturnType<typeof registerMetrics>;

@@ -4,16 +4,11 @@ import type { JupyterState, Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
 import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
 
-/**
- * How long logins are tried. After that the instance counts as running since its pod was ready: otherwise an image that
- * lets no login work would never be billed.
- */
+// How long logins are tried. After that the instance counts as running since its pod was ready: otherwise an image that
+// lets no login work would never be billed.
 const LOGIN_LIMIT_MS = 60_000;
 
-/**
- * Whether a login works. Once one has worked, logins are not tried again in this start. Simulated nodes have nothing to
- * log in to.
- */
+/** Whether a login works; once one has, no other is tried in this start. Simulated nodes have nothing to log in to. */
 export function checkLogin({ deps, key }: Run, { instance, pod, now }: Observed): Observed['login'] {
   const { status } = instance;
   if (deps.logins === undefined || pod === undefined || !isPodReady(pod)) return undefined;

@@ -50,10 +50,7 @@ function isUncertain(error: unknown): boolean {
   return !(error instanceof KubeError) || (error.status >= 500 && !(error instanceof ConflictError));
 }
 
-/**
- * Grants a place. Nothing is awaited between the decision and its note in the inventory: two grants never see the same
- * place as free. The write that follows is conditional on what was seen of the instance.
- */
+/** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;
   const { instance, now } = observed;

@@ -52,9 +52,7 @@ export async function writeUsageRecord({ deps, context }: Run, instance: GpuInst
   }
 }
 
-/**
- * Writes the usage of instances of this key that went without a record, the open start included. Deletes their pods.
- */
+/** Writes the usage, also of an open start, of instances of this key without a record. Deletes their pods. */
 export async function writeLateUsageRecords(run: Run): Promise<void> {
   const { deps, key, context } = run;
   for (const instance of deps.unrecorded.withKey(key)) {
@@ -70,10 +68,7 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
   }
 }
 
-/**
- * What is left to do for a deleted instance without a pod: disk, usage record, finalizer. Each may be repeated after a
- * crash.
- */
+/** What is left for a deleted instance without a pod: disk, usage record, finalizer. Safe to repeat after a crash. */
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
   await releaseDisk(run, instance);

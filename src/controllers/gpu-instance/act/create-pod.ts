@@ -24,10 +24,7 @@ import { words } from '../decide/pod/pod-facts.ts';
 
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
-/**
- * The API server may refuse a pod for a moment, for example while a webhook restarts. The controller keeps the place
- * this long.
- */
+/** Keeps the place this long: the API server may refuse a pod for a moment, for example while a webhook restarts. */
 const REFUSAL_GRACE_MS = 10_000;
 
 /** The pod, or why this start is given up. */
@@ -47,7 +44,6 @@ function conflict(kind: string, name: string): Ending {
   return { reason: 'NameConflict', message };
 }
 
-/** The words of the API server, without the call that they answer. */
 function serverWords(error: KubeError): string {
   return words(error.statusMessage, error.message);
 }

@@ -5,10 +5,7 @@ import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import type { Run } from './run.ts';
 import { diskNameOf } from '../decide/names.ts';
 
-/**
- * The nodes that the disk can be used on; undefined for all. Read from the API server, and only after the first start:
- * before, there is no volume.
- */
+/** The nodes that the disk can be used on; undefined for all. Before the first start there is no volume. */
 export async function nodesOfDisk({ deps, context }: Run, instance: GpuInstance): Promise<Set<string> | undefined> {
   const { incarnation = 0, diskPersistent } = instance.status ?? {};
   if (incarnation === 0 || diskPersistent !== true) return undefined;

@@ -18,10 +18,7 @@ async function read<T extends KubeObject>({ deps, context }: Run, type: Resource
   }
 }
 
-/**
- * The instance and the pod of its current start as the API server has them, with the other pods that the cache shows.
- * Undefined when the instance is gone.
- */
+/** Instance and current pod from the API server, other pods from the cache; undefined when the instance is gone. */
 export async function readLiveView(
   run: Run,
   cached: GpuInstance,

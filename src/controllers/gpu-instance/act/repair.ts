@@ -41,10 +41,7 @@ async function repairChild<T extends KubeObject>(
   }
 }
 
-/**
- * Restores the owner references and labels that other writers removed from the pods and the disk of an instance. What
- * the API server refuses to change stays as it is. `repairAfterMs` is set when another try may succeed.
- */
+/** Restores the owners and labels that other writers removed. `repairAfterMs` is set when another try may succeed. */
 export async function repair(
   run: Run,
   observed: Observed,

@@ -64,10 +64,8 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   return { instance: outcome.instance, pods: outcome.pods ?? known.pods, hasFinalizer: true, isCertain };
 }
 
-/**
- * Takes a step, and writes a missing finalizer beside it. Waits for both, also when one fails: if the run ended while
- * the claim is being written, the next run could grant the same place to another instance.
- */
+// Takes a step, and writes a missing finalizer beside it. Waits for both, also when one fails: if the run ended while
+// the claim is being written, the next run could grant the same place to another instance.
 async function takeStepWithFinalizer(
   run: Run,
   step: Step,

@@ -16,11 +16,9 @@ function test(path: string, value: unknown): Operation {
   return { op: 'test', path, value: value ?? null };
 }
 
-/**
- * Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside
- * a client that keeps changing labels or annotations, and the decision of a stale leader still fails.
- * @throws PatchTestFailedError, a ConflictError, when a test fails
- */
+// Sends a JSON patch whose tests name what the decision depends on. Unlike a resource version, they let it pass beside
+// a client that keeps changing labels or annotations, and the decision of a stale leader still fails: with
+// PatchTestFailedError, a ConflictError.
 async function patchIf(
   run: Run,
   before: GpuInstance,
@@ -37,10 +35,7 @@ async function patchIf(
   return after;
 }
 
-/**
- * Writes the status when it differs, on condition that spec, claim, ending and usage are as they were seen. A claim
- * that was decided on an old view, or by a former leader, fails with ConflictError.
- */
+/** Writes the status when it differs. ConflictError unless spec, claim, ending and usage are as they were seen. */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
   const seen = before.status;
   if (sameJson(seen ?? {}, status)) return before;

@@ -13,10 +13,8 @@ export const NODE_GRACE_MS = 40_000;
 const PULL_LIMIT_MS = 1_200_000;
 /** An instance whose container cannot be created for this long is tried on another node. */
 const CREATE_LIMIT_MS = 120_000;
-/**
- * A pod that the scheduler does not report on for this long is replaced. While an API server starts and does not know
- * the scheduler's roles yet, the scheduler may not bind a pod, and puts it aside for five minutes without a word.
- */
+// A pod that the scheduler does not report on for this long is replaced. While an API server starts and does not know
+// the scheduler's roles yet, the scheduler may not bind a pod, and puts it aside for five minutes without a word.
 const SILENT_LIMIT_MS = 120_000;
 /** A place that the scheduler refuses for this long was taken by another pod. */
 const UNSCHEDULABLE_LIMIT_MS = 15_000;
@@ -83,10 +81,7 @@ export function deadlines(observed: Observed): Deadline[] {
     .toSorted((a, b) => a.at - b.at);
 }
 
-/**
- * Since when the node of a start does not answer, milliseconds since the epoch; Infinity while it does, 0 when it is
- * gone.
- */
+/** Since when the node does not answer, milliseconds since the epoch; Infinity while it does, 0 when it is gone. */
 export function nodeLostSince({ node }: Pick<Observed, 'node'>): number {
   if (node === undefined) return 0;
   if (isNodeReady(node)) return Number.POSITIVE_INFINITY;

@@ -12,10 +12,8 @@ interface EndingRule {
   blamesNode: boolean;
 }
 
-/**
- * Everything that can end a start. The ending is written to the status before anything is done about it. When the
- * controller dies in between, the next one goes on with the same decision.
- */
+// Everything that can end a start. The ending is written to the status before anything is done about it. When the
+// controller dies in between, the next one goes on with the same decision.
 const ENDINGS = {
   Stopped: { whileEnding: 'Stopping', afterRelease: 'Stopped', next: 'stop', blamesNode: false },
   Expired: { whileEnding: 'Stopping', afterRelease: 'Expired', next: 'stop', blamesNode: false },
@@ -66,9 +64,7 @@ export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | un
   return { reason, message, at, generation, rule: ENDINGS[reason] };
 }
 
-/**
- * Whether the instance must still be switched off for its ending. It must not once its owner has switched it on again.
- */
+/** Whether the instance must still be switched off for its ending: not once its owner has switched it on again. */
 export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
   const ending = endingOf(status);
   if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;

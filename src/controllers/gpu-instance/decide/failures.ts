@@ -10,18 +10,12 @@ const LONGEST_MS = 600_000;
 const GOOD_START_MS = 600_000;
 const MAX_NODES = 16;
 
-/**
- * Milliseconds to wait after so many failed starts in a row: 1 s, 4 s, 16 s, 64 s, 256 s, then ten minutes. At most
- * eleven pods an hour, whatever goes wrong.
- */
+/** Milliseconds to wait after failures in a row: 1, 4, 16, 64, 256, then 600 seconds. At most eleven pods an hour. */
 function pauseAfter(count: number): number {
   return Math.min(LONGEST_MS, FIRST_MS * FACTOR ** (count - 1));
 }
 
-/**
- * When the next start may come, milliseconds since the epoch; 0 when nothing failed. After an edit by its owner an
- * instance may start at once.
- */
+/** When the next start may come, milliseconds since the epoch; 0 after no failure or after an edit by the owner. */
 export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
   const { ending, failures } = status ?? {};
   const isEdited = ending?.generation !== undefined && ending.generation !== metadata.generation;

@@ -12,7 +12,6 @@ export type Step =
   | { do: 'observe' }
   /** Wait until then, milliseconds since the epoch. */
   | { do: 'wait'; until: number }
-  /** Find a place. */
   | { do: 'claim' }
   | { do: 'createPod' }
   /** Write down why the start ends, before anything is done about it. */
@@ -27,13 +26,9 @@ export type Step =
   | { do: 'release'; ending: SeenEnding };
 
 const SWITCHED_OFF: Ending = { reason: 'Stopped', message: 'spec.powerState is Stopped.' };
-
 const DELETED: Ending = { reason: 'Stopped', message: 'The instance is being deleted.' };
 
-/**
- * Pods of instances get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its
- * GPUs.
- */
+/** Pods get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its GPUs. */
 const LONGEST_GRACE_MS = 60_000;
 
 /** The pods that still have to be deleted: also those whose deletion is far in the future. */
@@ -79,10 +74,7 @@ function endingOfGonePod({ node }: Observed): Ending {
     : POD_DELETED;
 }
 
-/**
- * What to do next. It depends on what is seen alone, not on what this controller did before. A run takes one step at a
- * time: after a crash between any two writes the next run goes on from there.
- */
+/** What to do next, from what is seen alone: after a crash between any two writes the next run goes on from there. */
 export function planNext(observed: Observed): Step {
   const { instance, pods, pod, now } = observed;
   if (instance.status?.claim === undefined) return planWithoutClaim(observed);

@@ -9,10 +9,7 @@ function namesOf(resource: string): string[] {
   return [`requests.${resource}`];
 }
 
-/**
- * Why a quota of the namespace does not allow a pod with these requests; undefined when all quotas do. Quotas with
- * scopes are left to the API server, which knows what they count.
- */
+/** Why a quota refuses these requests, if one does. Only the API server knows what quotas with scopes count. */
 export function quotaRefusal(quotas: Iterable<ResourceQuota>, requests: Amounts): string | undefined {
   for (const { metadata, spec, status } of quotas) {
     if ((spec?.scopes?.length ?? 0) > 0 || spec?.scopeSelector !== undefined) continue;

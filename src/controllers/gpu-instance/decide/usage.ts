@@ -3,10 +3,8 @@ import type { UsageRecord } from '../../../resources/usage-record.ts';
 import { usageNameOf } from './names.ts';
 import { addMoney, costOf } from '../../../resources/money.ts';
 
-/**
- * Usage with the current start added, from ready until `end`. The status write that removes the claim writes it too, so
- * a start is counted once, however often the write is tried.
- */
+// Usage with the current start added, from ready until `end`. The status write that removes the claim writes it too, so
+// a start is counted once, however often the write is tried.
 function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
   const { claim, stages, usage } = status;
   if (claim === undefined || stages?.ready === undefined) return usage;

@@ -54,10 +54,7 @@ function keepAlive(runtype: Exclude<Runtype, 'args'>): string {
   return RUN_ON_START + (runtype === 'jupyter' ? RUN_JUPYTER : '') + STAY_UP;
 }
 
-/**
- * Entrypoint of the main container. `ssh` and `jupyter` replace the image's entrypoint by an init, which reaps what
- * sessions leave behind, and a shell that stays up. `args` keeps the image's entrypoint.
- */
+/** `args` keeps the image's entrypoint. Else an init reaps what sessions leave behind, and a shell stays up. */
 export function entrypointOf(settings: Settings): { command?: string[]; args?: string[] } {
   if (settings.runtype === 'args') {
     return {

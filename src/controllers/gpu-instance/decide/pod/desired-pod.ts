@@ -28,11 +28,9 @@ interface PodInput {
 
 type SecurityContext = NonNullable<Container['securityContext']>;
 
-/**
- * Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that
- * run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime:
- * apt and su in ordinary images need CHOWN, SETUID and SETGID.
- */
+// Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that
+// run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime:
+// apt and su in ordinary images need CHOWN, SETUID and SETGID.
 function securityContext(restricted: boolean): SecurityContext {
   return {
     allowPrivilegeEscalation: false,
@@ -90,9 +88,8 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
 }
 
 /**
- * The pod of one start. Affinity binds it to the granted node. It still goes through the scheduler, which checks the
- * grant against what is really free. Init containers get no GPU: some device plugins hand it out twice
- * (kubernetes#124345).
+ * The pod of one start, bound to its node by affinity: the scheduler still checks the grant against what is really
+ * free. Init containers get no GPU: some device plugins hand it out twice (kubernetes#124345).
  */
 export function desiredPod(input: PodInput): Pod {
   const { instance, claim, settings } = input;

@@ -16,10 +16,8 @@ export interface SshAddress {
 
 type Stages = NonNullable<GpuInstanceStatus['stages']>;
 
-/**
- * Times on pods are whole seconds, and the clock of a node may be ahead. A later stage is never shown before an earlier
- * one, nor in the future.
- */
+// Times on pods are whole seconds, and the clock of a node may be ahead. A later stage is never shown before an earlier
+// one, nor in the future.
 function notBefore(now: number, time: string | undefined, ...earlier: (string | undefined)[]): string | undefined {
   if (time === undefined) return undefined;
   const latest = Math.max(...[time, ...earlier].map((one) => Date.parse(one ?? '')).filter(Number.isFinite));
