@@ -2,7 +2,6 @@ import type { Principal } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 
-/** The API key has reached a limit. */
 export interface Denied {
   message: string;
   retryAfterMs: number;

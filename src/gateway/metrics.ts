@@ -38,9 +38,7 @@ class LabelBound {
 }
 
 /**
- * Metrics of the gateway. Names and labels follow the OpenTelemetry semantic conventions for generative AI
- * (`gen_ai.client.token.usage`, `gen_ai.server.request.duration`, `gen_ai.server.time_to_first_token`) in Prometheus
- * spelling. What they do not name has the prefix `berth_gateway_`.
+ * Names follow the OpenTelemetry semantic conventions for generative AI in Prometheus spelling, else `berth_gateway_`.
  */
 export class GatewayMetrics {
   readonly #models = new LabelBound(MAX_MODELS);

@@ -14,11 +14,7 @@ const POSTS = {
   '/messages': 'messages',
 } as const satisfies Record<string, Dialect>;
 
-/**
- * The model endpoints, relative to the API base: POST /chat/completions, /responses, /messages and
- * /messages/count_tokens, GET /models and /models/:id, GET and DELETE /responses/:id. Authentication runs before the
- * router, and nothing before it may read the body.
- */
+/** The model endpoints, relative to the API base. Authentication runs before; nothing before may read the body. */
 export function createModelRouter(deps: ModelRouterDeps): Router {
   const router = Router();
   for (const [path, dialect] of Object.entries(POSTS)) {

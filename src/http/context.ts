@@ -18,7 +18,6 @@ import { ClaimWaiter } from './instances/claim-waiter.ts';
 import { PendingRemovals } from './instances/reaper.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
 
-/** The caches that the API reads. */
 export const API_CACHES = ['instances', 'sshKeys', 'templates', 'apiKeys', 'nodes'] as const satisfies CacheName[];
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
@@ -26,7 +25,6 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
 
-/** What the API needs from outside. */
 export interface ApiDeps {
   client: KubeClient;
   stores: ApiStores;

@@ -6,9 +6,8 @@ const DRAIN_MS = 25_000;
 
 /**
  * Stops a server without a failed call at any client. For `lastAnswersMs` it still answers, and closes each connection
- * after its answer: clients that keep connections open move to another replica. Calls that are under way after that get
- * 25 seconds. `cutUpgraded` ends the connections that switched protocols: the server waits for them but does not list
- * them.
+ * after its answer: clients move to another replica. Calls under way after that get 25 s. `cutUpgraded` ends the
+ * connections that switched protocols: the server waits for them but does not list them.
  */
 export async function drain(
   server: Server,

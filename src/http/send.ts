@@ -18,8 +18,6 @@ function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
 /**
  * Sends JSON text, or 304 when the client has it. Express ignores If-None-Match when the request says no-cache, which
  * fetch() adds to every conditional request (Fetch standard, HTTP-network-or-cache fetch).
- *
- * @param knownEtag the entity tag of this text, if known
  */
 export function sendJson(response: Response, json: string, knownEtag?: string): void {
   const { method, headers } = response.req;

@@ -17,7 +17,6 @@ interface Source {
   stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
 }
 
-/** The object as the API server has it now; undefined when there is none. */
 export async function findLive<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,

@@ -92,10 +92,7 @@ function headOf(status: number, text: string, headers: OutgoingHttpHeaders): str
   return [`HTTP/1.1 ${status} ${text}`, ...lines, '', ''].join('\r\n');
 }
 
-/**
- * Forwards a WebSocket, or any other protocol that the pod agrees to switch to. Rejects with `PortError` as long as
- * nothing was answered.
- */
+/** Forwards a WebSocket, or any protocol that the pod agrees to switch to. Rejects as `forwardHttp` does. */
 export async function forwardUpgrade(
   deps: ForwardDeps,
   incoming: PortRequest,

@@ -85,10 +85,7 @@ function locationBelow(prefix: string, location: string, port: number): string |
   return `${prefix}${target.pathname}${target.search}${target.hash}`;
 }
 
-/**
- * The headers that the client gets. Below a path of the API the answer comes from Berth's own origin, and the pod must not
- * act there: if a browser shows the page, `sandbox` gives it another origin and no scripts.
- */
+/** The client's headers. A page below an API path has Berth's origin: `sandbox` gives it another, and no scripts. */
 export function toClient(headers: IncomingMessage['headersDistinct'], routing: Routing): OutgoingHttpHeaders {
   const hops = hopsOf({ connection: headers['connection']?.join() });
   const out: OutgoingHttpHeaders = {};

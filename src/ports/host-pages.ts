@@ -42,10 +42,7 @@ function sameHost(origin: string, host: string | undefined): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }
 
-/**
- * Whether a page of another origin made the browser send this. The cookie comes along at least from other hosts of the
- * same site. The only such request that is allowed is that of a person who follows a link.
- */
+/** Whether a page of another origin sent this, perhaps with the cookie. A person may still follow a link from there. */
 export function isCrossOrigin({ method, headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   if (origin !== undefined && !sameHost(origin, host)) return true;
@@ -55,7 +52,6 @@ export function isCrossOrigin({ method, headers }: IncomingMessage): boolean {
   return !(followsLink && (method === 'GET' || method === 'HEAD'));
 }
 
-/** How tokens are signed, and what they are checked against. */
 export interface SignInDeps {
   key: Buffer;
   /** Milliseconds since the epoch. */

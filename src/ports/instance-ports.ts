@@ -111,7 +111,6 @@ export class InstancePorts {
     this.#streams.recheck();
   }
 
-  /** Ends all streams. */
   close(): void {
     this.#streams.close();
   }

@@ -1,6 +1,5 @@
 import { PortError } from './errors.ts';
 
-/** Who uses a port. */
 export interface User {
   /** metadata.uid of the API key. */
   keyId: string;
@@ -36,7 +35,6 @@ export class OpenStreams {
     return { signal: stream.cut.signal, close };
   }
 
-  /** Ends the streams of users who have lost access. */
   recheck(): void {
     for (const { user, cut } of this.#streams) if (!this.#isAuthorized(user)) cut.abort();
   }

@@ -18,10 +18,7 @@ export interface PortTarget {
   jupyter: boolean;
 }
 
-/**
- * Where a port of an instance is. Throws {@link PortError} when the instance does not run or did not declare the port:
- * ports that are not declared can be reached by SSH alone.
- */
+/** Throws {@link PortError} if the instance does not run or did not declare the port: SSH alone reaches such ports. */
 export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Pod>): PortTarget {
   const { name, namespace = '' } = instance.metadata;
   const pod = runningPod(instance, pods);

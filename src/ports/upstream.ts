@@ -8,7 +8,6 @@ import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
 import type { PortTarget } from './target.ts';
 
-/** A request as the pod gets it. */
 export interface PodRequest {
   method: string;
   /** Path and query. */

@@ -27,8 +27,7 @@ const REDACTED = [
 
 /** The logger, the metrics and the connection to the API server. Rejects with KubeConfigError without a cluster. */
 export async function createProcess(config: Config, role: string): Promise<Process> {
-  // Written asynchronously and in batches: a slow reader of the log delays no answer. The rest is written at the end of
-  // the process.
+  // Asynchronous and in batches: a slow reader of the log delays no answer. The end of the process writes the rest.
   const output = pino.destination({ dest: process.stdout.fd, sync: false });
   const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED }, output);
   const registry = new Registry();

@@ -3,7 +3,6 @@ import type { Caches } from '../caches/caches.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import type { Process } from './process.ts';
 
-/** What a role is started with: the parts that all roles of one process share. */
 export class RoleContext {
   readonly process: Process;
   readonly caches: Caches;

@@ -34,10 +34,7 @@ export type AuditRecord =
 /** Takes records; must not throw and must not block. */
 export type AuditSink = (record: AuditRecord) => void;
 
-/**
- * Writes every record as one log line. Logins are also Events of the instance, where its owner sees who logged in; the
- * recorder counts repeats up and drops floods.
- */
+/** Logs every record. Logins are also Events for the instance's owner; the recorder counts repeats and drops floods. */
 export function auditSink(log: Logger, events: EventRecorder): AuditSink {
   return (record) => {
     log.info({ audit: record }, 'SSH audit');

@@ -11,7 +11,6 @@ import type { Connection } from './ssh2/protocol.ts';
 import type { Backlog, SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
 
-/** What every connection is served with. */
 export interface Gateway {
   endpoint: StreamEndpoint;
   directory: InstanceDirectory;

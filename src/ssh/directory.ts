@@ -47,7 +47,6 @@ function targetOf(instance: GpuInstance, pods: ReadStore<Pod>): PodTarget | unde
   return pod === undefined || pod.metadata.deletionTimestamp !== undefined ? undefined : podTarget(pod);
 }
 
-/** The directory over watch caches. */
 export class StoreDirectory implements InstanceDirectory {
   readonly #stores: DirectoryStores;
   /** What was read from each SSHKey. A store replaces its objects and never changes them. */

@@ -7,10 +7,7 @@ export function isOpenSsh(first: Buffer): boolean {
   return first.subarray(0, 16).toString('latin1') === 'SSH-2.0-OpenSSH_';
 }
 
-/**
- * The first bytes of a client, put back for the next reader; empty when the client waits for the server to speak first
- * (RFC 4253 section 4.2 lets both sides start).
- */
+/** A client's first bytes, put back for the next reader; empty when it waits for the server (RFC 4253 section 4.2). */
 export function awaitIdent(socket: Socket): Promise<Buffer> {
   return new Promise((resolve) => {
     const finish = (first: Buffer): void => {

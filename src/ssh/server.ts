@@ -41,10 +41,7 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
   }
 }
 
-/**
- * Serves SSH from `listen` to `close`. Keys and instances are read from the directory at every decision, and every change
- * of theirs is checked against the live connections at once.
- */
+/** Serves SSH. Each decision reads keys and instances anew; each change checks the live connections at once. */
 export class SshServer {
   readonly #deps: SshServerDeps;
   readonly #gateway: Gateway;
@@ -96,10 +93,7 @@ export class SshServer {
     this.#address = this.#listener.address() as AddressInfo;
   }
 
-  /**
-   * Stops listening, waits up to `drainMs` for connections to end by themselves, then cuts them with a line for the
-   * user. 0 cuts at once.
-   */
+  /** Stops listening, waits `drainMs` at most for connections to end, then cuts them with a line for the user. */
   async close(drainMs: number): Promise<void> {
     const closed = new Promise((resolve) => {
       this.#listener.close(resolve);

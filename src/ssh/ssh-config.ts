@@ -50,10 +50,7 @@ export function knownHosts(instances: readonly GpuInstance[]): string {
   return unique.length === 0 ? '' : `${unique.join('\n')}\n`;
 }
 
-/**
- * The command `berth ssh-config`: the blocks of every instance of a namespace. With `knownHostsFile`, `save` gets the host
- * keys for that file, and ssh connects only with those. Rejects with the client's errors.
- */
+/** The blocks of a namespace. `save` gets the host keys for `knownHostsFile`. Rejects with the client's errors. */
 export async function sshConfigCommand(
   client: KubeClient,
   namespace: string,

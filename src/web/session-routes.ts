@@ -13,7 +13,6 @@ import { parseBody } from '../http/middleware/validate.ts';
 import { reviewToken, tokenExpiry } from './reviews.ts';
 import { openSession, sealSession, type Session, SessionTooLargeError, type User } from './session.ts';
 
-/** What the dashboard needs from outside. */
 export interface WebDeps {
   client: KubeClient;
   stores: { apiKeys: ReadStore<ApiKey> };
@@ -69,7 +68,6 @@ export const refuseForeignSites: RequestHandler = (request, _response, next) => 
   );
 };
 
-/** Lets only signed-in users pass. */
 export function requireSession({ sessionKey, clock }: WebDeps): RequestHandler {
   return async (request, _response, next) => {
     const cookie = cookieOf(request);

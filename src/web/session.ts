@@ -24,10 +24,8 @@ export class SessionTooLargeError extends Error {
 }
 
 /**
- * A session as a cookie, encrypted and authenticated (AES-256-GCM): only replicas, which have the key, can read it, and
+ * A session as a cookie, encrypted and authenticated (AES-256-GCM, a key of 32 bytes): only replicas can read it, and
  * none keeps it in memory. The Kubernetes token is not in it.
- *
- * @param key 32 bytes
  */
 export function sealSession(session: Session, key: Buffer): string {
   const iv = randomBytes(IV_BYTES);

@@ -43,11 +43,7 @@ export class Breaker {
     return Math.max(0, until - this.#clock.monotonic());
   }
 
-  /**
-   * Called before every request that is sent. In the half-open state that request is the trial.
-   *
-   * @returns when the request began, for `fail`
-   */
+  /** Call before every request: a half-open breaker takes it as the trial. Returns when it began, for `fail`. */
   begin(): number {
     const now = this.#clock.monotonic();
     if (this.#weight >= 1) this.#trialUntil = now + OPEN_MAX_MS;
@@ -60,7 +56,6 @@ export class Breaker {
     this.#trialUntil = 0;
   }
 
-  /** @param begunAt what `begin` returned */
   fail(kind: FailureKind, begunAt: number): void {
     const wasOpen = this.#weight >= 1;
     this.#weight = Math.min(1, this.#weight + FAILURE_WEIGHT[kind] + 1e-9);

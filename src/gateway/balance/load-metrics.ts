@@ -19,14 +19,12 @@ const NAMES: Partial<Record<Engine, Names>> = {
   tgi: { waiting: ['tgi_queue_size'], running: ['tgi_batch_current_size'], kvUsage: [] },
 };
 
-/** Whether the engine publishes metrics that help to choose an endpoint. */
 export function hasLoadMetrics(engine: Engine): boolean {
   return NAMES[engine] !== undefined;
 }
 
 /**
- * Reads queue, running requests and cache use from Prometheus text. An engine has one series per data-parallel rank:
- * requests are summed, and of the cache use the largest counts.
+ * Reads Prometheus text. Engines have a series per data-parallel rank: requests add up, the largest cache use counts.
  */
 export function parseLoad(engine: Engine, text: string, at: number): ServerLoad | undefined {
   const names = NAMES[engine];

@@ -65,11 +65,9 @@ export class Model {
   }
 
   /**
-   * Chooses where to send a request. With a key (a hash of what the prefix cache depends on) it uses consistent hashing
-   * with bounded loads, without one it takes the endpoint with the fewest requests outstanding. Servers whose own fresh
-   * metrics call them saturated come last.
-   *
-   * @param tried endpoints that already got this request
+   * Chooses where to send a request: with a key (a hash of what the prefix cache depends on) by consistent hashing with
+   * bounded loads, else the endpoint with the fewest requests outstanding. Servers whose own fresh metrics call them
+   * saturated come last. Endpoints in `tried` already got this request.
    */
   pick(key: number | undefined, tried: readonly Endpoint[]): Member | undefined {
     const usable = (index: number): boolean => {

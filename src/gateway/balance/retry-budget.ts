@@ -1,4 +1,3 @@
-/** One retry per five requests. */
 const RATIO = 0.2;
 const RESERVE = 10;
 const MAX = 100;

@@ -30,11 +30,8 @@ export function buildRing(names: readonly string[]): Ring {
 
 /**
  * Consistent hashing with bounded loads: walks the ring from the key and takes the first endpoint that is allowed and
- * has at most 1.25 times the average load, this request included.
- *
- * @param loads requests under way per endpoint, in the order of the names
- * @param allowed whether an endpoint may be picked at all
- * @returns the index of the endpoint, or -1 when none is allowed
+ * has at most 1.25 times the average of the loads (requests under way, in the order of the names), this one included.
+ * Returns its index, or -1 when none is allowed.
  */
 export function pickBounded(
   ring: Ring,

@@ -12,10 +12,7 @@ export interface ScraperDeps {
 const EVERY_MS = 2000;
 const PARALLEL = 8;
 
-/**
- * Reads the metrics of every available model server that has any, every 2 s, at most 8 at once. A failed scrape never
- * makes a server unhealthy: its old metrics become stale, and the balancer ignores stale metrics.
- */
+/** Reads the metrics of every available server every 2 s, at most 8 at once. A failed scrape makes none unhealthy. */
 export class Scraper {
   readonly #deps: ScraperDeps;
   readonly #running = new Set<Endpoint>();
@@ -51,7 +48,7 @@ export class Scraper {
       const load = parseLoad(endpoint.probe?.engine ?? 'unknown', text, this.#deps.clock.monotonic());
       if (load !== undefined) endpoint.load = load;
     } catch {
-      // The old metrics become stale.
+      // The old metrics become stale, and the balancer ignores stale metrics.
     } finally {
       this.#running.delete(endpoint);
     }

@@ -17,11 +17,7 @@ export interface Incoming {
   startedAt: number;
 }
 
-/**
- * Parses and checks a body, and finds its model and the history it continues.
- *
- * @throws DialectError when the call cannot be served
- */
+/** Parses and checks a body, and finds its model and the history it continues. Throws DialectError. */
 export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<{ call: Call; model: Model }> {
   const { dialect, principal, bytes } = incoming;
   const body = parseBody(bytes);

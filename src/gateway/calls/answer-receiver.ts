@@ -26,7 +26,6 @@ export interface AnswerReceiver extends Receiver {
   fail(error: ClientError): void;
 }
 
-/** What a receiver works with. */
 export interface ReceiverDeps {
   call: Call;
   request: UpstreamRequest;

@@ -42,10 +42,8 @@ interface Serving {
 const REST_AFTER_429_MS = 1000;
 
 /**
- * Applies the end of one request to the endpoint's breaker and to the record of the call. Tells the client about a
- * failure that no other endpoint may mend.
- *
- * @returns a failure that another endpoint may mend
+ * Applies the end of one request to the endpoint's breaker and the record of the call. Tells the client about a failure
+ * that no other endpoint may mend; returns one that another may.
  */
 export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Result): Failure | undefined {
   const { served } = serving;

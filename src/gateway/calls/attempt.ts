@@ -9,7 +9,6 @@ export type Outcome =
   | { kind: 'refused'; status: number; headers: IncomingHttpHeaders; body: string }
   /** The connection failed or fell silent, or the answer cannot be understood. */
   | { kind: 'broken'; error: Error }
-  /** `abort` was called. */
   | { kind: 'aborted' };
 
 /** Takes the bytes of a good answer. */

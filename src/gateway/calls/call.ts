@@ -10,7 +10,6 @@ export interface Call {
   principal: Principal;
   /** The body as the client sent it. */
   bytes: Buffer;
-  /** The parsed body. */
   body: Record<string, unknown>;
   inspection: Inspection;
   features: RequestFeatures;
@@ -25,7 +24,6 @@ export interface Call {
   createdAt: number;
 }
 
-/** How a call ended, for metrics. */
 export type CallOutcome =
   | 'ok'
   | 'client_error'

@@ -88,7 +88,6 @@ export class ClientWriter {
     else this.#response.end(data);
   }
 
-  /** Sends a whole JSON answer. */
   sendWhole(body: Buffer): void {
     if (this.gone) return;
     this.started = true;

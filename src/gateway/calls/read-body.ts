@@ -53,10 +53,8 @@ export interface HeldBody {
 }
 
 /**
- * Reads the whole body of a request that is to be parsed as JSON.
- *
- * @param limit bytes
- * @throws BodyTooLargeError, OverloadedError when the budget is used up, ClientGoneError
+ * Reads the whole body, at most `limit` bytes, of a request that is to be parsed as JSON. Rejects with
+ * BodyTooLargeError, ClientGoneError, and OverloadedError when the budget is used up.
  */
 export function readBody(request: IncomingMessage, limit: number, budget: BodyBudget): Promise<HeldBody> {
   return new Promise((resolve, reject) => {

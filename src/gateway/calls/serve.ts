@@ -30,10 +30,8 @@ const KEY_CHARS = 32_768;
 const NO_SERVER_RETRY_MS = 5000;
 
 /**
- * Sends a call to an endpoint of its model, and the answer to the client. When an endpoint fails before the first byte
- * of its answer, another one is tried: three in all, never the same twice. After the first byte, none is.
- *
- * @throws DialectError when the chosen endpoint cannot serve the call
+ * Sends a call to an endpoint of its model, and the answer to the client. When one fails before its first byte, another
+ * is tried: three in all, never the same twice. Throws DialectError when the chosen one cannot serve the call.
  */
 export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
   // A single endpoint gets every call.

@@ -21,10 +21,7 @@ class NotJsonError extends Error {
   override readonly name = 'NotJsonError';
 }
 
-/**
- * Receives a whole JSON answer. It holds the answer until it is complete: when the server dies half way, another
- * endpoint may still answer. Then it sends the same bytes on, or their translation.
- */
+/** Holds a whole JSON answer until it is complete: when the server dies half way, another endpoint may still answer. */
 export class WholeReceiver implements AnswerReceiver {
   readonly contentType = 'application/json';
   readonly #deps: ReceiverDeps;

@@ -40,11 +40,9 @@ const RENDERERS = {
 } as const;
 
 /**
- * Makes the server's body out of the client's. Between two dialects it goes through the internal form. Within one
- * dialect the body stays as the client wrote it, except for what the gateway owns: model name, usage reporting, state
- * and the billing line.
- *
- * @throws DialectError for what the engine cannot do
+ * Makes the server's body: between dialects through the internal form, within one as the client wrote it except for
+ * what the gateway owns (model name, usage reporting, state, billing line). Throws DialectError for what the engine
+ * cannot do.
  */
 export function translateRequest(from: Dialect, to: Dialect, value: unknown, options: RequestOptions): Json {
   const body = objectAt(value, 'body');

@@ -13,7 +13,6 @@ import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, 
 import { readErrorObject } from './errors/upstream-error.ts';
 import { answerOptions } from './shared/answer-options.ts';
 
-/** The answer of an engine in the client's dialect. */
 export interface TranslatedResponse {
   body: unknown;
   usage: Usage | undefined;
@@ -27,11 +26,7 @@ const PARSERS = {
   messages: parseMessagesResponse,
 } as const satisfies Record<Dialect, (body: Json) => IrResponse | undefined>;
 
-/**
- * Translates a whole answer of an engine to the client's dialect.
- *
- * @throws DialectError 502 when the body is no answer, or the engine's own error
- */
+/** Translates a whole answer. Throws DialectError: 502 when the body is no answer, or the engine's own error. */
 export function translateResponse(
   upstream: Dialect,
   client: Dialect,

@@ -11,10 +11,7 @@ export const ROUTES = {
   messages: '/v1/messages',
 } as const satisfies Record<Dialect, string>;
 
-/**
- * Token counts of one call. `inputTokens` includes the cached ones, as in chat and responses. The three disjoint counts
- * of the messages dialect are computed from it.
- */
+/** Token counts of one call. `inputTokens` includes the cached ones, as in chat and responses but not in messages. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
@@ -50,10 +47,7 @@ type ResultItem = { kind: 'result'; callId: string; parts: Part[]; isError?: boo
 
 export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 
-/**
- * One step of a conversation in the internal form. The gateway stores the same shape for `previous_response_id` and
- * `item_reference`: plain JSON, where `id` is the item id that the client saw.
- */
+/** One step of a conversation. The gateway stores it as plain JSON, where `id` is the item id that the client saw. */
 export type HistoryItem = InputItem | OutputItem | ResultItem;
 
 /** How the client declared a tool that is more than a plain function of the same name. */

@@ -14,9 +14,8 @@ export interface ServerState {
 type ModelTable = ReadonlyMap<string, Model>;
 
 /**
- * The models, and which tenant may call them. A tenant sees the servers of its own namespace and the shared ones, never
- * those of another tenant. One namespace alone serves a name: the caller's own, else Berth's, else the one that shared
- * it first. A tenant cannot pull away another's traffic by reusing a name.
+ * The models that each tenant may call: those of its own namespace and the shared ones. One namespace alone serves a
+ * name: the caller's own, else Berth's, else the first that shared it. No tenant can pull away another's traffic.
  */
 export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;

@@ -64,10 +64,9 @@ const OWNERS: Readonly<Record<string, Engine>> = {
 };
 
 /**
- * Finds out what one model server is. To test a route, it posts an empty object: an engine with the route answers that
- * the request is invalid, one without it answers 404 or 405, and neither generates anything.
- *
- * @throws ProbeError when the server has no model or none of the three dialects, else the error that `ask` rejects with
+ * Finds out what one server is. To test a route it posts an empty object, which generates nothing: an engine with the
+ * route answers that it is invalid, another 404 or 405. Throws ProbeError without a model or dialect, else what `ask`
+ * throws.
  */
 export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   const { prefix, body } = await listModels(ask, server.prefix);

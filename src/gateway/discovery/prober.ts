@@ -27,10 +27,9 @@ const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 30_000;
 
 /**
- * Keeps one probe per target. It is taken when the target first becomes available, again after a container restart, and
- * every minute, because adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5
- * s to 30 s, and the result of an earlier one stays valid meanwhile. At most 8 probes run at once, for at most 4096
- * targets.
+ * Keeps one probe per target, taken when it becomes available, after a container restart, and every minute, because
+ * adapters and models come and go. A failed probe is repeated with exponential back-off from 0.5 s to 30 s, and an
+ * earlier result stays valid. At most 8 probes run at once, for at most 4096 targets.
  */
 export class Prober {
   readonly #deps: ProberDeps;
@@ -53,11 +52,7 @@ export class Prober {
     this.#stop.abort();
   }
 
-  /**
-   * Replaces the set of targets and forgets the probes of targets that are gone.
-   *
-   * @returns how many targets are beyond the limit and ignored
-   */
+  /** Replaces the targets and forgets the probes of those that are gone. Returns how many exceed the limit. */
   sync(targets: readonly Target[]): number {
     const kept = targets.slice(0, MAX_TARGETS);
     const keys = new Set(kept.map(({ key }) => key));

@@ -14,9 +14,8 @@ export interface TargetSources {
 type SliceEndpoint = NonNullable<EndpointSlice['endpoints']>[number];
 
 /**
- * The addresses of one server. An address counts only when the pod that the slice names exists and has that address. A
- * tenant may write EndpointSlices, and must not point the gateway at anything but its own pods: not at the cloud's
- * metadata service, the API server or another tenant.
+ * The addresses of one server. An address counts only when the pod that the slice names exists and has it: a tenant,
+ * who may write slices, must not point the gateway at the cloud's metadata service, the API server or another tenant.
  */
 export function targetsOf(sources: TargetSources): Target[] {
   const found = new Map<string, Target>();

@@ -4,11 +4,7 @@ import type { ResponseStore } from './response-store.ts';
 /** A conversation with more turns cannot be continued by id. */
 const MAX_TURNS = 1000;
 
-/**
- * The items of the whole chain that ends with the response `id`, oldest first.
- *
- * @throws DialectError when the response, or one that it continues, is not stored or no longer
- */
+/** The chain that ends with `id`, oldest item first. Throws DialectError when one is not stored or no longer. */
 export async function readHistory(store: ResponseStore, keyId: string, id: string): Promise<HistoryItem[]> {
   const turns: (readonly HistoryItem[])[] = [];
   // Engines choose the ids, so a chain may be a circle. Reading each once bounds it by what the store has of a key.

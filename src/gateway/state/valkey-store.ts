@@ -72,9 +72,8 @@ return drop(ARGV[1])
 `;
 
 /**
- * Keeps answers in Valkey or Redis: every replica can continue what another answered. The bounds per key hold as in
- * memory, with sizes in bytes. Over all keys, the memory limit of the server itself holds. While the server cannot be
- * reached, calls fail with 503.
+ * Keeps answers in Valkey or Redis: every replica can continue what another answered. The bounds per key hold in bytes;
+ * over all keys, the server's own memory limit holds. While the server cannot be reached, calls fail with 503.
  */
 export class ValkeyStore implements ResponseStore {
   readonly #client: Redis;

@@ -11,10 +11,7 @@ import { getPrincipal, setPrincipal } from '../../access/principal.ts';
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
-/**
- * The token of a request. Anthropic's clients send it as X-Api-Key. When both headers are there, only Authorization
- * counts.
- */
+/** The token of a request. Anthropic's clients send it as X-Api-Key. With both headers, only Authorization counts. */
 export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   const { authorization } = headers;
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1];
@@ -54,7 +51,6 @@ export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): 
   };
 }
 
-/** Lets only keys with the scope pass. */
 export function requireScope(scope: Scope): RequestHandler {
   return (request, _response, next) => {
     const { scopes } = getPrincipal(request);

@@ -1,6 +1,5 @@
 import { ERRORS, type ErrorCode } from './catalogue.ts';
 
-/** One invalid field. */
 export interface FieldError {
   /** Path in JavaScript notation, for example ssh_key_ids[1]. Empty for the body itself. */
   path: string;

@@ -31,7 +31,6 @@ function fromHttp(cause: Json): ApiError | undefined {
   return new ApiError('bad_request', 'The request is not valid HTTP. Check its path, headers and body.', { cause });
 }
 
-/** The ApiError that a client gets for a thrown value. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof KubeError) return fromKube(error);

@@ -55,10 +55,7 @@ export class InstanceEvents {
     this.#unsubscribe = store.onChange((change) => this.#onChange(change));
   }
 
-  /**
-   * Calls `send` with the changes since `lastId`, or with everything, and then with every change. Returns the function
-   * that ends this.
-   */
+  /** Calls `send` with the changes since `lastId`, or with everything, then with every change. Returns what ends it. */
   follow(followed: Followed, lastId: string | undefined, send: (event: StreamEvent) => void): () => void {
     const { namespace } = followed;
     const follower: Follower = { followed, version: this.#store.resourceVersion, send };

@@ -15,10 +15,7 @@ export interface OfferEventsDeps {
   defaultImage: string;
 }
 
-/**
- * Changes of offers as events. Offers are computed and have no version in the cluster, so the ids count within this
- * process; a client that comes from another replica gets everything anew.
- */
+/** Changes of offers. Offers have no version, so ids count in this process: another replica sends everything anew. */
 export class OfferEvents {
   readonly #deps: OfferEventsDeps;
   readonly #epoch = randomBytes(6).toString('base64url');

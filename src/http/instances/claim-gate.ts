@@ -1,9 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 
 /**
- * Lets a bounded number of requests try to get a place at a time; the others wait in order. Without it a crowd that
- * wants the last places would cost the API server some writes per request, most of them in vain: a request that waits
- * here sees first what the ones before it have left.
+ * Lets a bounded number of requests try for a place at a time; the others wait in order. Without it a crowd that wants
+ * the last places would cost the API server writes in vain: a request that waits here sees first what is left.
  */
 export class ClaimGate {
   readonly #width: number;

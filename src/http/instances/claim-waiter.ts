@@ -49,7 +49,6 @@ export class ClaimWaiter {
     });
   }
 
-  /** Waits for the decision about the instance with this uid. */
   async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
     let instance: GpuInstance | undefined;
     const check = (seen: GpuInstance | undefined, first: boolean): Decision | undefined => {

@@ -30,10 +30,7 @@ function isRefused(offers: Offers, spec: GpuInstanceSpec): boolean {
   return spec.type !== 'OnDemand' || offers.preempt(request) === undefined;
 }
 
-/**
- * Whether the controller would refuse, as far as the caches of this replica tell. If so, the replica refuses without
- * writing anything. Only the controller grants.
- */
+/** Whether the controller, which alone grants, would refuse by this replica's caches. Then nothing needs writing. */
 export async function foreseeRefusal(offers: Offers, spec: GpuInstanceSpec, clock: Clock): Promise<boolean> {
   if (!isRefused(offers, spec)) return false;
   await clock.sleep(LAG_MS);

@@ -12,10 +12,7 @@ export interface Asked {
   diskGb?: number | undefined;
 }
 
-/**
- * The free offers nearest to the one that the client asked for: those with the same GPU first, then those with the same
- * number of GPUs, then the cheapest.
- */
+/** The free offers nearest to the asked one: those with its GPU first, then its number of GPUs, then the cheapest. */
 export function alternatives(offers: readonly Offer[], asked: Asked): Offer[] {
   const named = offers.find(({ id }) => id === asked.offerId);
   const distance = (offer: Offer): number =>

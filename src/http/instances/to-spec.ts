@@ -3,7 +3,6 @@ import type { Runtype } from '../../resources/instance-template.ts';
 import { withoutNulls } from '../middleware/validate.ts';
 import type { CreateInstance } from '../schemas/instance.ts';
 
-/** The largest id that an offer can have. */
 const MAX_OFFER_ID = 2_147_483_647;
 
 export interface WantedInstance {
@@ -18,7 +17,6 @@ export function normalizeRuntype(text: string): Runtype | undefined {
   return text.includes('jupyter') ? 'jupyter' : 'ssh';
 }
 
-/** The spec of the instance that a body of POST /instances asks for. */
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   const body = withoutNulls(payload);
   const offerPossible = body.ask_id === undefined || (body.ask_id >= 1 && body.ask_id <= MAX_OFFER_ID);

@@ -7,10 +7,7 @@ import { ApiError } from '../errors/api-error.ts';
 export const DEFAULT_REQUESTS_PER_MINUTE = 60_000;
 const WINDOW_SECONDS = 60;
 
-/**
- * Counts the calls of a key to the compute endpoints. Every answer says how many are left, in the header fields of
- * draft-ietf-httpapi-ratelimit-headers. The model gateway counts its own calls.
- */
+/** Counts a key's compute calls. Answers say how many are left (draft-ietf-httpapi-ratelimit-headers). */
 export function limitRequests(counter: MinuteCounter): RequestHandler {
   return async (request, response, next) => {
     const { keyId, limits } = getPrincipal(request);

@@ -32,10 +32,7 @@ const EXPOSE_HEADERS =
   'ETag, Location, Allow, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Idempotent-Replayed';
 const MAX_AGE_SECONDS = '7200';
 
-/**
- * Lets web pages of any origin call the API. That is safe because the key is a header that the page must know, not a
- * cookie that the browser adds. Answers preflights, which have no key.
- */
+/** Lets pages of any origin call the API: the key is a header they must know, not a cookie. Preflights have no key. */
 export const cors: RequestHandler = (request, response, next) => {
   response.setHeader('access-control-allow-origin', '*');
   if (request.method !== 'OPTIONS') {

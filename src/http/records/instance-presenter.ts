@@ -14,7 +14,6 @@ export interface PresenterDeps {
   defaultImage: string;
 }
 
-/** The objects that a record is made from beside the instance. */
 interface Related {
   node: Node | undefined;
   template: InstanceTemplate | undefined;

@@ -4,11 +4,9 @@ import type { InstanceTemplateSpec } from '../../resources/instance-template.ts'
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { timeText } from '../schemas/common.ts';
 
-/** What the record of an instance shows beside the instance. */
 export interface InstanceSurroundings {
   /** Of the claimed node; empty strings when the node does not say. */
   driver: { driverVersion: string; cudaVersion: string } | undefined;
-  /** The template it starts from. */
   template: InstanceTemplateSpec | undefined;
   /** Image of instances that name none. */
   defaultImage: string;
@@ -48,7 +46,6 @@ function usageOf({ status }: GpuInstance): InstanceRecord['usage'] {
   return usage ? { gpu_seconds: usage.gpuSeconds, cost: usage.cost, currency: usage.currency } : null;
 }
 
-/** An instance as the API shows it. */
 export function toInstanceRecord(instance: GpuInstance, around: InstanceSurroundings): InstanceRecord {
   const { metadata, spec, status } = instance;
   const { template, driver, defaultImage } = around;

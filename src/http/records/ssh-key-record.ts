@@ -14,7 +14,6 @@ function factsOf({ spec, status }: SshKey): { type?: string; fingerprint?: strin
   }
 }
 
-/** An SSH key as the API shows it. */
 export function toSshKeyRecord(key: SshKey): SshKeyRecord {
   const { type = '', fingerprint = '' } = factsOf(key) ?? {};
   return {

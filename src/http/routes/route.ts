@@ -78,7 +78,6 @@ export function route({ handle, ...described }: Described & { handle: Handler<Ca
   };
 }
 
-/** A route that takes a JSON body. Its handler gets the body as the schema has it. */
 export function routeWithBody<N extends SchemaName>({
   handle,
   ...described

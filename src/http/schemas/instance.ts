@@ -18,7 +18,6 @@ const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
 const RUNTYPE_PATTERN =
   /^(?:args|(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*)?$/;
 
-/** What to write instead of an unknown runtype. */
 const RUNTYPE_EXPECTED =
   'expected ssh, jupyter or args, or as Vast.ai writes it: ssh or jupyter, alone or with _proxy, _direct or _direc';
 

@@ -4,7 +4,6 @@ import type { AuthContext, Connection } from '../ssh2/protocol.ts';
 import { matchKey, type AuthorizedKey } from './authorized-key.ts';
 import { parseUserName } from './user-name.ts';
 
-/** Who logged in. */
 export interface Authenticated {
   instance: InstanceView;
   key: AuthorizedKey;

@@ -18,10 +18,7 @@ function digestOf(blob: Buffer): Buffer {
   return createHash('sha256').update(blob).digest();
 }
 
-/**
- * Reads the text of an SSHKey. Undefined when no login could ever use it: not a public key, of a type that the server
- * cannot verify (DSA, FIDO), or RSA below 2048 bits.
- */
+/** Undefined for what no login can use: no public key, a type not verifiable here (DSA, FIDO), RSA below 2048 bits. */
 export function parseAuthorizedKey(text: string, resource: string, id: number): AuthorizedKey | undefined {
   try {
     const { type, blob, fingerprint } = parseSshPublicKey(text);
@@ -40,10 +37,7 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
   }
 }
 
-/**
- * The key whose wire form was offered. A tenant may have registered it several times: one that `opens` is preferred.
- * Compares all of them in constant time each, whatever matches.
- */
+/** The key whose wire form was offered; of several, one that `opens`. Compares all of them, each in constant time. */
 export function matchKey(
   keys: Iterable<AuthorizedKey>,
   blob: Buffer,

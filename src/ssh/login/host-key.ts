@@ -53,10 +53,7 @@ function secretRef(namespace: string): ObjectRef {
   return { namespace, name: SECRET_NAME };
 }
 
-/**
- * The host key of all replicas, from the Secret `berth-ssh-host-key`, which is created when it is absent. When several
- * replicas create it, the API server accepts one, and the others read its key. Throws {@link HostKeyError}.
- */
+/** The host key of all replicas, from its Secret, which the first replica creates. Throws {@link HostKeyError}. */
 export async function loadHostKeys(client: KubeClient, namespace: string): Promise<HostKeys> {
   try {
     return hostKeysOf(await client.get(SECRETS, secretRef(namespace)));

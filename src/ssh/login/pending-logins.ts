@@ -45,8 +45,7 @@ export class PendingLogins {
   }
 
   /**
-   * Whether the newcomer may try to log in, for the time of grace. When all places are taken, the connection that
-   * {@link crowdedOut} names is ended, which may be the newcomer.
+   * Whether the newcomer may try to log in. When all places are taken, the one that {@link crowdedOut} names is ended.
    */
   admit(socket: Socket): boolean {
     const remote = socket.remoteAddress ?? '';

@@ -7,10 +7,7 @@ import { BUSYBOX } from './session-script.ts';
 
 const TIMEOUT_MS = 10_000;
 
-/**
- * Runs a command as every session does, with the user's shell, home and environment, and drops its output. Returns its
- * exit status; undefined when there is none within ten seconds. Never rejects.
- */
+/** Runs a command as sessions do, without its output. Undefined without a status in ten seconds. Never rejects. */
 async function statusOf(endpoint: StreamEndpoint, target: PodTarget, command: string): Promise<number | undefined> {
   const action = { kind: 'command', command } as const;
   try {
@@ -25,10 +22,7 @@ async function statusOf(endpoint: StreamEndpoint, target: PodTarget, command: st
   }
 }
 
-/**
- * Whether a login would work now: runs `true` as a session would. It does not cover the network between the client and
- * the gateway. Never rejects; takes at most ten seconds.
- */
+/** Whether a login would work now, apart from the client's network. Never rejects; takes at most ten seconds. */
 export async function checkLogin(endpoint: StreamEndpoint, target: PodTarget): Promise<boolean> {
   return (await statusOf(endpoint, target, 'true')) === 0;
 }
@@ -40,10 +34,7 @@ const LOOK_FOR_JUPYTER = `${BUSYBOX} timeout 5 ${TOOLS_BIN}/relay tcp 127.0.0.1 
 command -v ${JUPYTER_PROGRAMS.join(' >/dev/null || command -v ')} >/dev/null || exit ${MISSING}
 exit ${SILENT}`;
 
-/**
- * Whether Jupyter answers in an instance with tools, does not answer yet, or is not installed. Undefined when the command
- * that finds out cannot run. Never rejects; takes at most ten seconds.
- */
+/** Jupyter's state in an instance with tools; undefined when unknown. Never rejects; takes at most ten seconds. */
 export async function checkJupyter(
   endpoint: StreamEndpoint,
   target: PodTarget,

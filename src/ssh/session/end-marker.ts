@@ -8,10 +8,7 @@ function partialMarker(bytes: Buffer, marker: Buffer): number {
   return 0;
 }
 
-/**
- * Takes the marker of the program's end out of stderr, wherever chunks break it, and calls back when it came. Bytes that
- * could be its beginning wait for the next chunk.
- */
+/** Takes the end marker out of stderr and calls back at it. Bytes that could begin it wait for the next chunk. */
 export class EndMarkerFilter extends Transform {
   readonly #marker: Buffer;
   readonly #onEnd: () => void;

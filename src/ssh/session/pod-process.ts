@@ -15,10 +15,7 @@ const HANG_UP_TIMEOUT_MS = 15_000;
 
 /** A process of a session inside a pod. */
 export interface PodProcess extends ExecStream {
-  /**
-   * Resolves when the program has ended while its stdin was open; its exit status comes once stdin is ended. Never
-   * resolves for a terminal, whose status comes by itself.
-   */
+  /** Resolves when the program has ended while stdin, which holds back its status, is open; never for a terminal. */
   readonly programEnded: Promise<void>;
   /** Bytes that wait here for the program, or for the reader of its output. */
   buffered(): number;

@@ -28,9 +28,8 @@ export interface Launch {
 }
 
 /**
- * The command line of the exec call. It does not hold what the user asked for, which would stand in the API server's audit
- * log. The launcher reads the script as one line from its stdin, byte by byte as POSIX `read` does; the rest of stdin is
- * the user's.
+ * The command line of the exec call, without what the user asked for: the API server's audit log would hold it. The
+ * launcher reads the script as one line from stdin, byte by byte as POSIX `read` does; the rest of stdin is the user's.
  */
 export function launcher(options: { tools: boolean; tty: boolean }): readonly string[] {
   const shell = options.tools ? [BUSYBOX, 'sh'] : ['/bin/sh'];
@@ -121,7 +120,6 @@ printf %s ${quote(endMarker)} >&2
 exit $_r`;
 }
 
-/** The script that the launcher runs. */
 export function sessionScript(launch: Launch, tools: boolean): string {
   const { action, terminal } = launch;
   const env = [...launch.env, [SESSION_VARIABLE, launch.session] as const];

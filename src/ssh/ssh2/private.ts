@@ -82,10 +82,7 @@ export function checkFields(kind: keyof typeof FIELDS, object: unknown): void {
   );
 }
 
-/**
- * Checks the private fields on a connection, a session and a channel of this server that no client opened. Rejects with
- * {@link Ssh2VersionError}.
- */
+/** Checks the private fields of objects that no client opened. Rejects with {@link Ssh2VersionError}. */
 export async function checkPrivateFields(server: Server): Promise<void> {
   const socket = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
   socket.push('SSH-2.0-check\r\n');
@@ -144,10 +141,7 @@ export function sendBanner(connection: Connection, text: string): void {
   protocol._cipher.encrypt(write.finalize(packet));
 }
 
-/**
- * Answers CLOSE and frees the channel's number (RFC 4254 section 5.3) for a session in which nothing was started. ssh2
- * does this for all other sessions.
- */
+/** Answers CLOSE and frees the number (RFC 4254 section 5.3) of an unstarted session, as ssh2 does for all others. */
 export function closeUnstarted(connection: Connection, session: Session): void {
   const { _channel: channel, _chanInfo: info } = session as unknown as PrivateSession;
   if (channel !== undefined) return;

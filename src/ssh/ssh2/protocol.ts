@@ -9,10 +9,10 @@ const GCM = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
 const CTR = ['aes128-ctr', 'aes192-ctr', 'aes256-ctr'] as const;
 
 /**
- * The SSH protocol without a listening socket. The client's order of ciphers decides (RFC 4253 section 7.1), and OpenSSH
- * puts AES-GCM last, although it is the fastest here. OpenSSH has had GCM since 6.2, so it is offered nothing else
- * (`gcmOnly`); other clients get CTR as well. `hostKey` is a private key in OpenSSH's format. Compression is not offered: it allows decompression bombs, before the login
- * too.
+ * The SSH protocol without a listening socket. The client's order of ciphers decides (RFC 4253 section 7.1), and
+ * OpenSSH puts AES-GCM last, although it is the fastest here. OpenSSH has had GCM since 6.2, so it is offered nothing
+ * else (`gcmOnly`); other clients get CTR as well. Compression is not offered: it allows decompression bombs, before
+ * the login too. `hostKey` is a private key in OpenSSH's format.
  */
 export function protocolServer(hostKey: string, { gcmOnly }: { gcmOnly: boolean }): ssh2.Server {
   return new ssh2.Server({

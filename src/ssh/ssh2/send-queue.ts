@@ -13,10 +13,7 @@ export interface Backlog {
   readonly ample: number;
 }
 
-/**
- * The queue of bytes to one client, which all its channels share. Nothing is sent during a rekey: ssh2 would keep all of
- * it until the client has finished, where sshd waits too.
- */
+/** The queue to one client, for all its channels. It waits for a rekey, as sshd does: ssh2 would keep all of it. */
 export class SendQueue {
   readonly #client: Connection;
   readonly #socket: Socket;

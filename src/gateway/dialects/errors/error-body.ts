@@ -47,10 +47,7 @@ function messagesError(error: ClientError): Json {
   return { type: messagesType(error.status), message: error.message };
 }
 
-/**
- * A whole error answer in the dialect's shape, and its headers. Not for a missing or wrong key: authentication gives
- * the same answer in every dialect.
- */
+/** A whole error answer in the dialect's shape. A missing or wrong key gets one answer in every dialect instead. */
 export function errorBody(
   dialect: Dialect,
   error: ClientError,

@@ -9,16 +9,14 @@ const TOKENS_PER_TOOL = 12;
 const TOKENS_PER_IMAGE = 1500;
 
 /**
- * Estimates the tokens of a text: one for 4 ASCII characters, as current vocabularies average, and one for 1.5
- * characters of three bytes. Scripts of two bytes are in between. It needs only the encoded length, which is native and
- * fast.
+ * Estimates the tokens of a text from its encoded length, which is native and fast: one for 4 ASCII characters, as
+ * current vocabularies average, and one for 1.5 characters of three bytes. Scripts of two bytes are in between.
  */
 function tokensOfText(text: string): number {
   const wide = (Buffer.byteLength(text) - text.length) / 2;
   return Math.ceil((text.length - wide) / 4 + wide / 1.5);
 }
 
-/** Estimates the tokens of an answer. */
 export function tokensOfItems(items: readonly OutputItem[]): number {
   return items.reduce((sum, item) => sum + tokensOfText(item.kind === 'call' ? item.arguments : item.text), 0);
 }

@@ -5,10 +5,7 @@ import { argumentText } from '../shared/tool-arguments.ts';
 import { resultText } from '../shared/conversation.ts';
 import type { HistoryItem, OutputItem, Part } from '../types.ts';
 
-/**
- * Internal items as the `input` of a responses body. Replayed output has ids and a status, which the published types
- * require and engines check (vllm-project/vllm#33089).
- */
+/** Items as `input`. Types and engines require ids and a status in replayed output (vllm-project/vllm#33089). */
 export function renderItems(items: readonly HistoryItem[]): Json[] {
   return items.map(renderItem);
 }

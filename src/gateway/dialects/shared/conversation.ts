@@ -31,10 +31,9 @@ export function textOf(parts: readonly Part[]): string {
 }
 
 /**
- * Joins leading system turns into one, and folds later ones into the user or tool text beside them. Many chat templates
- * refuse a system message that is not first. To move it to the front changes the start of the prompt on every turn and
- * loses the prefix cache (anthropics/claude-code#87227). Folding avoids both, and never separates a call from its
- * result.
+ * Joins leading system turns, and folds later ones into the user or tool text beside them. Many chat templates refuse a
+ * later system message; moving it to the front changes the prompt on every turn and loses the prefix cache
+ * (anthropics/claude-code#87227). Folding never separates a call from its result.
  */
 export function foldSystem(turns: readonly Turn[]): { system: string | undefined; turns: Turn[] } {
   const first = turns.findIndex((turn) => turn.role !== 'system');

@@ -2,11 +2,7 @@ import { unsupported, type DialectError } from '../errors/dialect-error.ts';
 import type { Quirks } from '../quirks.ts';
 import type { IrRequest } from '../types.ts';
 
-/**
- * Whether to offer the tools of a request. An engine that ignores tool_choice gets no tools for `none`.
- *
- * @throws DialectError when the request forces a call and the engine ignores that
- */
+/** An engine that ignores tool_choice gets no tools for `none`. Throws DialectError for a forced call there. */
 export function offersTools({ tools, toolChoice }: IrRequest, { honoursToolChoice }: Quirks): boolean {
   if (tools.length === 0) return false;
   if (honoursToolChoice || toolChoice === undefined) return true;

@@ -31,10 +31,7 @@ export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
-/**
- * Whether a block with a successor is complete. A text is. The fragments of a call may be interleaved with those of the
- * next one, so a call is complete when its arguments are whole JSON.
- */
+/** Whether a block with a successor is complete. A call is once its JSON is whole: fragments may be interleaved. */
 export function isComplete({ item, scan }: Block): boolean {
   return item.kind !== 'call' || scan.isWhole(item.arguments);
 }

@@ -7,10 +7,7 @@ const MAX_LINES = 4096;
 /** Short pieces take many times their length in memory, so they are joined at this number. */
 const MAX_PIECES = 4096;
 
-/**
- * Reads server-sent events out of bytes that are cut anywhere, even inside a character. Calls back once per event with
- * its data. It skips comments, and the `event:` field, which every dialect repeats as `type`.
- */
+/** Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. */
 export class SseReader {
   readonly #onData: (data: string) => void;
   readonly #decoder = new TextDecoder();
