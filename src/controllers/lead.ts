@@ -8,7 +8,8 @@ import { poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
 
-/** Runs all controllers until the signals end this term as the leader. Nothing is carried over from an earlier term. */
+/** Runs all controllers until the signals end this term as the leader. Nothing the leader decided is carried
+ * over from an earlier term. */
 export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);

@@ -11,6 +11,7 @@ import { Election } from '../runtime/lease/lease.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
+import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ControllerStores } from './stores.ts';
 
@@ -50,6 +51,8 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const abort = new AbortController();
   await Promise.all(Object.values(stores).map(({ synced }) => synced));
   const inventory = new Inventory(stores, clock);
+  const unrecorded = new UnrecordedInstances(log);
+  const unfollow = stores.instances.onChange((change) => unrecorded.noteChange(change));
   const metrics = createControllerMetrics(registry, clock);
   const election = new Election({
     client: deps.leaseClient,
@@ -63,7 +66,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   });
   const client = guardWrites(deps.client, () => election.mayWrite());
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, inventory, metrics }, signals),
+    lead({ ...deps, client, inventory, unrecorded, metrics }, signals),
   );
   return {
     ended,
@@ -73,6 +76,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop is over.')), GRACE_MS);
       await ended;
       cancel();
+      unfollow();
       inventory.close();
     },
   };

@@ -8,7 +8,6 @@ import type { InstanceDeps } from './act/run.ts';
 import type { JupyterState } from './decide/observed.ts';
 import { PodChecks } from './pod-checks.ts';
 import { instanceSources } from './sources.ts';
-import { UnrecordedInstances } from './unrecorded.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** How the controller checks a pod from inside. */
@@ -19,7 +18,7 @@ export interface PodProbes {
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
-export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps, 'events' | 'config'>;
+export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps, 'events' | 'config' | 'unrecorded'>;
 
 const WORKERS = 32;
 
@@ -28,10 +27,9 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const { checkLogin, checkJupyter, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
   const fence = new Fence(clock, log);
-  const unrecorded = new UnrecordedInstances(log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
-  const instanceDeps: InstanceDeps = { ...deps, line, fence, unrecorded, logins, jupyters };
+  const instanceDeps: InstanceDeps = { ...deps, line, fence, logins, jupyters };
   return new Controller({
     name: 'gpuinstance',
     sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],

@@ -69,8 +69,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
   const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
   return [
-    // Before the source that wakes the key: the run must find it.
-    changeSource(instances, (change) => unrecorded.noteChange(change)),
+    unrecorded.source,
     // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
     storeSource(instances, (instance) => [keyOf(instance)], { order: compareRanks, priorityOf }),
     storeSource(stores.pods, instanceKeys, { priorityOf: () => 'low' }),

@@ -84,6 +84,8 @@ test('logins are tried for a minute; an image that lets none work counts as up s
 test('an instance whose finalizer was removed leaves its usage record, once', async () => {
   const log = pino({ level: 'silent' });
   const unrecorded = new UnrecordedInstances(log);
+  const woken: string[] = [];
+  unrecorded.source.start((key) => woken.push(key));
   const { client, calls } = recordingClient();
   const clock = fakeClock();
   clock.jumpWall(NOW - clock.now());
@@ -91,13 +93,29 @@ test('an instance whose finalizer was removed leaves its usage record, once', as
   const run = { deps: { client, clock, unrecorded, stores }, key: 'default/one', context: { log } } as unknown as Run;
   const usage = { gpuSeconds: 10, cost: '1.00', currency: 'USD' };
   const before = gpuInstance('one', {}, { ...CLAIMED, usage, stages: { ready: at(20) } });
-  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual(['default/one']);
+  unrecorded.noteChange({ key: 'default/one', before, after: undefined });
+  expect(woken.splice(0)).toEqual(['default/one']);
   await writeLateUsageRecords(run);
   await writeLateUsageRecords(run);
   expect(calls).toHaveLength(1);
   expect(calls[0]?.arguments[1]).toMatchObject({ spec: { instanceUid: before.metadata.uid, gpuSeconds: 610 } });
   // An instance that was cleaned up has its record already. One that never had a place costs nothing.
   unrecorded.markRecorded(before);
-  expect(unrecorded.noteChange({ key: 'default/one', before, after: undefined })).toEqual([]);
-  expect(unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined })).toEqual([]);
+  unrecorded.noteChange({ key: 'default/one', before, after: undefined });
+  unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined });
+  expect(woken).toEqual([]);
+});
+
+test('an instance that goes while no controller leads has its usage recorded by the next leader', () => {
+  const unrecorded = new UnrecordedInstances(pino({ level: 'silent' }));
+  const open = gpuInstance('one', {}, CLAIMED);
+  const { claim: _claim, ...released } = open.status ?? {};
+  unrecorded.noteChange({ key: 'default/one', before: open, after: undefined });
+  // The leader that released this one has written its record.
+  const closed = { ...gpuInstance('two'), status: released };
+  unrecorded.noteChange({ key: 'default/two', before: closed, after: undefined });
+  const woken: string[] = [];
+  unrecorded.source.start((key) => woken.push(key));
+  expect(woken).toEqual(['default/one']);
+  expect(unrecorded.withKey('default/one')).toEqual([open]);
 });
