@@ -30,6 +30,7 @@ const FILES = [
   ['/app.js', 'app.js', 'text/javascript; charset=utf-8'],
   ['/dom.js', 'dom.js', 'text/javascript; charset=utf-8'],
   ['/style.css', 'style.css', 'text/css; charset=utf-8'],
+  ['/controls.css', 'controls.css', 'text/css; charset=utf-8'],
   ['/icon.svg', 'icon.svg', 'image/svg+xml'],
 ] as const;
 

@@ -6,6 +6,8 @@ import { ROOMS, roomOf, violations } from './layers.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 /** Files beside each other that can still be read as one list. */
 const MOST_FILES = 14;
+/** A file that can still be read in one sitting. */
+const MOST_LINES = 300;
 
 const paths = globSync('{src,tools}/**/*.{ts,mjs}', { cwd: ROOT });
 const files = new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]));
@@ -48,6 +50,13 @@ test('a planted circle of types alone is reported', () => {
 
 test('a file outside of every room is reported', () => {
   expect(violations(new Map([['src/new.ts', '']]))).toEqual(['src/new.ts is in no room']);
+});
+
+test(`no file of src has more than ${MOST_LINES} lines`, () => {
+  const shipped = globSync('src/**/*.*', { cwd: ROOT });
+  expect(shipped.length).toBeGreaterThan(300);
+  const lines = shipped.map((path) => [path, readFileSync(join(ROOT, path), 'utf8').split('\n').length - 1] as const);
+  expect(lines.filter(([, count]) => count > MOST_LINES)).toEqual([]);
 });
 
 test(`no folder has more than ${MOST_FILES} source files beside its subfolders`, () => {
