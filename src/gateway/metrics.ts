@@ -43,26 +43,14 @@ class LabelBound {
 export class GatewayMetrics {
   readonly #models = new LabelBound(MAX_MODELS);
   readonly #keys = new LabelBound(MAX_KEYS);
-  readonly #requests;
-  readonly #tokens;
   readonly #duration;
   readonly #firstToken;
   readonly #failovers;
+  readonly #sums = new Map<string, CallSums>();
 
   constructor(registry: Registry, endpoints: () => Iterable<Endpoint>) {
     const registers = [registry];
-    this.#requests = new Counter({
-      name: 'berth_gateway_requests_total',
-      help: 'Model calls by model, API key, dialect, route and outcome.',
-      labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome', 'berth_key_id'],
-      registers,
-    });
-    this.#tokens = new Counter({
-      name: 'gen_ai_client_token_usage_total',
-      help: 'Tokens by model, API key and type (input, output, cached_input, reasoning_output).',
-      labelNames: ['gen_ai_request_model', 'gen_ai_token_type', 'berth_key_id'],
-      registers,
-    });
+    this.#countCalls(registers);
     this.#duration = new Histogram({
       name: 'gen_ai_server_request_duration_seconds',
       help: 'From the request to the end of the answer.',
@@ -89,30 +77,77 @@ export class GatewayMetrics {
 
   record(call: CallRecord): void {
     const model = call.model === undefined ? 'unknown' : this.#models.of(call.model);
-    const key = this.#keys.of(call.keyId);
-    const labels = {
-      gen_ai_request_model: model,
-      gen_ai_operation_name: call.dialect,
-      berth_route: call.route,
-      berth_outcome: call.outcome,
-    };
-    this.#requests.inc({ ...labels, berth_key_id: key });
+    const { labels, firstTokenLabels, counts } = this.#sumsOf(call, model);
+    counts.requests += 1;
     this.#duration.observe(labels, call.seconds);
-    if (call.firstByteSeconds !== undefined) {
-      this.#firstToken.observe({ gen_ai_request_model: model, berth_route: call.route }, call.firstByteSeconds);
-    }
+    if (call.firstByteSeconds !== undefined) this.#firstToken.observe(firstTokenLabels, call.firstByteSeconds);
     if (call.attempts > 1) this.#failovers.inc({ gen_ai_request_model: model }, call.attempts - 1);
     if (call.usage === undefined) return;
-    const { inputTokens, outputTokens, cachedTokens, reasoningTokens } = call.usage;
-    this.#countTokens(model, key, 'input', inputTokens);
-    this.#countTokens(model, key, 'output', outputTokens);
-    this.#countTokens(model, key, 'cached_input', cachedTokens);
-    this.#countTokens(model, key, 'reasoning_output', reasoningTokens);
+    counts.input += call.usage.inputTokens;
+    counts.output += call.usage.outputTokens;
+    counts.cached_input += call.usage.cachedTokens;
+    counts.reasoning_output += call.usage.reasoningTokens;
   }
 
-  #countTokens(model: string, key: string, type: string, count: number): void {
-    if (count > 0) this.#tokens.inc({ gen_ai_request_model: model, gen_ai_token_type: type, berth_key_id: key }, count);
+  /** Counters that take their sums at a scrape: prom-client hashes all labels at each increment, up to five a call. */
+  #countCalls(registers: Registry[]): void {
+    const sums = this.#sums;
+    const requests = new Counter({
+      name: 'berth_gateway_requests_total',
+      help: 'Model calls by model, API key, dialect, route and outcome.',
+      labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome', 'berth_key_id'],
+      registers,
+      collect() {
+        requests.reset();
+        for (const { labels, key, counts } of sums.values())
+          requests.inc({ ...labels, berth_key_id: key }, counts.requests);
+      },
+    });
+    const tokens = new Counter({
+      name: 'gen_ai_client_token_usage_total',
+      help: 'Tokens by model, API key and type (input, output, cached_input, reasoning_output).',
+      labelNames: ['gen_ai_request_model', 'gen_ai_token_type', 'berth_key_id'],
+      registers,
+      collect() {
+        tokens.reset();
+        for (const { labels, key, counts } of sums.values()) {
+          const { gen_ai_request_model } = labels;
+          for (const type of TOKEN_TYPES) {
+            const of = { gen_ai_request_model, gen_ai_token_type: type, berth_key_id: key };
+            if (counts[type] > 0) tokens.inc(of, counts[type]);
+          }
+        }
+      },
+    });
   }
+
+  #sumsOf({ dialect, route, outcome, keyId }: CallRecord, model: string): CallSums {
+    const key = this.#keys.of(keyId);
+    // Bounded by the two label bounds times the fixed labels.
+    const id = `${model}\0${key}\0${dialect}\0${route}\0${outcome}`;
+    let sums = this.#sums.get(id);
+    if (sums === undefined) {
+      const shared = { gen_ai_request_model: model, berth_route: route };
+      sums = {
+        key,
+        labels: { ...shared, gen_ai_operation_name: dialect, berth_outcome: outcome },
+        firstTokenLabels: shared,
+        counts: { requests: 0, input: 0, output: 0, cached_input: 0, reasoning_output: 0 },
+      };
+      this.#sums.set(id, sums);
+    }
+    return sums;
+  }
+}
+
+const TOKEN_TYPES = ['input', 'output', 'cached_input', 'reasoning_output'] as const;
+
+/** What the calls with the same labels add up to. */
+interface CallSums {
+  key: string;
+  labels: Record<'gen_ai_request_model' | 'gen_ai_operation_name' | 'berth_route' | 'berth_outcome', string>;
+  firstTokenLabels: Record<'gen_ai_request_model' | 'berth_route', string>;
+  counts: Record<(typeof TOKEN_TYPES)[number] | 'requests', number>;
 }
 
 function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>): void {
