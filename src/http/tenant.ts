@@ -1,9 +1,9 @@
+import { findObject } from '../kube/client/find-object.ts';
 import type { Request } from 'express';
 import { getPrincipal } from '../access/principal.ts';
 import type { KubeClient } from '../kube/client/client.ts';
-import { NotFoundError } from '../kube/errors.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import { keyOf, type KubeObject, type ObjectRef, type ResourceType } from '../kube/types.ts';
+import { keyOf, type KubeObject } from '../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
 import { ApiError } from './errors/api-error.ts';
@@ -17,19 +17,6 @@ interface Source {
   stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
 }
 
-export async function findLive<T extends KubeObject>(
-  client: KubeClient,
-  type: ResourceType<T>,
-  ref: ObjectRef,
-): Promise<T | undefined> {
-  try {
-    return await client.get(type, ref);
-  } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  }
-}
-
 /** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
 async function findInstance(
   { client, stores }: Source,
@@ -37,7 +24,7 @@ async function findInstance(
   name: string,
 ): Promise<GpuInstance | undefined> {
   if (!NAME.test(name)) return undefined;
-  return stores.instances.get(keyOf({ namespace, name })) ?? findLive(client, GPU_INSTANCES, { namespace, name });
+  return stores.instances.get(keyOf({ namespace, name })) ?? findObject(client, GPU_INSTANCES, { namespace, name });
 }
 
 export function instanceNotFound(): ApiError {

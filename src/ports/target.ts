@@ -1,4 +1,5 @@
 import { runningPod } from '../access/pod-target.ts';
+import { findCondition } from '../kube/conditions.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Pod } from '../kube/types.ts';
 import type { GpuInstance } from '../resources/gpu-instance.ts';
@@ -36,7 +37,7 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
     );
   }
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
-  const known = jupyter ? instance.status?.conditions?.find(({ type }) => type === 'Jupyter') : undefined;
+  const known = jupyter ? findCondition(instance.status?.conditions, 'Jupyter') : undefined;
   if (known?.reason === JUPYTER_MISSING) throw new PortError('port_unreachable', known.message);
   return { namespace, instance: name, pod: pod.metadata.name, podUid: pod.metadata.uid ?? '', port, jupyter };
 }

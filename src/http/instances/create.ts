@@ -7,7 +7,7 @@ import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } fro
 import { idempotentName, newInstanceName } from '../../resources/ids.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { findLive } from '../tenant.ts';
+import { findObject } from '../../kube/client/find-object.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
 import { foreseeRefusal } from './foresee.ts';
@@ -137,7 +137,7 @@ async function withdraw(deps: CreateDeps, refused: WaitResult): Promise<WaitResu
   let { instance } = refused;
   for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
     if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
-    const now = await findLive(deps.client, GPU_INSTANCES, instance.metadata);
+    const now = await findObject(deps.client, GPU_INSTANCES, instance.metadata);
     if (now?.metadata.uid !== instance.metadata.uid) return refused;
     instance = now;
     const decision = instance && decisionOf(instance);
@@ -177,7 +177,7 @@ async function createOrFind(deps: CreateDeps, request: CreateRequest) {
     } catch (error) {
       if (!(error instanceof AlreadyExistsError)) throw error;
     }
-    const found = await findLive(client, GPU_INSTANCES, { namespace, name });
+    const found = await findObject(client, GPU_INSTANCES, { namespace, name });
     if (found === undefined) continue;
     if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) throw otherBody();
     if (found.metadata.deletionTimestamp === undefined) return { instance: found, replayed: true };

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { NotFoundError } from '../../../src/kube/errors.ts';
+import { findObject } from '../../../src/kube/client/find-object.ts';
 import { NODES, type Node } from '../../../src/kube/types.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { gpuLabels, type Gpu } from '../fleet/labels.ts';
@@ -50,9 +50,10 @@ export async function joinRealNode({
   const layer = await busyboxLayer(busybox);
   await importImage(access, { reference: PAUSE_IMAGE, layer, entrypoint: ['/bin/sleep', '2147483647'] });
   await importImage(access, { reference: BUSYBOX_IMAGE, layer, cmd: ['/bin/sh'] });
-  if ((await waitFor(() => readNode(client), limits)) === undefined) throw slow('kubelet', 'kubelet.log');
+  if ((await waitFor(() => findObject(client, NODES, { name: REAL_NODE }), limits)) === undefined)
+    throw slow('kubelet', 'kubelet.log');
   await giveGpus(client, REAL_NODE);
-  if ((await waitFor(async () => isUsable(await readNode(client)), limits)) === undefined)
+  if ((await waitFor(async () => isUsable(await findObject(client, NODES, { name: REAL_NODE })), limits)) === undefined)
     throw slow('kubelet', 'kubelet.log');
 }
 
@@ -71,13 +72,6 @@ export async function giveGpus(client: KubeClient, name: string): Promise<void> 
 async function containerdAnswers({ initPid, programs }: { initPid: number; programs: string }): Promise<boolean> {
   const inside = ['--target', String(initPid), '--mount', '--net', join(programs, 'ctr')];
   return (await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, 'version'])).code === 0;
-}
-
-async function readNode(client: KubeClient): Promise<Node | undefined> {
-  return client.get(NODES, { name: REAL_NODE }).catch((error: unknown) => {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  });
 }
 
 function isUsable(node: Node | undefined): boolean {

@@ -1,6 +1,7 @@
 import { instanceIndexKey } from '../../../caches/indexes.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
-import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '../../../kube/types.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
@@ -12,24 +13,15 @@ import { deletePods, writeFinalizers } from './writes.ts';
 /** On a disk that outlives its instance: the name of that instance. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
 
-async function readDisk(run: Run, instance: GpuInstance): Promise<PersistentVolumeClaim | undefined> {
-  const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
-  try {
-    // From the API server: a disk that the cache does not show yet would be left behind for good.
-    return await run.deps.client.get(PERSISTENT_VOLUME_CLAIMS, ref, { signal: run.context.signal });
-  } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  }
-}
-
 /** Deletes the disk, or removes its owner reference: then it outlives the instance. */
 async function releaseDisk(run: Run, instance: GpuInstance): Promise<void> {
   const { client } = run.deps;
-  const disk = await readDisk(run, instance);
+  const { signal } = run.context;
+  const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
+  // From the API server: a disk that the cache does not show yet would be left behind for good.
+  const disk = await findObject(client, PERSISTENT_VOLUME_CLAIMS, ref, { signal });
   if (disk === undefined || !instanceUidsOf(disk).includes(instance.metadata.uid ?? '')) return;
   const { namespace, name, uid, resourceVersion } = disk.metadata;
-  const { signal } = run.context;
   if (instance.spec.diskPolicy === 'Delete') {
     await client.delete(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { signal, ...(uid !== undefined && { uid }) });
     return;
