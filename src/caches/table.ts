@@ -16,6 +16,8 @@ import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
+import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
+import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
 import { INDEXES } from './indexes.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';
 
@@ -41,6 +43,8 @@ export const CACHES = {
   templates: cache({ type: INSTANCE_TEMPLATES, indexers: INDEXES.templates }),
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),
   pools: cache({ type: GPU_POOLS }),
+  tenantPolicies: cache({ type: TENANT_POLICIES }),
+  tenantLimits: cache({ type: TENANT_LIMITS }),
   nodes: cache({ type: NODES, prune: pruneNode }),
   pods: cache({ type: PODS, indexers: INDEXES.pods, prune: prunePod }),
   disks: cache({ type: PERSISTENT_VOLUME_CLAIMS, prune: pruneDisk }),

@@ -4,6 +4,8 @@ import { gpuPoolResource } from './gpu-pool.ts';
 import { instanceTemplateResource } from './instance-template.ts';
 import type { CustomResource } from './schema.ts';
 import { sshKeyResource } from './ssh-key.ts';
+import { tenantLimitResource } from './tenants/tenant-limit.ts';
+import { tenantPolicyResource } from './tenants/tenant-policy.ts';
 import { usageRecordResource } from './usage-record.ts';
 
 /** Every custom resource, in the order of `crds/`. */
@@ -14,4 +16,6 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   apiKeyResource,
   gpuPoolResource,
   usageRecordResource,
+  tenantPolicyResource,
+  tenantLimitResource,
 ];

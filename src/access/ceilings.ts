@@ -1,0 +1,25 @@
+import { keyOf } from '../kube/types.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import { CLOSED_CEILINGS, type Ceilings, DEFAULT_CEILINGS } from '../resources/tenants/ceilings.ts';
+import { TENANT_LIMIT_NAME, type TenantLimit, tenantLimitSpecSchema } from '../resources/tenants/tenant-limit.ts';
+
+/** The ceilings of a tenant. */
+export type CeilingsOf = (tenant: string) => Ceilings;
+
+/**
+ * Reads the ceilings that the controller wrote into a tenant's namespace. Without an object the defaults hold; when an
+ * object cannot be read, the closed ones do.
+ */
+export function ceilingsReader(limits: Pick<ReadStore<TenantLimit>, 'get'>): CeilingsOf {
+  const parsed = new WeakMap<TenantLimit, Ceilings>();
+  return (tenant) => {
+    const limit = limits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
+    if (limit === undefined) return DEFAULT_CEILINGS;
+    const known = parsed.get(limit);
+    if (known !== undefined) return known;
+    const read = tenantLimitSpecSchema.safeParse(limit.spec);
+    const ceilings = read.success ? read.data : CLOSED_CEILINGS;
+    parsed.set(limit, ceilings);
+    return ceilings;
+  };
+}

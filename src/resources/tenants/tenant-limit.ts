@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import type { KubeObject } from '../../kube/types.ts';
+import { ceilingsSchema } from './ceilings.ts';
+import { AGE_COLUMN, berthType, type CustomResource } from '../schema.ts';
+
+/** The one name of a TenantLimit, and of the ResourceQuota beside it. */
+export const TENANT_LIMIT_NAME = 'berth';
+
+export const tenantLimitSpecSchema = ceilingsSchema.extend({
+  policies: z
+    .array(z.string().max(253).describe('Name of a TenantPolicy.'))
+    .max(64)
+    .default([])
+    .describe('TenantPolicies that these ceilings come from. Empty: the defaults.'),
+});
+
+export type TenantLimitSpec = z.infer<typeof tenantLimitSpecSchema>;
+export interface TenantLimit extends KubeObject {
+  spec: TenantLimitSpec;
+}
+
+export const TENANT_LIMITS = berthType<TenantLimit>('TenantLimit', 'tenantlimits');
+
+export const tenantLimitResource: CustomResource = {
+  ...TENANT_LIMITS,
+  shortNames: ['tlimit'],
+  description: 'The ceilings of the tenant in this namespace, which the controller writes from the TenantPolicies.',
+  columns: [
+    { name: 'Policies', type: 'string', jsonPath: '.spec.policies' },
+    { name: 'Instances', type: 'integer', jsonPath: '.spec.objects.instances' },
+    { name: 'SSH-Keys', type: 'integer', jsonPath: '.spec.objects.sshKeys' },
+    { name: 'Images', type: 'string', jsonPath: '.spec.images', priority: 1 },
+    AGE_COLUMN,
+  ],
+  spec: tenantLimitSpecSchema,
+};
