@@ -1,3 +1,4 @@
+import { systemCode } from '../lib/failure.ts';
 import { LOCAL_COMMANDS, runLocal } from './commands.ts';
 
 const USAGE = `Usage: npm run COMMAND, or npm start and npm stop
@@ -7,11 +8,28 @@ const USAGE = `Usage: npm run COMMAND, or npm start and npm stop
   status  says what runs
   stop    ends it
 
-The options are in docs/local-cluster.md.
+Options of up and start, after --, for example npm start -- --detach:
+
+  --detach           start: leaves the cluster running in the background
+  --port N           start: port of the HTTP interface
+  --ssh-port N       start: port of the SSH gateway
+  --kubeconfig FILE  uses the cluster of this file and starts none
+  --context NAME     context of that file
+  --yes              installs missing packages without a question
+
+docs/local-cluster.md says more.
 `;
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = LOCAL_COMMANDS.find((known) => known === name);
-if (command === undefined) process.stderr.write(USAGE);
+const help = args.includes('--help') || name === '--help';
+// A reader that has left, such as `head -1`, must not end a cluster that starts.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
+if (help) process.stdout.write(USAGE);
+else if (command === undefined) process.stderr.write(USAGE);
 // A command ends here, also when handles are left open.
-process.exit(command === undefined ? 2 : await runLocal(command, args));
+process.exit(help ? 0 : command === undefined ? 2 : await runLocal(command, args));
+
+function ignoreClosedPipe(error: Error): void {
+  if (systemCode(error) !== 'EPIPE') throw error;
+}

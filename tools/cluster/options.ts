@@ -28,6 +28,11 @@ export function readOptions(args: readonly string[], env: Environment, ownKubeco
   const paths = (env['KUBECONFIG'] ?? '').split(delimiter).filter((path) => path !== '');
   const fromTour = paths[0] === ownKubeconfig;
   const fromEnv = (fromTour ? paths.slice(1) : paths).join(delimiter) || undefined;
+  const httpPort = portOf('--port', values.port);
+  const sshPort = portOf('--ssh-port', values['ssh-port']);
+  if (httpPort !== undefined && httpPort === sshPort) {
+    throw new LocalFailure(`--port and --ssh-port are both ${httpPort}.`, 'Give two different ports.');
+  }
   return {
     kubeconfig: values.kubeconfig ?? fromEnv,
     context: values.context,
@@ -35,8 +40,8 @@ export function readOptions(args: readonly string[], env: Environment, ownKubeco
     yes: values.yes === true || env['CI'] === 'true',
     detach: values.detach === true,
     server: values['no-server'] !== true,
-    httpPort: portOf('--port', values.port),
-    sshPort: portOf('--ssh-port', values['ssh-port']),
+    httpPort,
+    sshPort,
   };
 }
 
@@ -58,7 +63,7 @@ function parse(args: readonly string[]) {
     const cause = error instanceof Error ? error.message : String(error);
     throw new LocalFailure(
       cause,
-      'Known options: --kubeconfig FILE, --context NAME, --yes, --detach, --port N, --ssh-port N.',
+      'Known options: --kubeconfig FILE, --context NAME, --yes, --detach, --port N, --ssh-port N, --help.',
     );
   }
 }

@@ -28,6 +28,11 @@ describe('readOptions', () => {
     expect(readOptions([], { CI: 'true' }, OWN).yes).toBe(true);
   });
 
+  it('refuses one port for both servers', () => {
+    const same = ['--port', '2222', '--ssh-port', '2222'];
+    expect(() => readOptions(same, {}, OWN)).toThrow('--port and --ssh-port are both 2222.');
+  });
+
   it.each([
     ['--port', '0'],
     ['--port', '65536'],
