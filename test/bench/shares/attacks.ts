@@ -29,7 +29,7 @@ async function socketTo(port: number): Promise<Socket> {
 }
 
 function head(path: string, token: string, length: number): string {
-  return `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+  return `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${token}\r\ncontent-type: application/json\r\nx-berth-dashboard: 1\r\ncontent-length: ${length}\r\n\r\n`;
 }
 
 /** A body of which the last byte never comes. */
