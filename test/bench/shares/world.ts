@@ -8,6 +8,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { ENDPOINT_SLICES, NAMESPACES, SERVICES } from '../../../src/kube/types.ts';
+import { TENANT_POLICIES, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { newIdentity } from '../../e2e/support/ssh.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -17,6 +18,10 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const NODES = 8;
 const GPUS = 8;
+/** Label of the namespaces of one run. */
+const SIDE = 'berth.dev/bench';
+/** What the operator lets each of the two tenants have. */
+const CEILINGS = { gpus: [{ pool: '*', product: '*', max: 24 }] };
 const ANSWER = {
   id: 'chatcmpl-1',
   object: 'chat.completion',
@@ -104,9 +109,11 @@ async function addModel(client: KubeClient, namespace: string, engine: { host: s
   });
 }
 
-async function makeSide(client: KubeClient, base: string, name: string, keys: number): Promise<Side> {
+async function makeSide(client: KubeClient, base: string, name: string, keys: number, system: string): Promise<Side> {
   const namespace = `bench-${name}-${process.pid}`;
-  await client.create(NAMESPACES, { metadata: { name: namespace, labels: { 'berth.dev/tenant': 'true' } } });
+  await client.create(NAMESPACES, {
+    metadata: { name: namespace, labels: { 'berth.dev/tenant': 'true', [SIDE]: system } },
+  });
   const tokens: string[] = [];
   for (let count = 0; count < keys; count += 1) tokens.push((await createKey(client, { namespace })).token);
   const identity = newIdentity();
@@ -123,12 +130,14 @@ export async function makeWorld(kubeconfig: string): Promise<World> {
   const client = createKubeClient(connection, { clock: systemClock() });
   const system = `bench-system-${process.pid}`;
   await client.create(NAMESPACES, { metadata: { name: system } });
+  const spec = tenantPolicySpecSchema.parse({ ...CEILINGS, namespaceLabels: { [SIDE]: system } });
+  await client.create(TENANT_POLICIES, { metadata: { name: system }, spec });
   const names = Array.from({ length: NODES }, (_, index) => `${system}-${index}`);
   const remove = await Promise.all(names.map((name) => addNode(client, gpuNode(name, `SHARES-${process.pid}`, GPUS))));
   const berth = await startBerth(kubeconfig, 'all', system);
   const engine = await startEngine();
-  const attacker = await makeSide(client, berth.url, 'attacker', 9);
-  const honest = await makeSide(client, berth.url, 'honest', 1);
+  const attacker = await makeSide(client, berth.url, 'attacker', 9, system);
+  const honest = await makeSide(client, berth.url, 'honest', 1, system);
   await addModel(client, system, engine);
   for (const side of [attacker, honest]) {
     const call = clientOf(berth.url, side.tokens[0] ?? '');
@@ -144,6 +153,7 @@ export async function makeWorld(kubeconfig: string): Promise<World> {
       await berth[Symbol.asyncDispose]();
       engine.close();
       await Promise.all(remove.map((one) => one()));
+      await client.delete(TENANT_POLICIES, { name: system });
       await client.delete(NAMESPACES, { name: system });
       await client.close();
     },
