@@ -26,7 +26,7 @@ describe.runIf(realNode !== undefined)('an instance of a full distribution', () 
   const inside = (script: string): ReturnType<typeof run> =>
     run(join(programs ?? '', 'kubectl'), [
       ...['--kubeconfig', kubeconfig, '-n', namespace],
-      ...['exec', 'one-1', '-c', 'main', '--', 'sh', '-c', script],
+      ...['exec', 'one-1', '-c', 'main', '--', 'sh', '-c', `PATH="$PATH:/usr/sbin:/sbin"; export PATH; ${script}`],
     ]);
 
   beforeAll(async () => {
