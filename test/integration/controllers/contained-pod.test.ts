@@ -23,11 +23,11 @@ const CAPABILITIES = { CHOWN: 0, DAC_OVERRIDE: 1, FOWNER: 3, SETGID: 6, SETUID: 
 
 describe.runIf(realNode !== undefined)('an instance of a full distribution', () => {
   let client: KubeClient;
-  const inside = (script: string): ReturnType<typeof run> =>
-    run(join(programs ?? '', 'kubectl'), [
-      ...['--kubeconfig', kubeconfig, '-n', namespace],
-      ...['exec', 'one-1', '-c', 'main', '--', 'sh', '-c', `PATH="$PATH:/usr/sbin:/sbin"; export PATH; ${script}`],
-    ]);
+  function inside(script: string): ReturnType<typeof run> {
+    const place = ['--kubeconfig', kubeconfig, '-n', namespace, 'one-1', '-c', 'main'];
+    const shell = ['sh', '-c', `PATH="$PATH:/usr/sbin:/sbin"; export PATH; ${script}`];
+    return run(join(programs ?? '', 'kubectl'), ['exec', ...place, '--', ...shell]);
+  }
 
   beforeAll(async () => {
     if (initPid === undefined || programs === undefined) throw new Error('A real node has both.');

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { Node, Pod } from '../../../src/kube/types.ts';
+import type { Node } from '../../../src/kube/types.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import type { GpuPool, GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
+import { conditionsOf } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';
+import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
+import type { ControllerStores } from '../../../src/controllers/stores.ts';
+import { observed, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
 
 const ABLE = gpuNode('n', { userNamespaces: { '': true } });
@@ -20,7 +24,7 @@ async function start(spec: Partial<GpuInstanceSpec>, around: Around = {}, status
   world.instances.upsert(held({ ...rest, spec: { ...defaults, ...spec } }));
   await world.reconcile('one').catch(() => undefined);
   const after = world.instances.store.get('default/one')?.status;
-  return { pod: world.created[0] as Pod | undefined, ready: after?.conditions?.[0], ending: after?.ending, after };
+  return { pod: world.created[0], ready: after?.conditions?.[0], ending: after?.ending, after };
 }
 
 const pool = (spec: Partial<GpuPoolSpec>): Around => ({ pools: [gpuPool('p', spec)] });
@@ -40,6 +44,12 @@ describe('a variable that chooses devices', () => {
     const { pod, ending } = await start({ env }, {}, status);
     expect(pod).toBeUndefined();
     expect(ending?.reason).toBe('ForbiddenEnv');
+  });
+
+  test('in a stored template is told', () => {
+    const { statusOf } = templateStatus({} as ControllerStores);
+    const template = { metadata: { name: 't', uid: 'u' }, spec: { displayName: '', env } };
+    expect(statusOf(template, 0).conditions?.[0]).toMatchObject({ status: 'False', reason: 'ForbiddenEnv' });
   });
 
   test('of an image is closed where the toolkit would ask nobody else', async () => {
@@ -123,5 +133,24 @@ describe('a private image', () => {
     const { pod } = await start({ imagePullSecrets: [{ name: 'team' }] });
     expect(pod?.spec?.imagePullSecrets).toEqual([{ name: 'team' }]);
     expect(pod?.spec?.containers[0]?.imagePullPolicy).toBe('Always');
+  });
+
+  test.each([
+    [
+      [],
+      'no basic auth credentials. If the image is private, name a Secret for its registry in spec.imagePullSecrets.',
+    ],
+    [
+      [{ name: 'team' }, { name: 'gone' }],
+      'no basic auth credentials. The kubelet asked with the imagePullSecrets team, gone and passes over one that does not exist.',
+    ],
+  ])('that the registry refuses to %j is told in its words', (imagePullSecrets, words) => {
+    const waiting = { reason: 'ErrImagePull', message: 'no basic auth credentials' };
+    const main = { name: 'main', image: 'debian:12', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    const pod = startedPod({ conditions: [SCHEDULED], containerStatuses: [main] });
+    const asked = { ...pod, spec: { containers: [], ...pod.spec, imagePullSecrets } };
+    const found = conditionsOf(observed({ pod: asked }), undefined);
+    expect(found.find(({ type }) => type === 'Ready')?.message).toBe(`ErrImagePull: ${words}`);
+    expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject({ status: 'False', message: words });
   });
 });

@@ -8,6 +8,8 @@ import { gpuNode, gpuPool, inventoryOf } from '../../support/inventory-world.ts'
 
 type Shape = Parameters<typeof gpuNode>[1];
 type Handlers = NonNullable<Shape>['userNamespaces'];
+/** The spec of the pool, and what the node says of its handlers. */
+type Around = [pool: Partial<GpuPoolSpec>, userNamespaces: Handlers];
 
 function facts(spec: Partial<GpuPoolSpec>, shape: Shape = {}, name = 'n') {
   return nodeFacts(gpuNode(name, shape), [{ name: 'p', spec: gpuPoolSpecSchema.parse(spec) }]);
@@ -25,34 +27,37 @@ const KATA: Handlers = { '': true, kata: false };
 const required = { userNamespaces: true };
 
 describe('how a pod runs on a node', () => {
-  test.each<[string, Partial<GpuPoolSpec>, Handlers, Partial<IsolationNeeds>, object | string]>([
-    ['nothing is asked', {}, YES, {}, { userNamespaces: false, isRequired: false }],
-    ['the pool prefers', { userNamespaces: 'Preferred' }, YES, {}, { userNamespaces: true, isRequired: false }],
-    ['the pool prefers in vain', { userNamespaces: 'Preferred' }, undefined, {}, { userNamespaces: false }],
-    ['the pool requires', { userNamespaces: 'Required' }, YES, {}, { userNamespaces: true, isRequired: true }],
-    ['the pool requires in vain', { userNamespaces: 'Required' }, { '': false }, {}, 'UserNamespaces'],
-    ['the tenant requires, the pool never', { userNamespaces: 'Never' }, YES, required, { userNamespaces: true }],
-    ['the tenant requires of an old kubelet', {}, undefined, required, 'UserNamespaces'],
-    ['the handler of the class cannot', { runtimeClassName: 'kata' }, KATA, required, 'UserNamespaces'],
-    ['an unknown class where not all can', { runtimeClassName: 'other' }, KATA, required, 'UserNamespaces'],
-    ['an unknown class where all can', { runtimeClassName: 'other' }, YES, required, { userNamespaces: true }],
-    ['leaving the class of the pool', { runtimeClassName: 'kata' }, YES, { runtimeClassName: 'runc' }, 'RuntimeClass'],
+  test.each<[string, Around, Partial<IsolationNeeds>, object | string]>([
+    ['nothing is asked', [{}, YES], {}, { userNamespaces: false, isRequired: false }],
+    ['the pool prefers', [{ userNamespaces: 'Preferred' }, YES], {}, { userNamespaces: true, isRequired: false }],
+    ['the pool prefers in vain', [{ userNamespaces: 'Preferred' }, undefined], {}, { userNamespaces: false }],
+    ['the pool requires', [{ userNamespaces: 'Required' }, YES], {}, { userNamespaces: true, isRequired: true }],
+    ['the pool requires in vain', [{ userNamespaces: 'Required' }, { '': false }], {}, 'UserNamespaces'],
+    ['the tenant requires, the pool never', [{ userNamespaces: 'Never' }, YES], required, { userNamespaces: true }],
+    ['the tenant requires of an old kubelet', [{}, undefined], required, 'UserNamespaces'],
+    ['the handler of the class cannot', [{ runtimeClassName: 'kata' }, KATA], required, 'UserNamespaces'],
+    ['an unknown class where not all can', [{ runtimeClassName: 'other' }, KATA], required, 'UserNamespaces'],
+    ['an unknown class where all can', [{ runtimeClassName: 'other' }, YES], required, { userNamespaces: true }],
+    [
+      'leaving the class of the pool',
+      [{ runtimeClassName: 'kata' }, YES],
+      { runtimeClassName: 'runc' },
+      'RuntimeClass',
+    ],
     [
       'leaving it with a class that the tenant may choose elsewhere',
-      { runtimeClassName: 'kata' },
-      YES,
+      [{ runtimeClassName: 'kata' }, YES],
       { runtimeClassName: 'runc', mayChoose: true },
       'RuntimeClass',
     ],
-    ['a class that is not allowed', {}, YES, { runtimeClassName: 'gvisor' }, 'RuntimeClass'],
+    ['a class that is not allowed', [{}, YES], { runtimeClassName: 'gvisor' }, 'RuntimeClass'],
     [
       'a class that is allowed',
-      {},
-      YES,
+      [{}, YES],
       { runtimeClassName: 'gvisor', mayChoose: true },
       { runtimeClassName: 'gvisor' },
     ],
-  ])('%s', (_name, pool, userNamespaces, asked, expected) => {
+  ])('%s', (_name, [pool, userNamespaces], asked, expected) => {
     const found = isolationOn(facts(pool, { ...(userNamespaces && { userNamespaces }) }), needs(asked));
     if (typeof expected === 'string') expect(found).toBe(expected);
     else expect(found).toMatchObject(expected);
