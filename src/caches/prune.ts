@@ -20,7 +20,7 @@ export function prunePod({ metadata, spec, status }: Pod): Pod {
     ]),
     ...(spec !== undefined && {
       spec: {
-        ...pick(spec, ['nodeName', 'overhead']),
+        ...pick(spec, ['nodeName', 'overhead', 'imagePullSecrets']),
         containers: spec.containers.map(pruneContainer),
         ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(pruneContainer) }),
       },
@@ -46,7 +46,7 @@ export function pruneNode({ metadata, spec, status = {} }: Node): Node {
     metadata: kept,
     ...(spec !== undefined && { spec }),
     status: {
-      ...pick(status, ['allocatable', 'conditions']),
+      ...pick(status, ['allocatable', 'conditions', 'runtimeHandlers']),
       ...(images !== undefined && { images: images.map(({ names }) => ({ names: names ?? [] })) }),
     },
   };

@@ -52,6 +52,7 @@ export const environment = z.object({
   BERTH_SSH_PUBLIC_PORT: port.optional(),
   BERTH_DEFAULT_IMAGE: image.default('debian:12'),
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
+  BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
@@ -71,6 +72,8 @@ export interface Config {
   defaultImage: string;
   /** Image whose /tools fills the tools volume of each instance. */
   toolsImage: string;
+  /** imagePullPolicy of instances. */
+  imagePullPolicy: 'Always' | 'IfNotPresent';
   logLevel: string;
   valkeyUrl: string | undefined;
   /** Below this host every port of an instance has a host of its own, where browsers reach it. */
@@ -103,6 +106,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     },
     defaultImage: value.BERTH_DEFAULT_IMAGE,
     toolsImage: value.BERTH_TOOLS_IMAGE,
+    imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
     logLevel: value.BERTH_LOG_LEVEL,
     valkeyUrl: value.BERTH_VALKEY_URL,
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).

@@ -4,7 +4,7 @@ import { createInstanceController, type InstanceControllerDeps } from './gpu-ins
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
 import { apiKeyStatus } from './status/api-key.ts';
-import { poolStatus } from './status/gpu-pool.ts';
+import { logIsolation, poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
 
@@ -13,6 +13,7 @@ import { sshKeyStatus } from './status/ssh-key.ts';
 export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);
+  logIsolation(deps);
   const events = new EventRecorder({ client, component: 'berth-controller', clock, log });
   const closing = new AbortController();
   const recorded = events.run(closing.signal);

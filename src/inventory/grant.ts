@@ -1,6 +1,7 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareText } from '../lib/compare.ts';
 import { compareMoney } from '../resources/money.ts';
+import { type IsolationNeeds, isolationOn } from './nodes/isolation.ts';
 import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
 
@@ -17,6 +18,8 @@ export interface PlaceRequest {
   avoid: ReadonlySet<string>;
   /** Nodes that the disk can be used on; undefined for all. */
   only: ReadonlySet<string> | undefined;
+  /** How the pod must be kept apart from its node; undefined: as the pool asks. */
+  isolation?: IsolationNeeds | undefined;
 }
 
 export interface Place {
@@ -80,9 +83,10 @@ export function diskFor(
   market: Market,
   view: NodeView,
   share: Share,
-  { only, diskGb }: PlaceRequest,
+  { only, diskGb, isolation }: PlaceRequest,
 ): ReturnType<typeof diskOn> | 'full' | 'small' {
   if (only !== undefined && !only.has(view.facts.name)) return 'full';
+  if (typeof isolationOn(view.facts, isolation) === 'string') return 'full';
   if (placesOn(view, share) === 0) return 'full';
   const disk = diskOn(view.facts, share, market.hasStorage);
   if (diskGb > disk.maxGb) return 'small';

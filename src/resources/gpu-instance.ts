@@ -4,6 +4,7 @@ import {
   commandSchema,
   diskGbSchema,
   envSchema,
+  imagePullSecretsSchema,
   imageSchema,
   onStartSchema,
   portsSchema,
@@ -82,6 +83,7 @@ export const gpuInstanceSpecSchema = withRules(
     templateId: z.int().optional().describe('Numeric id of the InstanceTemplate to start from.'),
     templateHashId: z.string().max(64).optional().describe('Content hash of the InstanceTemplate to start from.'),
     image: imageSchema.optional(),
+    imagePullSecrets: imagePullSecretsSchema.optional(),
     runtype: runtypeSchema.optional(),
     command: commandSchema.optional().describe('Replaces the entrypoint of the image (runtype args).'),
     args: commandSchema.optional().describe('Replaces the arguments of the image (runtype args).'),
@@ -122,8 +124,15 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Delete', 'Retain'])
       .default('Delete')
       .describe('What the controller does with the disk when the instance is deleted.'),
-    runtimeClassName: runtimeClassNameSchema('RuntimeClass of the pod, for example kata.').optional(),
-    hostUsers: z.boolean().optional().describe('False runs the pod in a user namespace of its own.'),
+    runtimeClassName: runtimeClassNameSchema(
+      'RuntimeClass of the pod, for example kata: one that the operator allows the tenant, or that of the GPUPool. Only pools fit that have this class or none.',
+    ).optional(),
+    hostUsers: z
+      .boolean()
+      .optional()
+      .describe(
+        'False asks for a node that can run the pod in a user namespace of its own. True asks for nothing: the GPUPool and the ceilings of the tenant decide.',
+      ),
   }),
   setOnce('offerId'),
   setOnce('gpu'),

@@ -58,7 +58,15 @@ export const gpuPoolSpecSchema = z.object({
     })
     .default({ maxGb: 1024 })
     .describe('Disks of the instances in this pool.'),
-  runtimeClassName: runtimeClassNameSchema('RuntimeClass of the instances, for example nvidia or kata.').optional(),
+  runtimeClassName: runtimeClassNameSchema(
+    'RuntimeClass of the instances, for example nvidia or kata. No instance can leave it.',
+  ).optional(),
+  userNamespaces: z
+    .enum(['Never', 'Preferred', 'Required'])
+    .default('Never')
+    .describe(
+      'Whether pods run in a user namespace of their own. Preferred: where the node says that its container runtime can. Required: only such nodes are for rent. A tenant or an instance that requires one gets it whatever stands here. First try a pod with hostUsers: false and a GPU, because not every NVIDIA Container Toolkit starts one.',
+    ),
 });
 
 export const gpuPoolStatusSchema = z.object({
@@ -90,6 +98,7 @@ export const gpuPoolResource: CustomResource = {
     { name: 'Offers', type: 'integer', jsonPath: '.status.offers' },
     { name: 'Currency', type: 'string', jsonPath: '.spec.currency' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: 'Isolated', type: 'string', jsonPath: '.status.conditions[?(@.type=="Isolated")].status' },
     AGE_COLUMN,
   ],
   spec: gpuPoolSpecSchema,

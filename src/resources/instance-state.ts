@@ -56,6 +56,8 @@ export const READY_REASONS = {
     help: 'The node could not pull the image for a long time. The GPUs were given back.',
   },
   InvalidImage: { state: 'failed', help: 'The image reference cannot be used.' },
+  ForbiddenEnv: { state: 'failed', help: 'The environment has a variable that would choose devices of the node.' },
+  ForbiddenRuntimeClass: { state: 'failed', help: 'The tenant may not choose this RuntimeClass.' },
   ContainerFailed: { state: 'failed', help: 'The program of the image ended with an error (runtype args).' },
   PodRejected: {
     state: 'pending',

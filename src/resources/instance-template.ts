@@ -3,7 +3,16 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { isObject } from '../lib/json.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
-import { AGE_COLUMN, berthType, conditionsSchema, listMap, patterned, type CustomResource } from './schema.ts';
+import { choosesDevices, DEVICE_ENV, DEVICE_ENV_REFUSAL, HARMLESS_ENV } from './pod/device-env.ts';
+import {
+  AGE_COLUMN,
+  berthType,
+  conditionsSchema,
+  listMap,
+  patterned,
+  withRules,
+  type CustomResource,
+} from './schema.ts';
 
 export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
@@ -20,16 +29,25 @@ export const runtypeSchema = z
     'ssh: a machine to log in to. jupyter: the same, with a Jupyter server. args: the entrypoint of the image.',
   );
 
+const envNameSchema = withRules(
+  patterned(
+    z.string().min(1).max(256),
+    /^[-._a-zA-Z][-._a-zA-Z0-9]*$/,
+    'write letters, digits, - _ and . only, and no digit first',
+  ).refine((name) => !choosesDevices(name), { error: ({ input }) => `${String(input)}: ${DEVICE_ENV_REFUSAL}` }),
+  {
+    rule: `!self.matches(${JSON.stringify(DEVICE_ENV.source)}) || self in ${JSON.stringify(HARMLESS_ENV)}`,
+    message: DEVICE_ENV_REFUSAL,
+    messageExpression: `self + ${JSON.stringify(`: ${DEVICE_ENV_REFUSAL}`)}`,
+  },
+);
+
 export const envSchema = listMap(
   z
     .array(
       z
         .object({
-          name: patterned(
-            z.string().min(1).max(256),
-            /^[-._a-zA-Z][-._a-zA-Z0-9]*$/,
-            'write letters, digits, - _ and . only, and no digit first',
-          ).describe('Name of the variable.'),
+          name: envNameSchema.describe('Name of the variable. Variables that choose GPUs or drivers are refused.'),
           value: z.string().max(32768).default('').describe('Value of the variable.'),
         })
         .describe('One environment variable.'),
@@ -67,6 +85,25 @@ export const onStartSchema = z
   .string()
   .max(65536)
   .describe('Shell script that runs in the background after each start (runtypes ssh and jupyter).');
+export const imagePullSecretsSchema = listMap(
+  z
+    .array(
+      z
+        .object({
+          name: patterned(
+            z.string().min(1).max(253),
+            /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+            'write the name of a Secret, for example my-registry',
+          ).describe('Name of the Secret.'),
+        })
+        .describe('One Secret.'),
+    )
+    .max(16)
+    .describe(
+      'Secrets of type kubernetes.io/dockerconfigjson in the namespace of the instance, with which the kubelet pulls a private image. The list of the instance wins over that of the template. Berth does not read them.',
+    ),
+  'name',
+);
 export const diskGbSchema = z.int().min(1).max(16384).describe('Size of the disk at /workspace, in GB.');
 
 export const instanceTemplateSpecSchema = z.object({
@@ -79,6 +116,7 @@ export const instanceTemplateSpecSchema = z.object({
   env: envSchema.optional(),
   ports: portsSchema.optional(),
   diskGb: diskGbSchema.optional(),
+  imagePullSecrets: imagePullSecretsSchema.optional(),
 });
 
 export const instanceTemplateStatusSchema = z.object({

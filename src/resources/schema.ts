@@ -15,12 +15,15 @@ export function berthType<T extends KubeObject>(kind: string, plural: string, na
 export interface Rule {
   rule: string;
   message: string;
+  /** CEL that makes a message with the value in it. */
+  messageExpression?: string;
   fieldPath?: string;
 }
 
 /** Attaches CEL rules to a schema. The API server evaluates them; zod does not. */
 export function withRules<T extends z.ZodType>(schema: T, ...rules: Rule[]): T {
-  return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': rules });
+  const earlier = (schema.meta()?.['x-kubernetes-validations'] ?? []) as readonly Rule[];
+  return schema.meta({ ...schema.meta(), 'x-kubernetes-validations': [...earlier, ...rules] });
 }
 
 /** A text with a pattern. A refusal says what to write and does not show the pattern. */

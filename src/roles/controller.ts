@@ -26,6 +26,7 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
       namespace: config.namespace,
       defaultImage: config.defaultImage,
       toolsImage: config.toolsImage,
+      imagePullPolicy: config.imagePullPolicy,
       ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
     },
     checkLogin: (pod) => checkLogin(connection, podTarget(pod)),

@@ -182,7 +182,9 @@ describe('a release on a real node', () => {
   it('keeps a running instance through an upgrade from the version before, and a rollback', async () => {
     const before = await rented.identity();
     const old = new Set((await world.pods(NAMESPACE, 'berth.dev/metrics=true')).map(({ metadata }) => metadata.uid));
-    await release.upgrade({ config: { logLevel: 'debug', defaultImage: NON_ROOT_IMAGE } });
+    await release.upgrade({
+      config: { logLevel: 'debug', defaultImage: NON_ROOT_IMAGE, imagePullPolicy: 'IfNotPresent' },
+    });
     await waitFor(
       'every replica is a new one',
       async () => {

@@ -41,6 +41,7 @@ export async function startBerth(
       BERTH_METRICS_ADDR: `127.0.0.1:${metrics}`,
       BERTH_SSH_ADDR: `127.0.0.1:${ssh}`,
       BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
+      BERTH_IMAGE_PULL_POLICY: 'IfNotPresent',
       BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
       ...env,
     },

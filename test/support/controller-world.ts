@@ -12,6 +12,7 @@ import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import {
   type KubeObject,
   keyOf,
+  type Node,
   type ObjectRef,
   type PersistentVolumeClaim,
   type Pod,
@@ -19,6 +20,7 @@ import {
   type ResourceType,
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
+import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
@@ -51,6 +53,7 @@ export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
   /** Waited for before a patch of an instance is made; a rejection refuses it. */
   beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
+  { nodes = [gpuNode('n')], pools = [] }: { nodes?: Node[]; pools?: GpuPool[] } = {},
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const pods = cacheOf<Pod>([], INDEXES.pods);
@@ -58,12 +61,12 @@ export function controllerWorld(
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
-    nodes: cacheOf([gpuNode('n')]).store,
+    nodes: cacheOf(nodes).store,
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
     quotas: cacheOf<ResourceQuota>([], INDEXES.quotas).store,
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
-    pools: cacheOf<never>().store,
+    pools: cacheOf<GpuPool>(pools).store,
     disks: disks.store,
     namespaces: cacheOf<never>().store,
     storageClasses: cacheOf<never>().store,
@@ -72,13 +75,17 @@ export function controllerWorld(
   const log = pino({ level: 'silent' });
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
+  const created: KubeObject[] = [];
   const client: Pick<KubeClient, 'get' | 'create' | 'patch' | 'delete'> = {
     get(type: ResourceType, ref: ObjectRef) {
       const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    create: (_type, object) => Promise.resolve(object),
+    create(_type, object) {
+      created.push(object);
+      return Promise.resolve(object);
+    },
     patch(type, ref, body) {
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
@@ -104,13 +111,15 @@ export function controllerWorld(
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     clock,
-    config: { defaultImage: 'debian:12', toolsImage: 'tools', ssh: { host: '', port: 22 } },
+    config: { defaultImage: 'debian:12', toolsImage: 'tools', imagePullPolicy: 'Always', ssh: { host: '', port: 22 } },
   };
   return {
     instances,
     pods,
     disks,
     line: deps.line,
+    /** The pods that were created, in order. */
+    created: created as Pod[],
     reconcile: (name: string) =>
       reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),
   };

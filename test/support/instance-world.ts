@@ -14,6 +14,7 @@ const SETTINGS: Settings = {
   args: [],
   onStart: '',
   env: [],
+  imagePullSecrets: [],
   ports: [],
   diskGb: 10,
 };

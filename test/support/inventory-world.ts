@@ -14,6 +14,8 @@ interface NodeShape {
   cordoned?: boolean;
   taints?: { key: string; effect: string }[];
   images?: string[];
+  /** status.runtimeHandlers: whether each can run pods in user namespaces. The default handler has an empty name. */
+  userNamespaces?: Record<string, boolean>;
 }
 
 /** A node with eight whole GPUs unless told otherwise. */
@@ -36,6 +38,12 @@ export function gpuNode(name: string, shape: NodeShape = {}): Node {
       allocatable: { cpu: '64', memory: '512Gi', pods: '110', 'nvidia.com/gpu': '8', ...shape.allocatable },
       conditions: [{ type: 'Ready', status: shape.ready === false ? 'False' : 'True' }],
       images: [{ names: shape.images ?? [], sizeBytes: 1 }],
+      ...(shape.userNamespaces !== undefined && {
+        runtimeHandlers: Object.entries(shape.userNamespaces).map(([name, userNamespaces]) => ({
+          name,
+          features: { userNamespaces },
+        })),
+      }),
     },
   };
 }

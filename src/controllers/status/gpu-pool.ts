@@ -1,7 +1,10 @@
 import type { Inventory } from '../../inventory/inventory.ts';
 import { freeOf } from '../../inventory/nodes/node-view.ts';
+import type { NodeFacts } from '../../inventory/nodes/node-view.ts';
+import { poolIsolation } from '../../inventory/pool-isolation.ts';
+import { setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
-import { GPU_POOLS, type GpuPool } from '../../resources/gpu-pool.ts';
+import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
@@ -48,7 +51,32 @@ const NO_NODES = {
   message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
 } as const;
 
-/** Shows what a pool has. */
+function nodesByPool(inventory: Inventory): Map<string, NodeFacts[]> {
+  return Map.groupBy(
+    [...inventory.nodes()].filter(({ pool }) => pool !== undefined),
+    ({ pool }) => pool?.name ?? '',
+  );
+}
+
+/** Names the pools whose tenants may not be kept apart, in one line of the log. */
+export function logIsolation({ inventory, log }: Pick<CommonDeps, 'inventory' | 'log'>): void {
+  const found = [...nodesByPool(inventory)].map(([pool, nodes]) => ({ pool, ...poolIsolation(nodes) }));
+  const pools = found.filter(({ status, reason }) => status !== 'True' && reason !== 'NoNodes');
+  if (pools.length > 0) log.warn({ pools }, 'Tenants of these pools may not be kept apart');
+}
+
+/** The conditions with that of the isolation. */
+function withIsolation(
+  { metadata: { generation } }: GpuPool,
+  conditions: NonNullable<GpuPoolStatus['conditions']>,
+  { nodes, now }: { nodes: readonly NodeFacts[]; now: number },
+): NonNullable<GpuPoolStatus['conditions']> {
+  const finding = { type: 'Isolated', ...poolIsolation(nodes) };
+  // metav1.Condition types its status as a string; Finding allows the three words alone.
+  return setCondition(conditions, finding, { observedGeneration: generation, now }) as typeof conditions;
+}
+
+/** Shows what a pool has, and whether it keeps tenants apart. */
 export function poolStatus(deps: CommonDeps): StatusKind<GpuPool> {
   return {
     name: 'gpupool',
@@ -57,7 +85,9 @@ export function poolStatus(deps: CommonDeps): StatusKind<GpuPool> {
     sources: [inventorySource(deps)],
     statusOf(pool, now) {
       const counts = countPool(pool.metadata.name, deps.inventory);
-      return { ...readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, now), ...counts };
+      const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, now);
+      const nodes = nodesByPool(deps.inventory).get(pool.metadata.name) ?? [];
+      return { ...ready, conditions: withIsolation(pool, ready.conditions, { nodes, now }), ...counts };
     },
   };
 }

@@ -43,6 +43,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const asked = { offerId, diskGb };
   if (reason === 'TemplateNotFound') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
+  if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   const unavailable = offerUnavailable(offers, asked, image);
   if (reason !== 'OfferChanged') return unavailable;

@@ -3,7 +3,8 @@ import type { Claim } from '../../resources/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
 import { addAmounts, type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
-import { isClosed, isSimulated } from './node-state.ts';
+import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
+import { isClosed, isGpuIsolationEnforced, isSimulated } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
 
 /** What a node has, apart from what is taken. */
@@ -20,6 +21,9 @@ export interface NodeFacts {
   readonly images: ReadonlySet<string>;
   readonly driverVersion: string;
   readonly cudaVersion: string;
+  readonly userNamespaces: UserNamespaceSupport;
+  /** The operator says so: containers get the GPUs of their device plugin alone. */
+  readonly isGpuIsolationEnforced: boolean;
 }
 
 /** A node with what is taken on it. */
@@ -42,6 +46,8 @@ export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
     allocatable: toAmounts(node.status?.allocatable),
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
     ...driverOf(node),
+    userNamespaces: userNamespaceSupport(node),
+    isGpuIsolationEnforced: isGpuIsolationEnforced(node),
   };
 }
 
@@ -134,10 +140,11 @@ function timesThatFit(view: NodeView, requests: Amounts): number {
   return Math.max(0, times);
 }
 
-/** How many instances with this share fit: 0 on a node that is closed, quarantined or not for rent. */
+/** How many instances with this share fit: 0 on a node that is closed, quarantined, not for rent or not as its pool asks. */
 export function placesOn(view: NodeView, share: Share): number {
   const { facts } = view;
   if (facts.pool === undefined || facts.isClosed || view.quarantined) return 0;
+  if (typeof isolationOn(facts) === 'string') return 0;
   return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
 }
 

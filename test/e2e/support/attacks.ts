@@ -49,9 +49,15 @@ const post = (namespace: string, path: string): string[] => [
   '-',
 ];
 
+/** What Berth asks for a container of an instance at least. */
+const CONTAINED = {
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['MKNOD', 'NET_RAW'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+
 /** A pod that Pod Security does not check and that is otherwise allowed, so that only Berth's own policy can refuse it. */
 function pod(metadata: object, spec: object = {}, container: object = {}): object {
-  const securityContext = { allowPrivilegeEscalation: false };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -60,7 +66,7 @@ function pod(metadata: object, spec: object = {}, container: object = {}): objec
       automountServiceAccountToken: false,
       priorityClassName: 'berth-on-demand',
       ...spec,
-      containers: [{ name: 'main', image: 'any', securityContext, ...container }],
+      containers: [{ name: 'main', image: 'any', securityContext: CONTAINED, ...container }],
     },
   };
 }
@@ -109,6 +115,8 @@ function byHand({ instance, admin }: Targets): Attack[] {
   const claimIt = { command: [...write, '-p', claim] };
   const withoutFinalizers = JSON.stringify({ metadata: { finalizers: null } });
   const bill = { instance: instance.name };
+  const env = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'all' }];
+  const opens = 'NVIDIA_VISIBLE_DEVICES: the container runtime of the node reads it';
   const rent = { command: CREATE, input: custom('GPUInstance', 'default', { gpu: { count: 1 } }) };
   return [
     {
@@ -131,6 +139,13 @@ function byHand({ instance, admin }: Targets): Attack[] {
       command: ['patch', 'gpuinstance', instance.name, '-n', TENANT, '--type=merge', '-p', withoutFinalizers],
       refusal: 'keep metadata.finalizers as they are',
     },
+    ...['GPUInstance', 'InstanceTemplate'].map((kind) => ({
+      title: `a tenant opens all GPUs of the node by the environment of a ${kind}`,
+      as: admin,
+      command: CREATE,
+      input: custom(kind, TENANT, { env }),
+      refusal: opens,
+    })),
     {
       title: 'somebody rents in a namespace that is no tenant',
       ...rent,
@@ -153,12 +168,15 @@ function asController({ instance, otherPod }: Targets): Attack[] {
   const sandbox = 'an instance gets no host network, process or IPC namespace';
   const identity = 'an instance runs as the service account `default` without its token';
   const volumes = 'an instance has its own disk and empty volumes, and no other volume';
+  const contained = 'an instance makes no device nodes, sends no raw packets';
+  const devices = 'an instance gets its GPUs from the device plugin';
   const secret = { name: 'any', key: 'any' };
   const token = { projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } };
   const disk = { persistentVolumeClaim: { claimName: 'of-somebody-else' } };
   const withVolume = (volume: object): object => pod(owned, { volumes: [{ name: 'any', ...volume }] });
-  const withSecurity = (context: object): object =>
-    pod(owned, {}, { securityContext: { allowPrivilegeEscalation: false, ...context } });
+  const withSecurity = (context: object): object => pod(owned, {}, { securityContext: { ...CONTAINED, ...context } });
+  const withEnv = (name: string, value: string): object => pod(owned, {}, { env: [{ name, value }] });
+  const annotated = (key: string): object => pod({ ...owned, annotations: { [key]: 'nvidia.com/gpu=all' } });
   const init = { name: 'init', image: 'any', securityContext: { privileged: true } };
   const escapes: [string, object, string][] = [
     ["the node's network", pod(owned, { hostNetwork: true }), sandbox],
@@ -170,6 +188,15 @@ function asController({ instance, otherPod }: Targets): Attack[] {
     ['all privileges before its start', pod(owned, { initContainers: [init] }), sandbox],
     ['the way to more privileges', withSecurity({ allowPrivilegeEscalation: true }), sandbox],
     ['one capability more', withSecurity({ capabilities: { add: ['SYS_ADMIN'] } }), sandbox],
+    ['device nodes', withSecurity({ capabilities: { drop: ['NET_RAW'] } }), contained],
+    ['raw packets', withSecurity({ capabilities: { drop: ['MKNOD'] } }), contained],
+    ['every system call', withSecurity({ seccompProfile: { type: 'Unconfined' } }), contained],
+    ['all GPUs', withEnv('NVIDIA_VISIBLE_DEVICES', 'all'), devices],
+    ["another's MPS server", withEnv('CUDA_MPS_PIPE_DIRECTORY', '/tmp/mps'), devices],
+    ['RDMA', withEnv('NVIDIA_MOFED', 'enabled'), devices],
+    ['all GPUs by CDI', annotated('cdi.k8s.io/attack'), devices],
+    ["all GPUs by NVIDIA's NRI plugin", annotated('nvidia.cdi.k8s.io/container.main'), devices],
+    ['devices of CRI-O', annotated('io.kubernetes.cri-o.Devices'), devices],
     ['a token', pod(owned, { automountServiceAccountToken: true }), identity],
     ['another account', pod(owned, { serviceAccountName: 'another' }), identity],
     ['a Secret', pod(owned, {}, { env: [{ name: 'A', valueFrom: { secretKeyRef: secret } }] }), identity],

@@ -17,7 +17,8 @@ const SMALL = { requests: { cpu: '5m', memory: '64Mi' }, limits: { memory: '1Gi'
 
 const VALUES = {
   image: { pullPolicy: 'Never' },
-  config: { defaultImage: INSTANCE_IMAGE, logLevel: 'info' },
+  // The test images come from no registry.
+  config: { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'IfNotPresent', logLevel: 'info' },
   controller: { resources: SMALL },
   api: { resources: SMALL },
   ssh: { resources: SMALL },

@@ -50,6 +50,10 @@ test.each([
   ['  image: "No Image"\n', 'write an image such as ubuntu:24.04'],
   ['  runtype: ssh\n  args: [x]\n', 'with ssh and jupyter write onStart instead'],
   ['  env: [{name: 1A}]\n', 'write letters, digits, - _ and . only'],
+  [
+    '  env: [{name: A}, {name: NVIDIA_VISIBLE_DEVICES, value: all}]\n',
+    'NVIDIA_VISIBLE_DEVICES: the container runtime of the node reads it',
+  ],
 ])('a refusal of %j says what to write', async (spec, words) => {
   await using world = await createWorld();
   const { code, stderr } = await kubectl(world, 'apply', '-f', manifest(world, spec));

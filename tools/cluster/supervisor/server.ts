@@ -95,7 +95,13 @@ function startProcess(
     BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
     BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
     // The real node reaches no registry. It has these two images.
-    ...(initPid === undefined ? {} : { BERTH_TOOLS_IMAGE: TOOLS_IMAGE, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE }),
+    ...(initPid === undefined
+      ? {}
+      : {
+          BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
+          BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
+          BERTH_IMAGE_PULL_POLICY: 'IfNotPresent',
+        }),
   };
   const tether = new Tether();
   stack.defer(() => tether.release());

@@ -4,11 +4,13 @@ import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import { type Ceilings, DEFAULT_CEILINGS } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from '../decide/endings.ts';
+import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
-import { requestOf, withoutPlace } from '../decide/place.ts';
+import { missingIsolation, requestOf, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -44,6 +46,12 @@ function refusalOfQuota({ deps }: Run, instance: GpuInstance, place: Place, sett
   return quotaRefusal(quotas, requestsOf(facts, share, place.diskPersistent ? 0 : settings.diskGb));
 }
 
+/** Why no place would do: then none is looked for. */
+function forbidden({ deps }: Run, { spec }: GpuInstance, settings: Settings, ceilings: Ceilings): Ending | undefined {
+  const poolClasses = [...deps.stores.pools.values()].map((pool) => pool.spec.runtimeClassName);
+  return forbiddenEnv(settings) ?? forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses);
+}
+
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
@@ -54,7 +62,10 @@ function isUncertain(error: unknown): boolean {
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;
   const { instance, now } = observed;
-  const request = requestOf(observed, settings, await nodesOfDisk(run, instance));
+  const ceilings = DEFAULT_CEILINGS;
+  const refused = forbidden(run, instance, settings, ceilings);
+  if (refused !== undefined) return { refused };
+  const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings });
   const earlier = deps.line.before(key, instance);
   deps.line.add(key, instance, request);
   if (earlier !== undefined) {
@@ -72,7 +83,10 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
-  if ('refusal' in granted) return withoutPlace(instance, granted.refusal, granted.message);
+  if ('refusal' in granted) {
+    const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
+    return withoutPlace(instance, granted.refusal, lacks ?? granted.message);
+  }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });

@@ -10,13 +10,16 @@ import {
 } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../kube/types.ts';
 import { ephemeralGbOf } from '../../../inventory/holdings.ts';
+import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolation.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
 import type { Claim } from '../../../resources/gpu-instance.ts';
+import { DEFAULT_CEILINGS } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { desiredDisk } from '../decide/pod/desired-disk.ts';
 import { desiredPod } from '../decide/pod/desired-pod.ts';
 import type { Ending } from '../decide/endings.ts';
+import { forbiddenEnv, isolationNeeds } from '../decide/forbidden.ts';
 import { diskNameOf } from '../decide/names.ts';
 import type { Observed } from '../decide/observed.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
@@ -33,6 +36,17 @@ type StartOutcome = { pod: Pod } | { ending: Ending };
 function lost(message: string): StartOutcome {
   return { ending: { reason: 'PlaceLost', message } };
 }
+
+const LOST_ISOLATION: Readonly<Record<IsolationGap, (node: string) => string>> = {
+  RuntimeClass: (node) => `The instance may no longer choose its RuntimeClass on node ${node}.`,
+  UserNamespaces: (node) => `Node ${node} no longer runs pods in user namespaces, and one is required.`,
+};
+
+const NO_USER_NAMESPACE: Ending = {
+  reason: 'PodRejected',
+  message:
+    'The API server made the pod without its user namespace, because its feature gate UserNamespacesSupport is off. The operator can switch it on, or require no user namespace.',
+};
 
 /** Whether other pods took the place between grant and start: pods that do not belong to instances may. */
 function isOverbooked(view: NodeView, claim: Claim): boolean {
@@ -101,6 +115,10 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     return lost(`Node ${claim.node} no longer has ${claim.resourceName}.`);
   if (isOverbooked(view, claim)) return lost(`Other pods took the GPUs of node ${claim.node}.`);
   if (settings === undefined) return lost('The template of the instance is gone.');
+  const forbidden = forbiddenEnv(settings);
+  if (forbidden !== undefined) return { ending: forbidden };
+  const isolation = isolationOn(view.facts, isolationNeeds(instance.spec, DEFAULT_CEILINGS));
+  if (typeof isolation === 'string') return lost(LOST_ISOLATION[isolation](claim.node));
   const diskPersistent = instance.status?.diskPersistent === true;
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
   if (noDisk !== undefined) return { ending: noDisk };
@@ -115,13 +133,16 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     requests: requestsOf(view.facts, share, ephemeralGbOf(instance)),
     memoryLimit: shareOf(view.facts, share).memory,
     diskPersistent,
-    runtimeClassName: instance.spec.runtimeClassName ?? view.facts.pool?.spec.runtimeClassName,
+    isolation,
+    imagePullPolicy: deps.config.imagePullPolicy,
     restricted: space?.metadata.labels?.[ENFORCE_LABEL] === 'restricted',
     toolsImage: deps.config.toolsImage,
   });
   try {
     const made = await deps.client.create(PODS, pod, { signal: context.signal });
     deps.fence.wrote(run.key, deps.stores.pods, made);
+    // An API server without the feature, before Kubernetes 1.33, drops the field without a word.
+    if (isolation.isRequired && made.spec?.hostUsers !== false) return { ending: NO_USER_NAMESPACE };
     return { pod: made };
   } catch (error) {
     const ending = refused(error, claim, now);

@@ -6,6 +6,7 @@ import type { ReconcileContext } from '../../../runtime/controller.ts';
 import type { Fence } from '../../../runtime/fence.ts';
 import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState } from '../decide/observed.ts';
+import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
@@ -16,6 +17,8 @@ export interface InstanceConfig {
   defaultImage: string;
   /** Image with the tools in /tools: they are copied to the tools volume of each instance. */
   toolsImage: string;
+  /** For the images of instances. */
+  imagePullPolicy: ImagePullPolicy;
   ssh: SshAddress;
 }
 

@@ -5,7 +5,15 @@ import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod/pod-facts.ts';
+import {
+  isBadImage,
+  isNotCreated,
+  isPullError,
+  podCondition,
+  pullWords,
+  waitingState,
+  words,
+} from './pod/pod-facts.ts';
 
 /** An instance shows NodeLost when its node is not ready for this long. */
 export const NODE_GRACE_MS = 40_000;
@@ -65,7 +73,8 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   const said = `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
   if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
   if (isPullError(waiting.reason)) {
-    return { at: since + PULL_LIMIT_MS, ending: { reason: 'ImagePullFailed', message: said } };
+    const message = `${waiting.reason}: ${pullWords(pod, waiting.message)}`;
+    return { at: since + PULL_LIMIT_MS, ending: { reason: 'ImagePullFailed', message } };
   }
   if (isNotCreated(waiting.reason)) {
     const reason = isImageFault(waiting) ? 'ContainerInvalid' : 'ContainerNotCreated';

@@ -22,6 +22,13 @@ const ENDINGS = {
   ContainerFailed: { whileEnding: 'Stopping', afterRelease: 'ContainerFailed', next: 'stop', blamesNode: false },
   InvalidImage: { whileEnding: 'Stopping', afterRelease: 'InvalidImage', next: 'stop', blamesNode: false },
   ImagePullFailed: { whileEnding: 'Stopping', afterRelease: 'ImagePullFailed', next: 'stop', blamesNode: false },
+  ForbiddenEnv: { whileEnding: 'Stopping', afterRelease: 'ForbiddenEnv', next: 'stop', blamesNode: false },
+  ForbiddenRuntimeClass: {
+    whileEnding: 'Stopping',
+    afterRelease: 'ForbiddenRuntimeClass',
+    next: 'stop',
+    blamesNode: false,
+  },
   NameConflict: { whileEnding: 'Stopping', afterRelease: 'NameConflict', next: 'stop', blamesNode: false },
   NoCapacity: { whileEnding: 'Stopping', afterRelease: 'NoCapacity', next: 'stop', blamesNode: false },
   OfferNotFound: { whileEnding: 'Stopping', afterRelease: 'OfferNotFound', next: 'stop', blamesNode: false },

@@ -16,6 +16,7 @@ export interface Settings {
   args: readonly string[];
   onStart: string;
   env: readonly { name: string; value: string }[];
+  imagePullSecrets: readonly { name: string }[];
   ports: NonNullable<GpuInstanceSpec['ports']>;
   diskGb: number;
 }
@@ -61,6 +62,7 @@ export function settingsOf(
     args: spec.args ?? template?.args ?? [],
     onStart: spec.onStart ?? template?.onStart ?? '',
     env: mergeEnv(template?.env ?? [], spec.env ?? []),
+    imagePullSecrets: spec.imagePullSecrets ?? template?.imagePullSecrets ?? [],
     ports: spec.ports ?? template?.ports ?? [],
     diskGb: spec.diskGb ?? template?.diskGb ?? DEFAULT_DISK_GB,
   };

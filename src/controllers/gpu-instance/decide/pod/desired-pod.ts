@@ -1,7 +1,9 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
 import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
+import type { PodIsolation } from '../../../../inventory/nodes/isolation.ts';
 import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
+import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
@@ -9,6 +11,8 @@ import { childMetadata, diskNameOf, podNameOf } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
+
+export type ImagePullPolicy = 'Always' | 'IfNotPresent';
 
 interface PodInput {
   instance: GpuInstance;
@@ -20,7 +24,9 @@ interface PodInput {
   /** Its share of the node's memory in bytes, which is its limit; 0 when unknown. */
   memoryLimit: number;
   diskPersistent: boolean;
-  runtimeClassName: string | undefined;
+  isolation: PodIsolation;
+  /** When the kubelet asks the registry for the image: Always is also how the registry checks the credentials. */
+  imagePullPolicy: ImagePullPolicy;
   /** Whether the namespace enforces Pod Security restricted. */
   restricted: boolean;
   toolsImage: string;
@@ -29,13 +35,17 @@ interface PodInput {
 type SecurityContext = NonNullable<Container['securityContext']>;
 
 // Always Pod Security baseline. In a namespace that enforces restricted, the rest of restricted too: only images that
-// run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime:
-// apt and su in ordinary images need CHOWN, SETUID and SETGID.
+// run as a numbered user other than root start there. Elsewhere images keep the default capabilities of the runtime,
+// because apt, dnf, su and sshd in ordinary images need CHOWN, DAC_OVERRIDE, FOWNER, SETUID, SETGID, SETFCAP, SYS_CHROOT
+// and AUDIT_WRITE; but none that forges packets, makes device nodes or changes the capabilities of other processes.
+const DROPPED = ['MKNOD', 'NET_RAW', 'SETPCAP'];
+
 function securityContext(restricted: boolean): SecurityContext {
   return {
     allowPrivilegeEscalation: false,
     seccompProfile: { type: 'RuntimeDefault' },
-    ...(restricted && { runAsNonRoot: true, capabilities: { drop: ['ALL'] } }),
+    capabilities: { drop: restricted ? ['ALL'] : DROPPED },
+    ...(restricted && { runAsNonRoot: true }),
   };
 }
 
@@ -61,7 +71,7 @@ function envOf({ instance, claim, settings }: PodInput): { name: string; value: 
   };
   const named = new Set(settings.env.map(({ name }) => name));
   const added = Object.entries(own).filter(([name]) => !named.has(name));
-  return [...settings.env, ...added.map(([name, value]) => ({ name, value }))];
+  return [...settings.env, ...added.map(([name, value]) => ({ name, value })), ...CLOSED_DEVICES];
 }
 
 function portsOf(settings: Settings): NonNullable<Container['ports']> {
@@ -76,6 +86,7 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
   return {
     name: MAIN_CONTAINER,
     image: settings.image,
+    imagePullPolicy: input.imagePullPolicy,
     ...entrypointOf(settings),
     env: envOf(input),
     ports: portsOf(settings),
@@ -93,7 +104,7 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
  */
 export function desiredPod(input: PodInput): Pod {
   const { instance, claim, settings } = input;
-  const { hostUsers } = instance.spec;
+  const { runtimeClassName, userNamespaces } = input.isolation;
   const tools = settings.runtype === 'args' ? undefined : toolsVolume(input.toolsImage);
   const disk = input.diskPersistent
     ? { name: 'disk', persistentVolumeClaim: { claimName: diskNameOf(instance) } }
@@ -118,8 +129,11 @@ export function desiredPod(input: PodInput): Pod {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 30,
-      ...(input.runtimeClassName !== undefined && { runtimeClassName: input.runtimeClassName }),
-      ...(hostUsers !== undefined && { hostUsers }),
+      ...(settings.imagePullSecrets.length > 0 && {
+        imagePullSecrets: settings.imagePullSecrets.map((one) => ({ ...one })),
+      }),
+      ...(runtimeClassName !== undefined && { runtimeClassName }),
+      ...(userNamespaces && { hostUsers: false }),
     },
   };
 }

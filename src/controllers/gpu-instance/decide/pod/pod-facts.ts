@@ -104,6 +104,15 @@ export function isPullError(reason: string): boolean {
   return PULLING.has(reason);
 }
 
+/** What the registry said to the kubelet, and with which Secrets the kubelet asked. */
+export function pullWords(pod: Pod, message: string): string {
+  const names = pod.spec?.imagePullSecrets?.map(({ name }) => name ?? '') ?? [];
+  const said = sentence(words(message, 'The image cannot be fetched.'));
+  return names.length === 0
+    ? `${said} If the image is private, name a Secret for its registry in spec.imagePullSecrets.`
+    : `${said} The kubelet asked with the imagePullSecrets ${names.join(', ')} and passes over one that does not exist.`;
+}
+
 /** An image reference that the kubelet will never accept. */
 export function isBadImage(reason: string): boolean {
   return BAD_IMAGE.has(reason);

@@ -4,7 +4,7 @@ import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { endingOf } from '../endings.ts';
 import type { Observed } from '../observed.ts';
-import { isPullError, mainStatus, podCondition, waitingState, words } from '../pod/pod-facts.ts';
+import { isPullError, mainStatus, podCondition, pullWords, waitingState, words } from '../pod/pod-facts.ts';
 import { readyFinding, type Waiting } from './ready.ts';
 
 type Found = Omit<Finding, 'type'>;
@@ -41,7 +41,7 @@ function imageReady({ pod }: Observed): Found {
   if (pod === undefined || main === undefined) return NO_POD;
   const waiting = waitingState(pod);
   if (waiting !== undefined && (isPullError(waiting.reason) || waiting.reason === 'InvalidImageName')) {
-    const message = words(waiting.message, 'The image cannot be fetched.');
+    const message = isPullError(waiting.reason) ? pullWords(pod, waiting.message) : words(waiting.message, '');
     return { status: 'False', reason: waiting.reason, message };
   }
   if (main.state?.running !== undefined || main.state?.terminated !== undefined || main.lastState?.terminated) {

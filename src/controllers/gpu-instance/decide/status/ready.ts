@@ -10,6 +10,7 @@ import {
   isPullError,
   mainStatus,
   podCondition,
+  pullWords,
   sentence,
   waitingState,
   words,
@@ -49,9 +50,11 @@ function ofPod(observed: Observed): Ready {
     return { reason: 'Running', message: 'The instance is up.' };
   }
   const waiting = waitingState(pod);
-  if (waiting !== undefined && (isPullError(waiting.reason) || isNotCreated(waiting.reason))) {
-    const reason = isPullError(waiting.reason) ? 'ImagePullBackOff' : 'Starting';
-    return { reason, message: `${waiting.reason}: ${words(waiting.message, 'the kubelet tries again')}` };
+  if (waiting !== undefined && isPullError(waiting.reason)) {
+    return { reason: 'ImagePullBackOff', message: `${waiting.reason}: ${pullWords(pod, waiting.message)}` };
+  }
+  if (waiting !== undefined && isNotCreated(waiting.reason)) {
+    return { reason: 'Starting', message: `${waiting.reason}: ${words(waiting.message, 'the kubelet tries again')}` };
   }
   if (waiting?.reason === 'CrashLoopBackOff') {
     const last = mainStatus(pod)?.lastState?.terminated;

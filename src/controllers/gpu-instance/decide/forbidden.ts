@@ -1,0 +1,38 @@
+import type { IsolationNeeds } from '../../../inventory/nodes/isolation.ts';
+import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import { choosesDevices, DEVICE_ENV_REFUSAL } from '../../../resources/pod/device-env.ts';
+import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
+import type { Ending } from './endings.ts';
+import type { Settings } from './settings.ts';
+
+type IsolationCeilings = Pick<Ceilings, 'runtimeClassNames' | 'userNamespaces'>;
+
+/** What an instance and the operator's ceilings of its tenant ask of a node beside what the pool asks. */
+export function isolationNeeds(
+  { runtimeClassName, hostUsers }: Pick<GpuInstanceSpec, 'runtimeClassName' | 'hostUsers'>,
+  ceilings: IsolationCeilings,
+): IsolationNeeds {
+  return {
+    runtimeClassName,
+    mayChoose: runtimeClassName !== undefined && ceilings.runtimeClassNames.includes(runtimeClassName),
+    userNamespaces: hostUsers === false || ceilings.userNamespaces === 'Required',
+  };
+}
+
+/** The ending of an instance whose environment would choose devices: from a time before the API server refused it. */
+export function forbiddenEnv({ env }: Pick<Settings, 'env'>): Ending | undefined {
+  const names = env.map(({ name }) => name).filter(choosesDevices);
+  if (names.length === 0) return undefined;
+  const message = `${names.join(', ')} in env of the instance or its template: ${DEVICE_ENV_REFUSAL}.`;
+  return { reason: 'ForbiddenEnv', message };
+}
+
+/** The ending of an instance that names a RuntimeClass which no pool gives it. `poolClasses`: those that pools name. */
+export function forbiddenRuntimeClass(
+  { runtimeClassName: wanted, mayChoose }: IsolationNeeds,
+  poolClasses: Iterable<string | undefined>,
+): Ending | undefined {
+  if (wanted === undefined || mayChoose || [...poolClasses].includes(wanted)) return undefined;
+  const message = `spec.runtimeClassName is ${wanted}, which the operator does not allow this tenant. Remove it, or ask the operator to add it to runtimeClassNames of the TenantPolicy.`;
+  return { reason: 'ForbiddenRuntimeClass', message };
+}

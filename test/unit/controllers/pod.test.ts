@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest';
+import type { Node } from '../../../src/kube/types.ts';
+import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { GpuPool, GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
+import { controllerWorld, held } from '../../support/controller-world.ts';
+import { conditionsOf } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';
+import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
+import type { ControllerStores } from '../../../src/controllers/stores.ts';
+import { observed, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
+
+const ABLE = gpuNode('n', { userNamespaces: { '': true } });
+
+interface Around {
+  nodes?: Node[];
+  pools?: GpuPool[];
+}
+
+/** Lets the controller work on one instance as the API server may hold it, and returns what came of it. */
+async function start(spec: Partial<GpuInstanceSpec>, around: Around = {}, status?: Parameters<typeof gpuInstance>[2]) {
+  const world = controllerWorld(undefined, undefined, around);
+  // An object that was stored before a rule of its definition was made keeps what the rule refuses.
+  const { spec: defaults, ...rest } = gpuInstance('one', {}, status);
+  world.instances.upsert(held({ ...rest, spec: { ...defaults, ...spec } }));
+  await world.reconcile('one').catch(() => undefined);
+  const after = world.instances.store.get('default/one')?.status;
+  return { pod: world.created[0], ready: after?.conditions?.[0], ending: after?.ending, after };
+}
+
+const pool = (spec: Partial<GpuPoolSpec>): Around => ({ pools: [gpuPool('p', spec)] });
+
+describe('a variable that chooses devices', () => {
+  const env = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'all' }];
+
+  test('reaches no pod, also from an instance that was stored before it was refused', async () => {
+    const { pod, ending } = await start({ env });
+    expect(pod).toBeUndefined();
+    expect(ending?.reason).toBe('ForbiddenEnv');
+    expect(ending?.message).toContain('NVIDIA_VISIBLE_DEVICES in env of the instance or its template');
+  });
+
+  test('reaches no pod of an instance that has its place already', async () => {
+    const status = { claim: claimOn('n'), incarnation: 1, podName: 'one-1', diskPersistent: false, diskGb: 10 };
+    const { pod, ending } = await start({ env }, {}, status);
+    expect(pod).toBeUndefined();
+    expect(ending?.reason).toBe('ForbiddenEnv');
+  });
+
+  test('in a stored template is told', () => {
+    const { statusOf } = templateStatus({} as ControllerStores);
+    const template = { metadata: { name: 't', uid: 'u' }, spec: { displayName: '', env } };
+    expect(statusOf(template, 0).conditions?.[0]).toMatchObject({ status: 'False', reason: 'ForbiddenEnv' });
+  });
+
+  test('of an image is closed where the toolkit would ask nobody else', async () => {
+    const { pod } = await start({ env: [{ name: 'CUDA_VISIBLE_DEVICES', value: '0' }] });
+    const names = pod?.spec?.containers[0]?.env?.filter(({ name }) => name.startsWith('NVIDIA_'));
+    expect(names).toEqual(
+      ['NVIDIA_GDS', 'NVIDIA_GDRCOPY', 'NVIDIA_MOFED', 'NVIDIA_NVSWITCH'].map((name) => ({ name, value: 'disabled' })),
+    );
+    expect(pod?.spec?.containers[0]?.env).toContainEqual({ name: 'CUDA_VISIBLE_DEVICES', value: '0' });
+    expect(pod?.metadata.annotations).toBeUndefined();
+  });
+});
+
+test('a container makes no device nodes, sends no raw packets and runs under the seccomp profile of the runtime', async () => {
+  const { pod } = await start({});
+  for (const container of [...(pod?.spec?.containers ?? []), ...(pod?.spec?.initContainers ?? [])]) {
+    const { capabilities, ...context } = container.securityContext ?? {};
+    expect(context).toMatchObject({ allowPrivilegeEscalation: false, seccompProfile: { type: 'RuntimeDefault' } });
+    const drop = capabilities?.drop ?? [];
+    expect(drop.includes('ALL') || (drop.includes('MKNOD') && drop.includes('NET_RAW'))).toBe(true);
+    expect(capabilities?.add).toBeUndefined();
+  }
+});
+
+describe('the RuntimeClass', () => {
+  test('of the pool holds whatever the instance names', async () => {
+    const { pod } = await start({ runtimeClassName: 'runc' }, pool({ runtimeClassName: 'kata' }));
+    expect(pod?.spec?.runtimeClassName).not.toBe('runc');
+    expect(pod).toBeUndefined();
+  });
+
+  test('of the pool may be named', async () => {
+    const { pod } = await start({ runtimeClassName: 'kata' }, pool({ runtimeClassName: 'kata' }));
+    expect(pod?.spec?.runtimeClassName).toBe('kata');
+  });
+
+  test('that the tenant may not choose is refused with words', async () => {
+    const { pod, ending } = await start({ runtimeClassName: 'nvidia' });
+    expect(pod).toBeUndefined();
+    expect(ending).toMatchObject({
+      reason: 'ForbiddenRuntimeClass',
+      message: expect.stringContaining('runtimeClassNames of the TenantPolicy'),
+    });
+  });
+});
+
+describe('a user namespace', () => {
+  test('is required by the pool: a node that has none is offered to nobody', async () => {
+    const { pod, ready } = await start({}, pool({ userNamespaces: 'Required' }));
+    expect(pod).toBeUndefined();
+    expect(ready?.reason).toBe('WaitingForCapacity');
+  });
+
+  test('is required by the pool: an instance cannot ask for less', async () => {
+    const { pod } = await start({ hostUsers: true }, { nodes: [ABLE], ...pool({ userNamespaces: 'Required' }) });
+    expect(pod?.spec?.hostUsers).toBe(false);
+  });
+
+  test('is asked for by the instance: it waits for a node that can, and is told so', async () => {
+    const { pod, ready } = await start({ hostUsers: false });
+    expect(pod).toBeUndefined();
+    expect(ready).toMatchObject({
+      reason: 'WaitingForCapacity',
+      message: expect.stringContaining('not on a node that runs pods in user namespaces (spec.hostUsers is false)'),
+    });
+    const able = await start({ hostUsers: false }, { nodes: [ABLE] });
+    expect(able.pod?.spec?.hostUsers).toBe(false);
+  });
+
+  test('is preferred by the pool: where the node can', async () => {
+    const preferred = pool({ userNamespaces: 'Preferred' });
+    expect((await start({}, { nodes: [ABLE], ...preferred })).pod?.spec?.hostUsers).toBe(false);
+    const without = await start({}, preferred);
+    expect(without.pod).toBeDefined();
+    expect(without.pod?.spec?.hostUsers).toBeUndefined();
+  });
+});
+
+describe('a private image', () => {
+  test('is asked for at the registry at each start, with the Secrets of the instance', async () => {
+    const { pod } = await start({ imagePullSecrets: [{ name: 'team' }] });
+    expect(pod?.spec?.imagePullSecrets).toEqual([{ name: 'team' }]);
+    expect(pod?.spec?.containers[0]?.imagePullPolicy).toBe('Always');
+  });
+
+  test.each([
+    [
+      [],
+      'no basic auth credentials. If the image is private, name a Secret for its registry in spec.imagePullSecrets.',
+    ],
+    [
+      [{ name: 'team' }, { name: 'gone' }],
+      'no basic auth credentials. The kubelet asked with the imagePullSecrets team, gone and passes over one that does not exist.',
+    ],
+  ])('that the registry refuses to %j is told in its words', (imagePullSecrets, words) => {
+    const waiting = { reason: 'ErrImagePull', message: 'no basic auth credentials' };
+    const main = { name: 'main', image: 'debian:12', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    const pod = startedPod({ conditions: [SCHEDULED], containerStatuses: [main] });
+    const asked = { ...pod, spec: { containers: [], ...pod.spec, imagePullSecrets } };
+    const found = conditionsOf(observed({ pod: asked }), undefined);
+    expect(found.find(({ type }) => type === 'Ready')?.message).toBe(`ErrImagePull: ${words}`);
+    expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject({ status: 'False', message: words });
+  });
+});
