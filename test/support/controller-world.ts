@@ -3,8 +3,10 @@ import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
+import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
+import { limitReader } from '../../src/controllers/tenants/tenant-ceilings.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
@@ -12,6 +14,7 @@ import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import {
   type KubeObject,
   keyOf,
+  type Namespace,
   type ObjectRef,
   type PersistentVolumeClaim,
   type Pod,
@@ -20,6 +23,8 @@ import {
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
+import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
+import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
@@ -55,6 +60,9 @@ export function controllerWorld(
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
+  const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
+  const policies = cacheOf<TenantPolicy>();
+  const limits = cacheOf<TenantLimit>([], INDEXES.tenantLimits);
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
@@ -64,15 +72,20 @@ export function controllerWorld(
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<never>().store,
+    tenantPolicies: policies.store,
+    tenantLimits: limits.store,
     disks: disks.store,
-    namespaces: cacheOf<never>().store,
+    namespaces: namespaces.store,
     storageClasses: cacheOf<never>().store,
   };
   const clock = fakeClock();
   const log = pino({ level: 'silent' });
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
-  const client: Pick<KubeClient, 'get' | 'create' | 'patch' | 'delete'> = {
+  /** What the API server has and the cache does not show. */
+  const unseen: GpuInstance[] = [];
+  const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
+    list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
       const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
@@ -95,11 +108,17 @@ export function controllerWorld(
     delete: refuse,
   };
   const inventory = new Inventory(stores, clock);
+  const ceilingsOf = limitReader(policies.store, namespaces.store);
+  const tenantLine = new TenantLine({ client: client as KubeClient, inventory, stores, ceilingsOf });
+  const woken: string[] = [];
+  tenantLine.source.start((key) => woken.push(key));
   const deps: InstanceDeps = {
     client: client as KubeClient,
     stores,
     inventory,
     line: new WaitingLine(inventory),
+    ceilingsOf,
+    tenantLine,
     fence: new Fence(clock, log),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
@@ -110,6 +129,13 @@ export function controllerWorld(
     instances,
     pods,
     disks,
+    namespaces,
+    policies,
+    limits,
+    inventory,
+    unseen,
+    /** What the tenant line woke. */
+    woken,
     line: deps.line,
     reconcile: (name: string) =>
       reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),
