@@ -8,7 +8,8 @@ import { poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
 import { tenantPolicyStatus } from './status/tenant-policy.ts';
-import { createTenantController, type TenantDeps } from './tenants/controller.ts';
+import { createTenantController } from './tenants/controller.ts';
+import type { TenantDeps } from './tenants/reconcile.ts';
 
 /** Runs all controllers until the signals end this term as the leader. Nothing the leader decided is carried
  * over from an earlier term. */

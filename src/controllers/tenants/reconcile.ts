@@ -4,11 +4,21 @@ import { sameJson } from '../../lib/json.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS, type TenantLimitSpec } from '../../resources/tenants/tenant-limit.ts';
 import type { Result } from '../../runtime/controller.ts';
 import type { Fence } from '../../runtime/fence.ts';
-import type { TenantDeps } from './controller.ts';
+import type { CommonDeps } from '../common-deps.ts';
 import { hardOf, isTenant, isUncounted, OWN_LABELS, sameHard } from './desired.ts';
+import type { LimitOf } from './tenant-ceilings.ts';
 import type { UncountedQuotas } from './uncounted.ts';
 
-interface Deps extends Pick<TenantDeps, 'client' | 'stores' | 'clock' | 'ceilingsOf' | 'config'> {
+export interface TenantDeps extends Pick<CommonDeps, 'client' | 'stores' | 'clock'> {
+  /** Ceilings of a tenant as the policies have them now. */
+  ceilingsOf: LimitOf;
+  config: {
+    /** Berth's own namespace. */
+    namespace: string;
+  };
+}
+
+interface Deps extends TenantDeps {
   fence: Fence;
   uncounted: UncountedQuotas;
 }
