@@ -13,7 +13,10 @@ import type { TenantDeps } from './tenants/reconcile.ts';
 
 /** Runs all controllers until the signals end this term as the leader. Nothing the leader decided is carried
  * over from an earlier term. */
-export async function lead(deps: Omit<InstanceControllerDeps & TenantDeps, 'events'>, signals: RunSignals): Promise<void> {
+export async function lead(
+  deps: Omit<InstanceControllerDeps & TenantDeps, 'events'>,
+  signals: RunSignals,
+): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);
   const events = new EventRecorder({ client, component: 'berth-controller', clock, log });

@@ -109,7 +109,7 @@ export function controllerWorld(
   };
   const inventory = new Inventory(stores, clock);
   const ceilingsOf = limitReader(policies.store, namespaces.store);
-  const tenantLine = new TenantLine({ client: client as KubeClient, inventory, stores, ceilingsOf });
+  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf });
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
   const deps: InstanceDeps = {

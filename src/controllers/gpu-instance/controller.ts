@@ -19,7 +19,9 @@ export interface PodProbes {
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
-export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps, 'events' | 'config' | 'unrecorded' | 'ceilingsOf'>;
+export type InstanceControllerDeps = CommonDeps &
+  PodProbes &
+  Pick<InstanceDeps, 'events' | 'config' | 'unrecorded' | 'ceilingsOf'>;
 
 const WORKERS = 32;
 

@@ -73,19 +73,10 @@ async function keepLimit(deps: Deps, namespace: string, spec: TenantLimitSpec, s
     { op: 'test', path: '/metadata/uid', value: limit.metadata.uid },
     { op: 'add', path: '/spec', value: spec },
   ];
-  fence.wrote(
-    namespace,
-    stores.tenantLimits,
-    await client.patch(TENANT_LIMITS, ref, body, { type: 'json', signal }),
-  );
+  fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, { type: 'json', signal }));
 }
 
-async function keepQuota(
-  deps: Deps,
-  namespace: string,
-  limit: TenantLimitSpec,
-  signal: AbortSignal,
-): Promise<Result> {
+async function keepQuota(deps: Deps, namespace: string, limit: TenantLimitSpec, signal: AbortSignal): Promise<Result> {
   const { client, stores, fence, uncounted } = deps;
   const ref = refTo(namespace);
   const hard = hardOf(limit);

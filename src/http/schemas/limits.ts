@@ -30,7 +30,9 @@ export const limitsSchema = z
         }),
       )
       .describe('GPUs at once. Every entry holds. Empty: no ceiling.'),
-    images: z.array(z.string()).describe('Images that instances may run, with the registry spelled out; * ends a start.'),
+    images: z
+      .array(z.string())
+      .describe('Images that instances may run, with the registry spelled out; * ends a start.'),
     runtime_classes: z.array(z.string()).describe('RuntimeClasses that an instance may name.'),
     user_namespaces: z.enum(['optional', 'required']),
     requests_per_minute: countSchema.describe('Calls of the compute endpoints per minute.'),

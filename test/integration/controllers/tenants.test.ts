@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { findCondition } from '../../../src/kube/conditions.ts';
@@ -9,6 +10,7 @@ import { INSTANCE_TEMPLATES, type InstanceTemplateSpec } from '../../../src/reso
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../../../src/resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { readyReason } from '../../faults/support/world.ts';
 import type { Cluster } from '../../support/http/api.ts';
@@ -19,8 +21,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const PRODUCT = 'TEST-GPU-TENANT';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-const PUBLIC_KEY =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop';
+const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop';
 
 let cluster: Cluster;
 let controller: BerthProcess;
@@ -156,8 +157,8 @@ it('a lowered ceiling ends nothing, and a raised one lets those in that wait', a
 });
 
 it('a policy that the API server takes and Berth cannot read closes what it covers', async () => {
-  // The API server counts characters, and Berth counts them as JavaScript does.
-  await set({ gpus: [{ pool: '😀'.repeat(200), max: 5 }] });
+  // A space that is none for the regular expressions of the API server.
+  await set({ images: ['ghcr.io/acme\u00a0/*'] });
   await waitFor('the closed ceilings', async () => (await limit()).spec.objects.instances === 0);
   expect((await limit()).spec).toMatchObject({ images: [], userNamespaces: 'Required', policies: [policy()] });
   expect(await reason('two')).toBe('Running');
@@ -166,42 +167,106 @@ it('a policy that the API server takes and Berth cannot read closes what it cove
     return findCondition(seen.status?.conditions, 'Ready')?.status === 'False' && seen;
   });
   expect(findCondition(status?.conditions, 'Ready')).toMatchObject({ reason: 'Unreadable' });
-  await set({ gpus: [{ max: 2 }] });
+  await set({ images: ['*'] });
   await waitFor('the ceilings as before', async () => (await limit()).spec.objects.instances === 3);
 });
 
-describe('the admission policy of the chart', () => {
-  const chart = readFileSync(new URL('../../../deploy/base/admission.yaml', import.meta.url), 'utf8');
-  const named = (kind: string): Record<string, unknown> => {
-    const documents = parseAllDocuments(chart).map((one) => one.toJS() as Record<string, unknown>);
-    const found = documents.find((one) => one['kind'] === kind && (one['metadata'] as { name: string }).name === 'berth-ceilings');
-    if (found === undefined) throw new Error(`There is no ${kind} berth-ceilings.`);
-    return found;
+const CHART = parseAllDocuments(
+  readFileSync(new URL('../../../deploy/base/admission.yaml', import.meta.url), 'utf8'),
+).map((one) => one.toJS() as { kind: string; metadata: { name: string }; spec: object });
+
+/** Puts one admission policy of the chart in force in one namespace. Returns the function that ends it. */
+async function enforce(name: string, namespace: string): Promise<() => Promise<void>> {
+  const own = { name: `test-${name}` };
+  const [rule, binding] = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'].map((kind) =>
+    CHART.find((one) => one.kind === kind && one.metadata.name === `berth-${name}`),
+  );
+  const matchResources = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } } };
+  const spec = { ...binding?.spec, policyName: own.name, matchResources };
+  const paths = ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map(
+    (kind) => `${ADMISSION}/${kind}`,
+  );
+  await cluster.client.raw('POST', paths[0] ?? '', { ...rule, metadata: own });
+  await cluster.client.raw('POST', paths[1] ?? '', { ...binding, metadata: own, spec });
+  return async () => {
+    for (const path of paths.toReversed()) await cluster.client.raw('DELETE', `${path}/${own.name}`);
   };
-  const name = 'test-ceilings';
+}
+
+describe('what the chart lets nobody do to the ceilings', () => {
+  const ends: (() => Promise<void>)[] = [];
+  let namespace: string;
+
+  /** What the API server says to a cluster administrator of this name. */
+  async function as(user: string, args: readonly string[], input?: object): Promise<string> {
+    const { programs, kubeconfig } = inject('cluster');
+    const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
+    const who = ['--kubeconfig', kubeconfig, '-n', namespace, '--as', user, '--as-group', 'system:masters'];
+    const { code, stdout, stderr } = await run(program, [...who, ...args], { input: JSON.stringify(input ?? {}) });
+    return code === 0 ? 'done' : `${stdout}${stderr}`;
+  }
+  const make = (user: string, object: object): Promise<string> => as(user, ['create', '-f', '-'], object);
+  const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
+  const labels = { 'app.kubernetes.io/managed-by': 'berth' };
+  const HARD = { 'count/sshkeys.berth.dev': '1' };
+  const quotaNamed = (name: string, hard: object, own: object = labels): object => ({
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata: { name, labels: own },
+    spec: { hard },
+  });
+  const limits = { apiVersion: 'berth.dev/v1alpha1', kind: 'TenantLimit', metadata: { name: 'berth' }, spec: {} };
 
   beforeAll(async () => {
-    const rule = named('ValidatingAdmissionPolicy');
-    const binding = named('ValidatingAdmissionPolicyBinding');
-    const spec = {
-      ...(binding['spec'] as object),
-      policyName: name,
-      matchResources: { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tenant } } },
-    };
-    await cluster.client.raw('POST', `${ADMISSION}/validatingadmissionpolicies`, { ...rule, metadata: { name } });
-    await cluster.client.raw('POST', `${ADMISSION}/validatingadmissionpolicybindings`, {
-      ...binding,
-      metadata: { name },
-      spec,
+    namespace = await cluster.namespace('tenant-attacks');
+    ends.push(await enforce('limits', namespace), await enforce('quotas', namespace));
+    await waitFor('both policies to hold', async () => {
+      const [limited, counted] = [await make('eve', limits), await make(CONTROLLER, quotaNamed('other', HARD, {}))];
+      for (const kind of ['tenantlimit/berth', 'resourcequota/other']) await as('eve', ['delete', kind]);
+      return limited !== 'done' && counted !== 'done';
     });
+  });
+
+  afterAll(async () => {
+    for (const end of ends) await end();
+  });
+
+  it('the controller writes TenantLimit and quota, and other writers do not', async () => {
+    expect(await make('eve', limits)).toContain("only Berth's controller writes tenantlimits of tenants");
+    expect(await make('eve', quotaNamed('berth', HARD))).toContain("only Berth's controller writes resourcequotas");
+    expect(await make(CONTROLLER, limits)).toBe('done');
+    expect(await make(CONTROLLER, quotaNamed('berth', HARD))).toBe('done');
+    for (const kind of ['tenantlimit', 'resourcequota']) {
+      const patch = ['patch', kind, 'berth', '--type=merge', '-p', '{"metadata":{"labels":null}}'];
+      expect(await as('eve', patch)).toContain("only Berth's controller writes");
+      expect(await as('eve', ['delete', kind, 'berth'])).toContain("only Berth's controller writes");
+    }
+    // Other quotas are no business of Berth.
+    expect(await make('eve', quotaNamed('mine', { pods: '5' }, {}))).toBe('done');
+    expect(await as('eve', ['delete', 'resourcequota', 'mine'])).toBe('done');
+  });
+
+  it.each([
+    ['a quota of another name', 'other', HARD],
+    ['a quota over pods', 'berth', { pods: '0' }],
+    ['a quota over pods beside its own', 'berth', { ...HARD, 'count/pods': '0' }],
+  ])('the controller makes no %s', async (_what, name, hard) => {
+    expect(await make(CONTROLLER, quotaNamed(name, hard))).toContain(
+      "Berth's controller writes the ResourceQuota berth",
+    );
+  });
+});
+
+describe('the admission policy for ceilings', () => {
+  let end: () => Promise<void>;
+
+  beforeAll(async () => {
+    end = await enforce('ceilings', tenant);
     await set({ images: ['ghcr.io/acme/*', 'docker.io/library/debian:12'], runtimeClassNames: ['kata'] });
     await waitFor('the policy to hold', async () => (await tried('probe', { image: 'evil.example/a' })) !== 'taken');
   });
 
-  afterAll(async () => {
-    await cluster.client.raw('DELETE', `${ADMISSION}/validatingadmissionpolicybindings/${name}`);
-    await cluster.client.raw('DELETE', `${ADMISSION}/validatingadmissionpolicies/${name}`);
-  });
+  afterAll(() => end());
 
   /** What the API server says to an instance, which is not kept. */
   async function tried(instance: string, spec: object): Promise<string> {
@@ -230,7 +295,9 @@ describe('the admission policy of the chart', () => {
     const answer = await tried('image', { image });
     if (taken) expect(answer).toBe('taken');
     else {
-      expect(answer).toContain('the ceiling images allows this tenant ghcr.io/acme/*, docker.io/library/debian:12, and not');
+      expect(answer).toContain(
+        'the ceiling images allows this tenant ghcr.io/acme/*, docker.io/library/debian:12, and not',
+      );
       expect(answer).toContain(`the operator can change images in TenantPolicy ${policy()}`);
     }
   });

@@ -23,10 +23,11 @@ function limited(spec: object, ...more: Parameters<typeof controllerWorld>) {
     ...world,
     create: (name: string, own: Parameters<typeof gpuInstance>[1] = {}) =>
       world.instances.upsert(held(gpuInstance(name, own))),
-    claimed: () => [...world.instances.store.values()].filter(({ status }) => status?.claim).map((i) => i.metadata.name),
+    claimed: () =>
+      [...world.instances.store.values()].filter(({ status }) => status?.claim).map((i) => i.metadata.name),
     ready: (name: string) => findCondition(instance(name)?.status?.conditions, 'Ready'),
     /** What the watch shows when the claim of an instance was given back. */
-    release(name: string) {
+    release: (name: string) => {
       const { metadata, spec: own } = instance(name) ?? gpuInstance(name);
       world.instances.upsert({
         metadata: { ...metadata, resourceVersion: `${Number(metadata.resourceVersion) + 100}` },

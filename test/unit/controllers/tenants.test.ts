@@ -11,7 +11,13 @@ import type { ControllerStores } from '../../../src/controllers/stores.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { IndexFunctions } from '../../../src/kube/watch/store.ts';
-import { keyOf, type KubeObject, type Namespace, type ResourceQuota, type ResourceType } from '../../../src/kube/types.ts';
+import {
+  keyOf,
+  type KubeObject,
+  type Namespace,
+  type ResourceQuota,
+  type ResourceType,
+} from '../../../src/kube/types.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
@@ -53,7 +59,8 @@ function world() {
   const writes: string[] = [];
   let version = 10;
   const next = (): string => String((version += 1));
-  const cacheFor = (type: ResourceType) => (type.kind === 'TenantLimit' ? caches.limits : caches.quotas) as unknown as Cache<never>;
+  const cacheFor = (type: ResourceType) =>
+    (type.kind === 'TenantLimit' ? caches.limits : caches.quotas) as unknown as Cache<never>;
   const put = (type: ResourceType, object: object): unknown => {
     const { metadata, ...rest } = object as KubeObject;
     const creationTimestamp = metadata.creationTimestamp ?? new Date(clock.now()).toISOString();

@@ -51,6 +51,7 @@ it('a quota of another name is none, also when its name begins alike', () => {
 });
 
 it('a quota that is not counted yet is an outage, not a refusal', () => {
-  const words = 'sshkeys.berth.dev "k" is forbidden: status unknown for quota: berth, resources: count/sshkeys.berth.dev';
+  const words =
+    'sshkeys.berth.dev "k" is forbidden: status unknown for quota: berth, resources: count/sshkeys.berth.dev';
   expect(answer(403, 'Forbidden', words)[0]).toBe('cluster_unavailable');
 });
