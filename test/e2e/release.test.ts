@@ -8,17 +8,14 @@ import {
   NAMESPACES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
-  RESOURCE_QUOTAS,
 } from '../../src/kube/types.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
-import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
-import { TENANT_LIMITS } from '../../src/resources/tenants/tenant-limit.ts';
-import { TENANT_POLICIES } from '../../src/resources/tenants/tenant-policy.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { attacks, attempt, harmless, KEPT, LENIENT, MANAGER, tryAll } from './support/attacks.ts';
+import { tryCeilings } from './support/ceilings.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
@@ -308,46 +305,7 @@ describe('a release on a real node', () => {
   });
 
   it('holds a tenant to the ceilings of the operator', async () => {
-    const name = 'capped';
-    const labels = { 'berth.dev/tenant': 'true', 'example.com/tier': 'trial' };
-    await client.create(NAMESPACES, { metadata: { name, labels } });
-    expect((await world.kubectl(['apply', '-f', join(ROOT, 'deploy/samples/tenantpolicy.yaml')])).code).toBe(0);
-    const ref = { namespace: name, name: 'berth' };
-    const holds = (images: string[]) =>
-      waitFor('the ceilings', async () => {
-        const limit = await client.get(TENANT_LIMITS, ref).catch(() => undefined);
-        return limit !== undefined && images.every((image) => limit.spec.images.includes(image));
-      });
-    await holds(['docker.io/library/*']);
-    const wanted = (image: string): string =>
-      JSON.stringify({
-        apiVersion: 'berth.dev/v1alpha1',
-        kind: 'GPUInstance',
-        metadata: { namespace: name, name: 'one' },
-        spec: { image },
-      });
-    const tried = (image: string) => world.kubectl(['create', '--dry-run=server', '-f', '-'], wanted(image));
-    expect((await tried('debian:12')).stderr).toBe('');
-    expect((await tried('ghcr.io/any/app')).stderr).toContain('the operator can change images in TenantPolicy trial');
-    const images = ['ghcr.io/any/*'];
-    await client.patch(
-      TENANT_POLICIES,
-      { name: 'trial' },
-      { spec: { images, objects: { sshKeys: 0 } } },
-      { type: 'merge' },
-    );
-    await holds(images);
-    await waitFor('room', async () => (await tried('ghcr.io/any/app')).code === 0);
-    await waitFor('the quota', async () => {
-      const { status } = await client.get(RESOURCE_QUOTAS, ref);
-      return status?.hard?.['count/sshkeys.berth.dev'] === '0';
-    });
-    const key = {
-      metadata: { namespace: name, name: 'one' },
-      spec: { publicKey: identity.publicKey, displayName: '' },
-    };
-    await expect(client.create(SSH_KEYS, key)).rejects.toThrow('exceeded quota: berth');
-    await client.delete(TENANT_POLICIES, { name: 'trial' });
+    await tryCeilings(world, identity.publicKey);
   });
 
   it('refuses attacks by tenants and by roles', async () => {

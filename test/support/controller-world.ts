@@ -84,6 +84,8 @@ export function controllerWorld(
   let version = 1;
   /** What the API server has and the cache does not show. */
   const unseen: GpuInstance[] = [];
+  /** What was created: kind and name. */
+  const created: string[] = [];
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
     list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
@@ -91,7 +93,10 @@ export function controllerWorld(
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    create: (_type, object) => Promise.resolve(object),
+    create(type, object) {
+      created.push(`${type.kind} ${object.metadata.name}`);
+      return Promise.resolve(object);
+    },
     patch(type, ref, body) {
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
@@ -134,6 +139,7 @@ export function controllerWorld(
     limits,
     inventory,
     unseen,
+    created,
     /** What the tenant line woke. */
     woken,
     line: deps.line,

@@ -5,7 +5,7 @@ import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { A100, claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
 import { settle } from '../../support/fake-clock.ts';
 
 function policy(spec: object, version = '2'): TenantPolicy {
@@ -185,9 +185,10 @@ describe('the claim', () => {
   });
 
   it('a ceiling that is lowered ends nothing that runs, and holds for the next start', async () => {
-    const { create, reconcile, claimed, policies, ready } = limited({ gpus: [{ max: 4 }] });
+    const { create, reconcile, claimed, policies, pods, ready } = limited({ gpus: [{ max: 4 }] });
     create('a', { gpu: { count: 4, product: A100 } });
     await reconcile('a');
+    pods.upsert(gpuPod('a-1', 'n', { gpus: 4, instanceUid: 'uid-a' }));
     policies.upsert(policy({ gpus: [{ max: 0 }], images: [] }, '3'));
     await reconcile('a');
     expect(claimed()).toEqual(['a']);
@@ -219,4 +220,14 @@ describe('the claim', () => {
     release('owner');
     expect(woken).toEqual([]);
   });
+});
+
+test('an image that changes between the claim and the pod, as a template may, is refused all the same', async () => {
+  const { instances, reconcile, created } = limited({ images: ['r.io/*'] });
+  const status = { claim: claimOn('n'), incarnation: 1, podName: 'a-1', diskPersistent: false, diskGb: 10 };
+  instances.upsert(held(gpuInstance('a', { image: 'evil.example/app' }, status)));
+  await reconcile('a');
+  expect(created).toEqual([]);
+  const seen = instances.store.get('default/a')?.status;
+  expect([seen?.claim, seen?.ending?.message]).toEqual([undefined, expect.stringContaining('not evil.example/app')]);
 });
