@@ -7,6 +7,7 @@ import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
+import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 
 /** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
 export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
@@ -45,6 +46,7 @@ export const INDEXES = {
     id: ({ metadata }) => [sshKeyIndexKey(metadata.namespace, numericId(metadata.uid ?? ''))],
   } satisfies IndexFunctions<SshKey>,
   templates: {
+    namespace,
     id: ({ metadata }) => [String(numericId(metadata.uid ?? ''))],
     hash: ({ spec }) => [templateHash(spec)],
   } satisfies IndexFunctions<InstanceTemplate>,
@@ -62,4 +64,8 @@ export const INDEXES = {
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
   } satisfies IndexFunctions<Pod>,
   quotas: { namespace } satisfies IndexFunctions<ResourceQuota>,
+  tenantLimits: {
+    /** The TenantPolicies that a TenantLimit comes from. */
+    policy: ({ spec }) => spec?.policies ?? [],
+  } satisfies IndexFunctions<TenantLimit>,
 };

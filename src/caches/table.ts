@@ -44,7 +44,7 @@ export const CACHES = {
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),
   pools: cache({ type: GPU_POOLS }),
   tenantPolicies: cache({ type: TENANT_POLICIES }),
-  tenantLimits: cache({ type: TENANT_LIMITS }),
+  tenantLimits: cache({ type: TENANT_LIMITS, indexers: INDEXES.tenantLimits }),
   nodes: cache({ type: NODES, prune: pruneNode }),
   pods: cache({ type: PODS, indexers: INDEXES.pods, prune: prunePod }),
   disks: cache({ type: PERSISTENT_VOLUME_CLAIMS, prune: pruneDisk }),

@@ -7,10 +7,16 @@ import { apiKeyStatus } from './status/api-key.ts';
 import { logIsolation, poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
+import { tenantPolicyStatus } from './status/tenant-policy.ts';
+import { createTenantController } from './tenants/controller.ts';
+import type { TenantDeps } from './tenants/reconcile.ts';
 
 /** Runs all controllers until the signals end this term as the leader. Nothing the leader decided is carried
  * over from an earlier term. */
-export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals: RunSignals): Promise<void> {
+export async function lead(
+  deps: Omit<InstanceControllerDeps & TenantDeps, 'events'>,
+  signals: RunSignals,
+): Promise<void> {
   const { client, clock, log } = deps;
   await ensurePriorityClasses(client, signals.abort);
   logIsolation(deps);
@@ -23,6 +29,8 @@ export async function lead(deps: Omit<InstanceControllerDeps, 'events'>, signals
     createStatusController(deps, templateStatus(deps.stores)),
     createStatusController(deps, apiKeyStatus(deps.stores)),
     createStatusController(deps, poolStatus(deps)),
+    createStatusController(deps, tenantPolicyStatus(deps)),
+    createTenantController(deps),
   ];
   await Promise.all(controllers.map((controller) => controller.run(signals)));
   closing.abort();

@@ -14,6 +14,7 @@ import type { PodProbes } from './gpu-instance/controller.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ControllerStores } from './stores.ts';
+import { limitReader } from './tenants/tenant-ceilings.ts';
 
 export interface ControllersDeps extends PodProbes {
   client: KubeClient;
@@ -54,6 +55,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const unrecorded = new UnrecordedInstances(log);
   const unfollow = stores.instances.onChange((change) => unrecorded.noteChange(change));
   const metrics = createControllerMetrics(registry, clock);
+  const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
   const election = new Election({
     client: deps.leaseClient,
     namespace: config.namespace,
@@ -66,7 +68,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   });
   const client = guardWrites(deps.client, () => election.mayWrite());
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, inventory, unrecorded, metrics }, signals),
+    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf }, signals),
   );
   return {
     ended,

@@ -8,6 +8,8 @@ export const CONTROLLER_CACHES = [
   'templates',
   'apiKeys',
   'pools',
+  'tenantPolicies',
+  'tenantLimits',
   'nodes',
   'pods',
   'disks',

@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { ceilingsReader } from '../access/ceilings.ts';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
@@ -18,7 +19,14 @@ import { ClaimWaiter } from './instances/claim-waiter.ts';
 import { PendingRemovals } from './instances/reaper.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
 
-export const API_CACHES = ['instances', 'sshKeys', 'templates', 'apiKeys', 'nodes'] as const satisfies CacheName[];
+export const API_CACHES = [
+  'instances',
+  'sshKeys',
+  'templates',
+  'apiKeys',
+  'tenantLimits',
+  'nodes',
+] as const satisfies CacheName[];
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
@@ -59,6 +67,7 @@ export function createContext(deps: ApiDeps) {
     gate: new ClaimGate(CLAIMS_AT_ONCE, clock),
     removals: new PendingRemovals(),
     instances,
+    ceilingsOf: ceilingsReader(stores.tenantLimits),
     streams: new StreamRegistry(deps),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

@@ -13,6 +13,7 @@ import { orderPools, type Pool } from './pools.ts';
 import { preempt, type Preemption } from './preempt.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
+import { type GpuShare, TenantHoldings } from './tenant-holdings.ts';
 
 interface InventoryStores {
   nodes: ReadStore<Node>;
@@ -36,6 +37,7 @@ export class Inventory {
   readonly #stores: InventoryStores;
   readonly #nodes: NodeViews;
   readonly #assumptions = new Assumptions();
+  readonly #holdings = new TenantHoldings();
   readonly #listeners = new Set<() => void>();
   readonly #stops: (() => void)[];
   readonly #market: Market;
@@ -93,6 +95,7 @@ export class Inventory {
     const key = keyOf(instance);
     this.#assumptions.add(key, assumed);
     this.#nodes.setClaim(key, claimHolding(key, assumed));
+    this.#holdings.set(key, claim);
   }
 
   /** The assumed claim was written: it is assumed until the cache reaches this version. */
@@ -111,6 +114,16 @@ export class Inventory {
   /** Whether a claim of this instance was decided and may or may not have been written. */
   isUndecided(key: string): boolean {
     return this.#assumptions.isPending(key);
+  }
+
+  /** The GPUs that the claims of a namespace hold, also those that the cache does not show yet. */
+  heldBy(namespace: string): readonly GpuShare[] {
+    return this.#holdings.of(namespace);
+  }
+
+  /** Calls the listener with the namespace after each claim that is given back. Returns the function to stop. */
+  onRelease(listener: (namespace: string) => void): () => void {
+    return this.#holdings.onRelease(listener);
   }
 
   viewOf(node: string): NodeView | undefined {
@@ -169,6 +182,7 @@ export class Inventory {
   #instanceChanged(key: string, stored: GpuInstance | undefined): void {
     const instance = this.#assumptions.newest(key, stored, this.#stores.instances.resourceVersion);
     this.#nodes.setClaim(key, instance && claimHolding(key, instance));
+    this.#holdings.set(key, instance?.status?.claim);
     this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));
     this.#nodes.setWanting(key, instance?.spec.powerState === 'Running');
   }

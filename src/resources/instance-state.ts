@@ -18,6 +18,10 @@ export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free. The instance waits in line.' },
   QuotaExceeded: { state: 'pending', help: 'A ResourceQuota of the namespace has no room.' },
+  TenantLimit: {
+    state: 'pending',
+    help: 'A ceiling of the tenant refuses. The message names the ceiling and the TenantPolicy it comes from.',
+  },
   BackingOff: { state: 'pending', help: 'The last start failed. The controller waits before the next one.' },
   Scheduling: { state: 'scheduling', help: 'The pod waits for the scheduler to bind it.' },
   Unschedulable: { state: 'scheduling', help: 'The scheduler cannot bind the pod. The message has its words.' },

@@ -5,6 +5,7 @@ import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
 import { plainProgress } from '../../tools/lib/progress.ts';
+import { kindsCounted } from '../support/kinds-counted.ts';
 import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 
 /**
@@ -28,6 +29,7 @@ export async function withCluster(use: (kubeconfig: string) => Promise<void>): P
   try {
     // The policy stays in the cluster, so a given cluster gets it from an installation alone.
     if (cluster.way !== 'given') await applyFinalizers(cluster.client, new AbortController().signal);
+    await kindsCounted(cluster.client);
     await use(cluster.kubeconfig);
   } finally {
     await cluster.stop();

@@ -15,6 +15,7 @@ import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { attacks, attempt, harmless, KEPT, LENIENT, MANAGER, tryAll } from './support/attacks.ts';
+import { tryCeilings } from './support/ceilings.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
@@ -303,6 +304,10 @@ describe('a release on a real node', () => {
     await waitFor('the key works', async () => (await offers()) === 200);
     expect((await admin('POST', `/keys/${TENANT}/${String(made.body['id'])}/revoke`, {})).status).toBe(200);
     await waitFor('the key is dead', async () => (await offers()) === 401);
+  });
+
+  it('holds a tenant to the ceilings of the operator', async () => {
+    await tryCeilings(world, identity.publicKey);
   });
 
   it('refuses attacks by tenants and by roles', async () => {

@@ -3,8 +3,10 @@ import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
+import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
+import { limitReader } from '../../src/controllers/tenants/tenant-ceilings.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { ForbiddenError, type KubeError, NotFoundError } from '../../src/kube/errors.ts';
@@ -12,6 +14,7 @@ import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import {
   type KubeObject,
   keyOf,
+  type Namespace,
   type Node,
   type ObjectRef,
   type PersistentVolumeClaim,
@@ -22,6 +25,8 @@ import {
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
+import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
+import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
@@ -58,6 +63,9 @@ export function controllerWorld(
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
+  const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
+  const policies = cacheOf<TenantPolicy>();
+  const limits = cacheOf<TenantLimit>([], INDEXES.tenantLimits);
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
     pods: pods.store,
@@ -67,23 +75,29 @@ export function controllerWorld(
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<GpuPool>(pools).store,
+    tenantPolicies: policies.store,
+    tenantLimits: limits.store,
     disks: disks.store,
-    namespaces: cacheOf<never>().store,
+    namespaces: namespaces.store,
     storageClasses: cacheOf<never>().store,
   };
   const clock = fakeClock();
   const log = pino({ level: 'silent' });
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
-  const created: KubeObject[] = [];
-  const client: Pick<KubeClient, 'get' | 'create' | 'patch' | 'delete'> = {
+  /** What the API server has and the cache does not show. */
+  const unseen: GpuInstance[] = [];
+  /** What was created, in order. */
+  const created: { kind: string; object: KubeObject }[] = [];
+  const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
+    list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
       const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    create(_type, object) {
-      created.push(object);
+    create(type, object) {
+      created.push({ kind: type.kind, object });
       return Promise.resolve(object);
     },
     patch(type, ref, body) {
@@ -102,11 +116,17 @@ export function controllerWorld(
     delete: refuse,
   };
   const inventory = new Inventory(stores, clock);
+  const ceilingsOf = limitReader(policies.store, namespaces.store);
+  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf });
+  const woken: string[] = [];
+  tenantLine.source.start((key) => woken.push(key));
   const deps: InstanceDeps = {
     client: client as KubeClient,
     stores,
     inventory,
     line: new WaitingLine(inventory),
+    ceilingsOf,
+    tenantLine,
     fence: new Fence(clock, log),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
@@ -117,9 +137,16 @@ export function controllerWorld(
     instances,
     pods,
     disks,
+    namespaces,
+    policies,
+    limits,
+    inventory,
+    unseen,
+    /** What the tenant line woke. */
+    woken,
     line: deps.line,
     /** The pods that were created, in order. */
-    created: created as Pod[],
+    createdPods: () => created.filter(({ kind }) => kind === 'Pod').map(({ object }) => object as Pod),
     reconcile: (name: string) =>
       reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),
   };

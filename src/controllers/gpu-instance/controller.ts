@@ -8,6 +8,7 @@ import type { InstanceDeps } from './act/run.ts';
 import type { JupyterState } from './decide/observed.ts';
 import { PodChecks } from './pod-checks.ts';
 import { instanceSources } from './sources.ts';
+import { TenantLine } from './tenant-line.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** How the controller checks a pod from inside. */
@@ -18,7 +19,9 @@ export interface PodProbes {
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
 }
 
-export type InstanceControllerDeps = CommonDeps & PodProbes & Pick<InstanceDeps, 'events' | 'config' | 'unrecorded'>;
+export type InstanceControllerDeps = CommonDeps &
+  PodProbes &
+  Pick<InstanceDeps, 'events' | 'config' | 'unrecorded' | 'ceilingsOf'>;
 
 const WORKERS = 32;
 
@@ -26,10 +29,11 @@ const WORKERS = 32;
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
+  const tenantLine = new TenantLine(deps);
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
-  const instanceDeps: InstanceDeps = { ...deps, line, fence, logins, jupyters };
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, logins, jupyters };
   return new Controller({
     name: 'gpuinstance',
     sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],

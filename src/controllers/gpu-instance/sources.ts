@@ -2,6 +2,7 @@ import { keyOf, type KubeObject } from '../../kube/types.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
 import { isNodeReady } from '../../inventory/nodes/node-state.ts';
 import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
@@ -82,7 +83,13 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),
     changeSource(stores.templates, () => withReason('TemplateNotFound')),
-    changeSource(stores.quotas, () => withReason('QuotaExceeded')),
+    changeSource(stores.quotas, ({ before, after }) => {
+      const { name, namespace } = (after ?? before)?.metadata ?? {};
+      // The controller's own quota counts objects, which no instance waits for.
+      if (name === TENANT_LIMIT_NAME) return [];
+      const waiting = instances.by('reason', 'QuotaExceeded');
+      return waiting.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
+    }),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
@@ -94,5 +101,6 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     changeSource(stores.namespaces, () => []),
     changeSource(stores.storageClasses, () => []),
     lineSource(deps),
+    deps.tenantLine.source,
   ];
 }

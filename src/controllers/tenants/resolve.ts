@@ -1,3 +1,4 @@
+import { isObject } from '../../lib/json.ts';
 import {
   type Ceilings,
   CLOSED_CEILINGS,
@@ -26,15 +27,26 @@ export function resolveCeilings(labels: Readonly<Record<string, string>>, polici
   const [first, ...rest] = winners.map(ceilingsOf);
   return {
     ceilings: first === undefined ? DEFAULT_CEILINGS : rest.reduce(strictest, first),
-    policies: winners.map(({ metadata }) => metadata.name),
+    policies: winners.map(({ metadata }) => metadata.name).slice(0, MOST_ENTRIES),
   };
 }
 
+/** What each version of a policy asks for. Objects of a cache are frozen, so a change is another object. */
+const read = new WeakMap<TenantPolicy, { ceilings: Ceilings | undefined }>();
+
 /** What a policy asks for, or undefined when its spec cannot be read. */
-export function readPolicy({ spec }: TenantPolicy): Ceilings | undefined {
-  const read = tenantPolicySpecSchema.safeParse(spec);
-  if (!read.success) return undefined;
-  const { namespaceLabels: _labels, ...ceilings } = read.data;
+export function readPolicy(policy: TenantPolicy): Ceilings | undefined {
+  const known = read.get(policy);
+  if (known !== undefined) return known.ceilings;
+  const ceilings = parsePolicy(policy);
+  read.set(policy, { ceilings });
+  return ceilings;
+}
+
+function parsePolicy({ spec }: TenantPolicy): Ceilings | undefined {
+  const parsed = tenantPolicySpecSchema.safeParse(spec);
+  if (!parsed.success) return undefined;
+  const { namespaceLabels: _labels, ...ceilings } = parsed.data;
   return ceilings;
 }
 
@@ -42,16 +54,19 @@ function ceilingsOf(policy: TenantPolicy): Ceilings {
   return readPolicy(policy) ?? CLOSED_CEILINGS;
 }
 
-/** The labels that a policy asks for; a policy whose labels cannot be read covers everybody. */
-function labelsOf({ spec }: TenantPolicy): [name: string, value: string][] {
-  return Object.entries(spec?.namespaceLabels ?? {});
+/** The labels that a policy asks for. A policy whose labels cannot be read covers every tenant. */
+export function labelsOf({ spec }: TenantPolicy): [name: string, value: string][] {
+  // A policy that an older or newer schema stored may be anything.
+  const labels: unknown = isObject(spec) ? spec.namespaceLabels : undefined;
+  return isObject(labels) ? Object.entries(labels).map(([name, value]) => [name, String(value)]) : [];
 }
 
 function askedLabels(policy: TenantPolicy): number {
   return labelsOf(policy).length;
 }
 
-function doesCover(policy: TenantPolicy, labels: Readonly<Record<string, string>>): boolean {
+/** Whether a policy asks for no other labels than these. */
+export function doesCover(policy: TenantPolicy, labels: Readonly<Record<string, string>>): boolean {
   return labelsOf(policy).every(([name, value]) => labels[name] === value);
 }
 

@@ -12,6 +12,10 @@ export const ERRORS = {
   invalid_api_key: { status: 401, help: 'The key is missing, unknown, expired or revoked. Create another key.' },
   insufficient_scope: { status: 403, help: 'The key lacks the scope that the message names. Create another key.' },
   quota_exceeded: { status: 403, help: 'A quota or a policy of the cluster refuses; the message quotes it.' },
+  tenant_limit: {
+    status: 403,
+    help: 'A ceiling that the operator set for the tenant refuses; the message names it. GET /limits shows all of them.',
+  },
   not_signed_in: { status: 401, help: 'Dashboard only: no session, or the cluster rejects the token. Sign in.' },
   not_allowed: { status: 403, help: 'Dashboard only: the role of the user or the origin of the request forbids it.' },
   not_found: { status: 404, help: 'No endpoint has this path. See /docs for the endpoints.' },

@@ -1,6 +1,7 @@
 import { InvalidError, isNamespaceTerminating, isPolicyRefusal, KubeError } from '../../kube/errors.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import { ApiError, validationFailed } from './api-error.ts';
+import { tenantLimitOf } from './tenant-limit.ts';
 
 const RETRY_SECONDS = 2;
 
@@ -14,6 +15,8 @@ function fromKube(error: KubeError): ApiError {
     const causes = error.details?.causes ?? [];
     return validationFailed(causes.map(({ field, message }) => ({ path: field ?? '', expected: message ?? '' })));
   }
+  const overCeiling = tenantLimitOf(error);
+  if (overCeiling !== undefined) return overCeiling;
   if (isPolicyRefusal(error)) {
     const words = error.statusMessage.slice(0, MAX_WORDS);
     return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });

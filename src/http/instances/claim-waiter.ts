@@ -16,9 +16,9 @@ export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   const { state, reason } = instanceState(instance);
-  // The controller tries again when the quota has room. A client that does not queue gets its refusal now.
-  const isOverQuota = reason === 'QuotaExceeded' && instance.spec.onNoCapacity === 'Fail';
-  return state === 'failed' || isOverQuota ? 'refused' : undefined;
+  // The controller tries again when there is room. A client that does not queue gets its refusal now.
+  const isOver = reason === 'QuotaExceeded' || reason === 'TenantLimit';
+  return state === 'failed' || (isOver && instance.spec.onNoCapacity === 'Fail') ? 'refused' : undefined;
 }
 
 export interface WaitOptions {

@@ -45,6 +45,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
+  if (reason === 'TenantLimit') return new ApiError('tenant_limit', `Nothing was rented. ${message}`);
   const unavailable = offerUnavailable(offers, asked, image);
   if (reason !== 'OfferChanged') return unavailable;
   const text = `Offer ${offerId} now has less disk than offer_disk_space. Nothing was rented. Read the offers again.`;

@@ -188,7 +188,7 @@ export function openApiDocument(): Record<string, unknown> {
       { url: '/api/v1/api/v1', description: 'For clients that append /api/v1 to a base URL that has it.' },
     ],
     security: [{ key: [] }],
-    tags: ['Offers', 'Instances', 'SSH keys', 'Models'].map((name) => ({ name })),
+    tags: ['Offers', 'Instances', 'SSH keys', 'Limits', 'Models'].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key.' } },

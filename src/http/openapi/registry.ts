@@ -14,6 +14,7 @@ import {
   updateInstanceSchema,
 } from '../schemas/instance.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
+import { limitsSchema } from '../schemas/limits.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
 import { offerListSchema, offerSchema } from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
@@ -33,6 +34,7 @@ const NAMED = {
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,
   DeletedSSHKey: deletedSshKeySchema,
+  Limits: limitsSchema,
   Model: modelSchema,
   ModelList: modelListSchema,
   ModelRequest: modelRequestSchema,

@@ -63,6 +63,7 @@ export const createInstanceRoute = routeWithBody({
   },
   errors: [
     'quota_exceeded',
+    'tenant_limit',
     'offer_unavailable',
     'offer_changed',
     'idempotency_conflict',

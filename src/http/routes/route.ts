@@ -19,7 +19,7 @@ export interface Operation {
   path: string;
   /** The operationId. */
   id: string;
-  tag: 'Offers' | 'Instances' | 'SSH keys' | 'Models';
+  tag: 'Offers' | 'Instances' | 'SSH keys' | 'Limits' | 'Models';
   scope: Scope;
   summary: string;
   description?: string;

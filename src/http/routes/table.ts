@@ -1,5 +1,6 @@
 import { createInstanceRoute } from './create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
+import { readLimitsRoute } from './limits.ts';
 import { listOffersRoute } from './offers.ts';
 import { createLinkRoute } from './ports.ts';
 import type { Operation, Resource } from './route.ts';
@@ -19,6 +20,7 @@ export const RESOURCES: readonly Resource[] = [
       createLinkRoute,
     ],
   },
+  { path: '/limits', routes: [readLimitsRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
 ];
 

@@ -104,11 +104,16 @@ export const CLOSED_CEILINGS: Ceilings = {
   userNamespaces: 'Required',
 };
 
-/** The image with its registry and, on Docker Hub, its library spelled out, as containerd reads it. */
+/**
+ * The image with its registry and, on Docker Hub, its library spelled out, as containerd reads it
+ * (github.com/distribution/reference, splitDockerDomain). The chart's admission policy does the same.
+ */
 export function fullImageName(image: string): string {
-  const [first = '', ...rest] = image.split('/');
-  if (rest.length === 0) return `docker.io/library/${image}`;
-  return /[.:]/.test(first) || first === 'localhost' ? image : `docker.io/${image}`;
+  const [first = ''] = image.split('/', 1);
+  const isHost = first !== image && (/[.:]/.test(first) || first === 'localhost');
+  const path = isHost ? image.slice(first.length + 1) : image;
+  const host = isHost && first !== 'index.docker.io' ? first : 'docker.io';
+  return `${host}/${host === 'docker.io' && !path.includes('/') ? 'library/' : ''}${path}`;
 }
 
 /** Whether one of the patterns allows the image. */
@@ -120,4 +125,12 @@ export function allowsImage(patterns: readonly string[], image: string): boolean
 /** Whether a pattern covers a name, or another pattern. */
 export function covers(pattern: string, other: string): boolean {
   return pattern.endsWith('*') ? other.startsWith(pattern.slice(0, -1)) : other === pattern;
+}
+
+/** Whether a GPU ceiling is for these GPUs. */
+export function isForGpus(
+  { pool, product }: Pick<Ceilings['gpus'][number], 'pool' | 'product'>,
+  gpus: { pool: string; product: string },
+): boolean {
+  return (pool === '*' || pool === gpus.pool) && (product === '*' || product === gpus.product);
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
-import { ceilingsSchema } from './ceilings.ts';
+import { ceilingsSchema, MOST_ENTRIES } from './ceilings.ts';
 import { AGE_COLUMN, berthType, type CustomResource } from '../schema.ts';
 
 /** The one name of a TenantLimit, and of the ResourceQuota beside it. */
@@ -9,7 +9,7 @@ export const TENANT_LIMIT_NAME = 'berth';
 export const tenantLimitSpecSchema = ceilingsSchema.extend({
   policies: z
     .array(z.string().max(253).describe('Name of a TenantPolicy.'))
-    .max(64)
+    .max(MOST_ENTRIES)
     .default([])
     .describe('TenantPolicies that these ceilings come from. Empty: the defaults.'),
 });

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { EVENTS, NAMESPACES, PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
 import { addFleet } from '../../faults/support/fleet.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { ms, pool, quantile } from '../figures.ts';
@@ -17,6 +18,8 @@ const WIDTH = 32;
 const WARM_UP = 20;
 const ONE_BY_ONE = 100;
 const LIMIT_MS = 900_000;
+/** Berth's own, which is no tenant. */
+const OWN_NAMESPACE = 'default';
 
 export interface BenchOptions {
   kubeconfig: string;
@@ -73,16 +76,19 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
   const namespace = `bench-${randomBytes(3).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name: namespace } });
+  // The default ceilings of a tenant are lower than the largest size. Its quota is part of what is measured.
+  const spec = { namespaceLabels: { 'kubernetes.io/metadata.name': namespace }, objects: { instances: 100_000 } };
+  await client.create(TENANT_POLICIES, { metadata: { name: namespace }, spec: spec as unknown as TenantPolicySpec });
   const fleet = await addFleet(client, namespace, nodes);
-  const controller = await startController(kubeconfig, namespace);
+  const controller = await startController(kubeconfig, OWN_NAMESPACE);
   const measure = async () => ({ ...(await controller.measure()), events: await countEvents(client, namespace) });
   const ended = new AbortController();
   const seen = await watchNamespace(client, namespace, ended.signal);
   const all = (prefix: string, count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
   const rent = (name: string): Promise<unknown> => {
-    const spec = { gpu: { product: fleet.product, count: 1 } } as GpuInstanceSpec;
-    return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec });
+    const wanted = { gpu: { product: fleet.product, count: 1 } } as GpuInstanceSpec;
+    return client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: wanted });
   };
   try {
     const bareNames = all('bare', instances);
@@ -137,6 +143,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
     );
     await controller[Symbol.asyncDispose]();
     ended.abort();
+    await client.delete(TENANT_POLICIES, { name: namespace });
     await client.delete(NAMESPACES, { name: namespace });
     await fleet[Symbol.asyncDispose]();
     await client.close();

@@ -120,6 +120,7 @@ export function benchDeps(): ApiDeps {
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     apiKeys: filled([apiKey()], INDEXES.apiKeys),
+    tenantLimits: filled([], INDEXES.tenantLimits),
   };
   const inventory = new Inventory(
     { ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) },

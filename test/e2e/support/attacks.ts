@@ -308,9 +308,79 @@ function forSecrets(): Attack[] {
   ]);
 }
 
+/** Tries to be without ceilings, and to use the controller's right to write them. */
+function onCeilings({ admin }: Targets): Attack[] {
+  const lifted = JSON.stringify({ spec: { objects: { instances: 100_000 } } });
+  const liftIt = { command: ['patch', 'tenantlimit', 'berth', '-n', TENANT, '--type=merge', '-p', lifted] };
+  const unlimited = JSON.stringify({ spec: { hard: { 'count/gpuinstances.berth.dev': null } } });
+  const writes = "only Berth's controller writes";
+  const quota = (namespace: string, name: string, hard: object): object => ({
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata: { namespace, name },
+    spec: { hard },
+  });
+  const ownQuota = "Berth's controller writes the ResourceQuota berth of tenants";
+  const counted = { 'count/sshkeys.berth.dev': '1' };
+  const byController: [string, object][] = [
+    ['stops the pods of a tenant with a quota', quota(LENIENT, 'berth', { pods: '0' })],
+    ['makes a quota of another name', quota(LENIENT, 'other', counted)],
+    ['makes a quota for the cluster itself', quota('kube-system', 'berth', counted)],
+    ['makes a quota for Berth', quota(NAMESPACE, 'berth', counted)],
+  ];
+  return [
+    { title: 'an administrator lifts the ceilings of a tenant by hand', ...liftIt, refusal: `${writes} tenantlimits` },
+    { title: 'a tenant lifts its ceilings', as: admin, ...liftIt, refusal: 'cannot patch resource "tenantlimits"' },
+    {
+      title: 'a tenant makes a policy for itself',
+      as: admin,
+      command: CREATE,
+      input: { apiVersion: 'berth.dev/v1alpha1', kind: 'TenantPolicy', metadata: { name: 'attack' }, spec: {} },
+      refusal: 'cannot create resource "tenantpolicies"',
+    },
+    {
+      title: 'an administrator lifts the quota of a tenant by hand',
+      command: ['patch', 'resourcequota', 'berth', '-n', TENANT, '--type=merge', '-p', unlimited],
+      refusal: `${writes} resourcequotas`,
+    },
+    {
+      title: 'an administrator deletes the quota of a tenant',
+      command: ['delete', 'resourcequota', 'berth', '-n', TENANT],
+      refusal: `${writes} resourcequotas`,
+    },
+    {
+      title: 'a tenant deletes its quota',
+      as: admin,
+      command: ['delete', 'resourcequota', 'berth', '-n', TENANT],
+      refusal: 'cannot delete resource "resourcequotas"',
+    },
+    {
+      title: 'a tenant names a RuntimeClass that it may not use',
+      as: admin,
+      command: CREATE,
+      input: custom('GPUInstance', TENANT, { runtimeClassName: 'runc' }),
+      refusal: 'the ceiling runtimeClassNames does not allow this tenant RuntimeClass runc',
+    },
+    ...byController.map(([what, input]) => ({
+      title: `the controller ${what}`,
+      as: account('controller'),
+      command: [...CREATE, '--dry-run=server'],
+      input,
+      refusal: ownQuota,
+    })),
+  ];
+}
+
 /** What a role could try after a break-in, and what people could try. */
 export function attacks(targets: Targets): Attack[] {
-  return [...byHand(targets), ...byGrace(targets), ...asController(targets), ...asGateway(targets), ...forSecrets()];
+  return [
+    ...byHand(targets),
+    ...byGrace(targets),
+    ...asController(targets),
+    ...asGateway(targets),
+    ...forSecrets(),
+    ...onCeilings(targets),
+  ];
 }
 
 /** Makes one attempt. */

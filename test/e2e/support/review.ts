@@ -19,6 +19,8 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'get pods': 'reads a pod whose creation was answered AlreadyExists, after a crash between two writes',
   'controller: get gpuinstances': 'reads what the cache may not show yet, before an instance is deleted for ever',
   'get persistentvolumes': 'reads which nodes a disk is tied to, at the second start of an instance',
+  'delete tenantlimits': 'removes the ceilings a minute after a namespace has ceased to be a tenant',
+  'delete resourcequotas': 'the same',
   'api: get sshkeys': 'reads a key that another replica made a moment ago',
 };
 

@@ -8,7 +8,7 @@ import { recordWrites, type Write } from './counting-client.ts';
 import type { World } from './world.ts';
 
 /** Watch caches of the controllers. */
-export const CACHES = 11;
+export const CACHES = 13;
 
 /** A way to the API server through a proxy that injects faults. */
 export interface BrokenWay extends AsyncDisposable {

@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { applyFinalizers } from '../../../tools/cluster/apply.ts';
+import { kindsCounted } from '../../support/kinds-counted.ts';
 import { SEED } from './seed.ts';
 
 declare module 'vitest' {
@@ -15,12 +16,11 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<void> {
   project.provide('seed', SEED);
   const isAdmitted = SEED % 2 === 0;
-  if (isAdmitted) {
-    const { kubeconfig } = project.getProvidedContext().cluster;
-    const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
-    await applyFinalizers(client, new AbortController().signal);
-    await client.close();
-  }
+  const { kubeconfig } = project.getProvidedContext().cluster;
+  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+  if (isAdmitted) await applyFinalizers(client, new AbortController().signal);
+  await kindsCounted(client);
+  await client.close();
   const finalizers = isAdmitted ? 'added by admission' : 'added by the controller';
   process.stderr.write(`Fault suite: seed ${SEED}, finalizers ${finalizers}; BERTH_FAULT_SEED=${SEED} repeats it.\n`);
 }

@@ -24,7 +24,7 @@ async function start(spec: Partial<GpuInstanceSpec>, around: Around = {}, status
   world.instances.upsert(held({ ...rest, spec: { ...defaults, ...spec } }));
   await world.reconcile('one').catch(() => undefined);
   const after = world.instances.store.get('default/one')?.status;
-  return { pod: world.created[0], ready: after?.conditions?.[0], ending: after?.ending, after };
+  return { pod: world.createdPods()[0], ready: after?.conditions?.[0], ending: after?.ending, after };
 }
 
 const pool = (spec: Partial<GpuPoolSpec>): Around => ({ pools: [gpuPool('p', spec)] });

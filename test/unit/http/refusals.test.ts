@@ -31,3 +31,27 @@ it.each([
   expect(code).toBe('cluster_unavailable');
   expect(message).not.toContain(words);
 });
+
+const QUOTA = 'sshkeys.berth.dev "k-1" is forbidden: exceeded quota: berth, requested: count/sshkeys.berth.dev=1';
+const POLICY = `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'mine-berth-ceilings' with binding 'mine-berth-ceilings' denied request: image a is not allowed`;
+
+it.each([
+  [
+    `${QUOTA}, used: count/sshkeys.berth.dev=1k, limited: count/sshkeys.berth.dev=1k`,
+    'Nothing was made. This tenant may have 1000 SSH keys and has 1000. Delete one. The operator can raise objects.sshKeys in the TenantPolicy that GET /limits names.',
+  ],
+  [POLICY, 'Nothing was made. image a is not allowed'],
+])('a ceiling of the tenant has a code of its own: %s', (words, message) => {
+  expect(answer(403, 'Forbidden', words)).toEqual(['tenant_limit', message]);
+});
+
+it('a quota of another name is none, also when its name begins alike', () => {
+  const words = QUOTA.replace('quota: berth,', 'quota: berth-extra,');
+  expect(answer(403, 'Forbidden', `${words}, used: a=1, limited: a=1`)[0]).toBe('quota_exceeded');
+});
+
+it('a quota that is not counted yet is an outage, not a refusal', () => {
+  const words =
+    'sshkeys.berth.dev "k" is forbidden: status unknown for quota: berth, resources: count/sshkeys.berth.dev';
+  expect(answer(403, 'Forbidden', words)[0]).toBe('cluster_unavailable');
+});

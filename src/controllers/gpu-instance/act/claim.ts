@@ -1,17 +1,19 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
 import type { Place } from '../../../inventory/grant.ts';
+import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
-import { type Ceilings, DEFAULT_CEILINGS } from '../../../resources/tenants/ceilings.ts';
+import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
+import { type CeilingRefusal, gpuRefusal, imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
-import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/forbidden.ts';
+import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
 import { missingIsolation, requestOf, withoutPlace } from '../decide/place.ts';
-import { quotaRefusal } from '../decide/quota.ts';
+import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
 import { statusOf } from '../decide/status/status.ts';
@@ -24,6 +26,10 @@ type ClaimOutcome =
   | { waiting: Waiting }
   /** There is no place, and waiting would not help. */
   | { refused: Ending };
+
+function shareOf({ offerClass }: Place): GpuShare {
+  return { pool: offerClass.pool.name, product: offerClass.product, gpus: offerClass.gpuCount };
+}
 
 /** Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. */
 async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
@@ -52,6 +58,13 @@ function forbidden({ deps }: Run, { spec }: GpuInstance, settings: Settings, cei
   return forbiddenEnv(settings) ?? forbiddenRuntimeClass(isolationNeeds(spec, ceilings), poolClasses);
 }
 
+/** An instance that waits for its tenant's ceilings must not hold up those that wait for GPUs. */
+function waitForTenant({ deps, key }: Run, instance: GpuInstance, refusal: CeilingRefusal): ClaimOutcome {
+  deps.line.remove(key);
+  deps.tenantLine.add(key, instance, refusal.wanted);
+  return { waiting: { reason: 'TenantLimit', message: refusal.message } };
+}
+
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
@@ -60,12 +73,16 @@ function isUncertain(error: unknown): boolean {
 
 /** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
-  const { deps, key } = run;
+  const { deps, key, context } = run;
   const { instance, now } = observed;
-  const ceilings = DEFAULT_CEILINGS;
-  const refused = forbidden(run, instance, settings, ceilings);
+  const { namespace = '' } = instance.metadata;
+  const limit = deps.ceilingsOf(namespace);
+  const refused = forbidden(run, instance, settings, limit);
   if (refused !== undefined) return { refused };
-  const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings });
+  const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
+  const overImages = imageRefusal(limit, settings.image);
+  if (overImages !== undefined) return waitForTenant(run, instance, overImages);
   const earlier = deps.line.before(key, instance);
   deps.line.add(key, instance, request);
   if (earlier !== undefined) {
@@ -75,13 +92,17 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const isFull = 'refusal' in granted && granted.refusal === 'NoCapacity';
   const preemption = isFull && request.type === 'OnDemand' ? deps.inventory.preempt(request) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
-  // Checked before a preemption: no instance must go for a place that the quota does not allow.
+  // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
+  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), shareOf(place));
+  if (overGpus !== undefined) return waitForTenant(run, instance, overGpus);
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {
     // An instance that waits for quota must not hold up those that wait for GPUs.
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
+  // It waits for a place without holding any GPUs. Others of its tenant may find one.
+  if (!('place' in granted)) deps.tenantLine.serve(namespace);
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;

@@ -14,12 +14,11 @@ import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolati
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
 import type { Claim } from '../../../resources/gpu-instance.ts';
-import { DEFAULT_CEILINGS } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { desiredDisk } from '../decide/pod/desired-disk.ts';
 import { desiredPod } from '../decide/pod/desired-pod.ts';
 import type { Ending } from '../decide/endings.ts';
-import { forbiddenEnv, isolationNeeds } from '../decide/forbidden.ts';
+import { forbiddenEnv, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import { diskNameOf } from '../decide/names.ts';
 import type { Observed } from '../decide/observed.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
@@ -117,7 +116,10 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   if (settings === undefined) return lost('The template of the instance is gone.');
   const forbidden = forbiddenEnv(settings);
   if (forbidden !== undefined) return { ending: forbidden };
-  const isolation = isolationOn(view.facts, isolationNeeds(instance.spec, DEFAULT_CEILINGS));
+  const isolation = isolationOn(
+    view.facts,
+    isolationNeeds(instance.spec, run.deps.ceilingsOf(instance.metadata.namespace ?? '')),
+  );
   if (typeof isolation === 'string') return lost(LOST_ISOLATION[isolation](claim.node));
   const diskPersistent = instance.status?.diskPersistent === true;
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;

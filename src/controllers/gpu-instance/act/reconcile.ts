@@ -24,6 +24,7 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 }
 
 async function reconcile(run: Run): Promise<Result> {
+  run.deps.tenantLine.remove(run.key);
   await writeLateUsageRecords(run);
   const instance = await currentInstance(run);
   const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;

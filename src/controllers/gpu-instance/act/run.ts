@@ -10,6 +10,8 @@ import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
+import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
+import type { TenantLine } from '../tenant-line.ts';
 import type { WaitingLine } from '../waiting-line.ts';
 
 export interface InstanceConfig {
@@ -27,6 +29,9 @@ export interface InstanceDeps {
   stores: ControllerStores;
   inventory: Inventory;
   line: WaitingLine;
+  /** Ceilings of a tenant as the policies have them now. */
+  ceilingsOf: LimitOf;
+  tenantLine: TenantLine;
   fence: Fence;
   events: Pick<EventRecorder, 'record'>;
   clock: Clock;

@@ -1,5 +1,6 @@
 import type { Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import type { Observed } from '../decide/observed.ts';
 import type { Step } from '../decide/plan.ts';
@@ -35,6 +36,10 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
     case 'createPod': {
       const { claim } = instance.status ?? {};
       if (claim === undefined) return NOTHING_MORE;
+      // Since the claim the instance or its template may have changed.
+      const overImages =
+        settings && imageRefusal(run.deps.ceilingsOf(instance.metadata.namespace ?? ''), settings.image);
+      if (overImages) return end(run, observed, { reason: 'PlaceLost', message: overImages.message });
       const outcome = await createPod(run, observed, claim);
       return 'pod' in outcome ? { instance, pods: [outcome.pod] } : end(run, observed, outcome.ending);
     }

@@ -3,7 +3,7 @@ import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Ending } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
-import { isolationNeeds } from './forbidden.ts';
+import { isolationNeeds } from './refusals/forbidden.ts';
 import type { Observed } from './observed.ts';
 import type { Settings } from './settings.ts';
 import type { Waiting } from './status/ready.ts';

@@ -1,6 +1,6 @@
-import { parseQuantity } from '../../../kube/quantity.ts';
-import type { ResourceQuota } from '../../../kube/types.ts';
-import type { Amounts } from '../../../inventory/amounts.ts';
+import { parseQuantity } from '../../../../kube/quantity.ts';
+import type { ResourceQuota } from '../../../../kube/types.ts';
+import type { Amounts } from '../../../../inventory/amounts.ts';
 
 /** The names under which a quota may limit what a pod requests. */
 function namesOf(resource: string): string[] {

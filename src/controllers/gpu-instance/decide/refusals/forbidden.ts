@@ -1,9 +1,9 @@
-import type { IsolationNeeds } from '../../../inventory/nodes/isolation.ts';
-import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
-import { choosesDevices, DEVICE_ENV_REFUSAL } from '../../../resources/pod/device-env.ts';
-import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
-import type { Ending } from './endings.ts';
-import type { Settings } from './settings.ts';
+import type { IsolationNeeds } from '../../../../inventory/nodes/isolation.ts';
+import type { GpuInstanceSpec } from '../../../../resources/gpu-instance.ts';
+import { choosesDevices, DEVICE_ENV_REFUSAL } from '../../../../resources/pod/device-env.ts';
+import type { Ceilings } from '../../../../resources/tenants/ceilings.ts';
+import type { Ending } from '../endings.ts';
+import type { Settings } from '../settings.ts';
 
 type IsolationCeilings = Pick<Ceilings, 'runtimeClassNames' | 'userNamespaces'>;
 

@@ -1,0 +1,122 @@
+import type { KubeClient } from '../../kube/client/client.ts';
+import { hasReached } from '../../kube/watch/resource-version.ts';
+import { keyOf } from '../../kube/types.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
+import type { GpuShare } from '../../inventory/tenant-holdings.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
+import type { AddKey, Source } from '../../runtime/source.ts';
+import type { ControllerStores } from '../stores.ts';
+import type { LimitOf } from '../tenants/tenant-ceilings.ts';
+import { gpuRefusal } from './decide/refusals/ceilings.ts';
+import { compareRanks } from './waiting-line.ts';
+
+interface Deps {
+  client: Pick<KubeClient, 'list'>;
+  inventory: Pick<Inventory, 'heldBy' | 'onRelease' | 'assume' | 'written' | 'isUndecided'>;
+  stores: Pick<ControllerStores, 'instances' | 'tenantLimits' | 'namespaces'>;
+  ceilingsOf: LimitOf;
+}
+
+interface Waiter {
+  instance: GpuInstance;
+  wanted: GpuShare | undefined;
+}
+
+/**
+ * The instances that a ceiling of their tenant refused. A claim that the tenant gives back wakes those of them that then
+ * have room, the oldest first; a change of its TenantLimit wakes them all. Other tenants are never looked at.
+ */
+export class TenantLine {
+  readonly #deps: Deps;
+  /** By namespace, then by key. */
+  readonly #waiters = new Map<string, Map<string, Waiter>>();
+  /** By namespace: the one read of its claims in this term as the leader. */
+  readonly #reads = new Map<string, Promise<void>>();
+  #wake: AddKey | undefined;
+
+  readonly source: Source;
+
+  constructor(deps: Deps) {
+    const { inventory, stores } = deps;
+    this.#deps = deps;
+    this.source = {
+      synced: stores.tenantLimits.synced,
+      start: (add) => {
+        this.#wake = add;
+        const stops = [
+          inventory.onRelease((namespace) => this.serve(namespace)),
+          stores.tenantLimits.onChange(({ before, after }) => {
+            const { namespace = '' } = (after ?? before)?.metadata ?? {};
+            this.#wakeAll(namespace);
+          }),
+          // The ceilings of a namespace are not known before its labels.
+          stores.namespaces.onChange(({ key, before }) => {
+            if (before === undefined) this.#wakeAll(key);
+          }),
+        ];
+        return () => {
+          this.#wake = undefined;
+          for (const stop of stops) stop();
+        };
+      },
+    };
+  }
+
+  /** @param wanted the GPUs that there was no room for; undefined when no release of GPUs can help */
+  add(key: string, instance: GpuInstance, wanted: GpuShare | undefined): void {
+    const { namespace = '' } = instance.metadata;
+    const waiters = this.#waiters.get(namespace) ?? new Map<string, Waiter>();
+    this.#waiters.set(namespace, waiters.set(key, { instance, wanted }));
+  }
+
+  remove(key: string): void {
+    const namespace = key.slice(0, Math.max(0, key.indexOf('/')));
+    const waiters = this.#waiters.get(namespace);
+    if (waiters?.delete(key) && waiters.size === 0) this.#waiters.delete(namespace);
+  }
+
+  /** Wakes the instances of a tenant that its GPU ceilings have room for now, as far as they have room together. */
+  serve(namespace: string): void {
+    const waiters = this.#waiters.get(namespace);
+    if (waiters === undefined || this.#wake === undefined) return;
+    const limit = this.#deps.ceilingsOf(namespace);
+    const held = [...this.#deps.inventory.heldBy(namespace)];
+    for (const [key, { wanted }] of [...waiters].toSorted(([, a], [, b]) => compareRanks(a.instance, b.instance))) {
+      if (wanted === undefined || gpuRefusal(limit, held, wanted) !== undefined) continue;
+      held.push(wanted);
+      this.#wake(key);
+    }
+  }
+
+  /**
+   * Counts the claims of a tenant as the API server has them, once in a term as the leader: the cache may not show the
+   * last claims of the leader before. Those of this term the inventory knows itself. Rejects with KubeError.
+   */
+  readClaims(namespace: string, signal: AbortSignal): Promise<void> {
+    const known = this.#reads.get(namespace);
+    if (known !== undefined) return known;
+    const reading = this.#readClaims(namespace, signal);
+    this.#reads.set(namespace, reading);
+    reading.catch(() => this.#reads.delete(namespace));
+    return reading;
+  }
+
+  #wakeAll(namespace: string): void {
+    for (const key of this.#waiters.get(namespace)?.keys() ?? []) this.#wake?.(key);
+  }
+
+  async #readClaims(namespace: string, signal: AbortSignal): Promise<void> {
+    const { client, inventory, stores } = this.#deps;
+    const { items } = await client.list(GPU_INSTANCES, { namespace, signal });
+    for (const live of items) {
+      const key = keyOf(live);
+      const cached = stores.instances.get(key);
+      const seen = cached?.metadata.resourceVersion ?? stores.instances.resourceVersion;
+      const { claim, diskGb = 0, diskPersistent = false } = live.status ?? {};
+      if (claim === undefined || cached?.status?.claim !== undefined || inventory.isUndecided(key)) continue;
+      if (hasReached(seen, live.metadata.resourceVersion ?? '')) continue;
+      inventory.assume(live, claim, { gb: diskGb, persistent: diskPersistent });
+      inventory.written(live);
+    }
+  }
+}

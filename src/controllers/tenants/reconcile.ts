@@ -1,0 +1,137 @@
+import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../kube/errors.ts';
+import { keyOf, type KubeObject, RESOURCE_QUOTAS, type ResourceQuota, type ResourceType } from '../../kube/types.ts';
+import { sameJson } from '../../lib/json.ts';
+import { TENANT_LIMIT_NAME, TENANT_LIMITS, type TenantLimitSpec } from '../../resources/tenants/tenant-limit.ts';
+import type { Result } from '../../runtime/controller.ts';
+import type { Fence } from '../../runtime/fence.ts';
+import type { CommonDeps } from '../common-deps.ts';
+import { hardOf, isTenant, isUncounted, OWN_LABELS, sameHard } from './desired.ts';
+import type { LimitOf } from './tenant-ceilings.ts';
+import type { UncountedQuotas } from './uncounted.ts';
+
+export interface TenantDeps extends Pick<CommonDeps, 'client' | 'stores' | 'clock'> {
+  /** Ceilings of a tenant as the policies have them now. */
+  ceilingsOf: LimitOf;
+  config: {
+    /** Berth's own namespace. */
+    namespace: string;
+  };
+}
+
+interface Deps extends TenantDeps {
+  fence: Fence;
+  uncounted: UncountedQuotas;
+}
+
+/** A namespace that is used now and then must not cost four writes each time. */
+const KEPT_MS = 60_000;
+
+/** Makes TenantLimit and ResourceQuota of a namespace what the policies ask for. */
+export async function reconcileTenant(deps: Deps, namespace: string, signal: AbortSignal): Promise<Result> {
+  const { stores, config, ceilingsOf } = deps;
+  const space = stores.namespaces.get(namespace);
+  if (space === undefined || space.metadata.deletionTimestamp !== undefined) {
+    deps.uncounted.forget(namespace);
+    return undefined;
+  }
+  if (!isTenant(space, { own: config.namespace, isUsed: isUsed(deps, namespace) })) {
+    return leave(deps, namespace, signal);
+  }
+  const limit = ceilingsOf(namespace);
+  try {
+    await keepLimit(deps, namespace, limit, signal);
+    return await keepQuota(deps, namespace, limit, signal);
+  } catch (error) {
+    // Nothing can be made in a namespace that is going. What another writer just made comes with the watch.
+    const isGoing = isNamespaceTerminating(error) || error instanceof NotFoundError;
+    if (!isGoing && !(error instanceof AlreadyExistsError)) throw error;
+    return undefined;
+  }
+}
+
+function isUsed({ stores }: Deps, namespace: string): boolean {
+  const { instances, sshKeys, apiKeys, templates } = stores;
+  return [instances, sshKeys, apiKeys, templates].some((store) => store.by('namespace', namespace).length > 0);
+}
+
+function refTo(namespace: string): { namespace: string; name: string } {
+  return { namespace, name: TENANT_LIMIT_NAME };
+}
+
+async function keepLimit(deps: Deps, namespace: string, spec: TenantLimitSpec, signal: AbortSignal): Promise<void> {
+  const { client, stores, fence } = deps;
+  const ref = refTo(namespace);
+  const limit = stores.tenantLimits.get(keyOf(ref));
+  if (limit !== undefined && sameJson(limit.spec, spec)) return;
+  if (limit === undefined) {
+    const made = await client.create(TENANT_LIMITS, { metadata: { ...ref, labels: OWN_LABELS }, spec }, { signal });
+    fence.wrote(namespace, stores.tenantLimits, made);
+    return;
+  }
+  // Not a merge patch: a ceiling that is gone must go here too.
+  const body = [
+    { op: 'test', path: '/metadata/uid', value: limit.metadata.uid },
+    { op: 'add', path: '/spec', value: spec },
+  ];
+  fence.wrote(namespace, stores.tenantLimits, await client.patch(TENANT_LIMITS, ref, body, { type: 'json', signal }));
+}
+
+async function keepQuota(deps: Deps, namespace: string, limit: TenantLimitSpec, signal: AbortSignal): Promise<Result> {
+  const { client, stores, fence, uncounted } = deps;
+  const ref = refTo(namespace);
+  const hard = hardOf(limit);
+  const quota = stores.quotas.get(keyOf(ref));
+  if (quota === undefined) {
+    const waitMs = uncounted.waitMs(namespace);
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
+    const wanted = { metadata: { ...ref, labels: OWN_LABELS }, spec: { hard } };
+    fence.wrote(namespace, stores.quotas, await client.create(RESOURCE_QUOTAS, wanted, { signal }));
+    return undefined;
+  }
+  // The scopes of a quota cannot be changed, so one that has any is made anew.
+  const isScoped = quota.spec?.scopes !== undefined || quota.spec?.scopeSelector !== undefined;
+  if (isScoped || isUncounted(quota)) {
+    if (!isScoped) uncounted.note(namespace);
+    await remove(deps, RESOURCE_QUOTAS, quota, signal);
+    return undefined;
+  }
+  if (quota.status?.hard !== undefined) uncounted.forget(namespace);
+  if (sameHard(quota.spec?.hard, hard)) return undefined;
+  const gone = Object.keys(quota.spec?.hard ?? {}).filter((name) => hard[name] === undefined);
+  const body = {
+    metadata: { uid: quota.metadata.uid, labels: OWN_LABELS },
+    spec: { hard: { ...hard, ...Object.fromEntries(gone.map((name) => [name, null])) } },
+  };
+  fence.wrote(namespace, stores.quotas, await client.patch(RESOURCE_QUOTAS, ref, body, { type: 'merge', signal }));
+  return undefined;
+}
+
+/** Removes what the controller made in a namespace that is no tenant's any more. */
+async function leave(deps: Deps, namespace: string, signal: AbortSignal): Promise<Result> {
+  const { stores, clock, uncounted } = deps;
+  uncounted.forget(namespace);
+  const key = keyOf(refTo(namespace));
+  const limit = stores.tenantLimits.get(key);
+  const quota = stores.quotas.get(key);
+  const ownQuota = quota !== undefined && isOwn(quota) ? quota : undefined;
+  const madeAt = Date.parse(limit?.metadata.creationTimestamp ?? ownQuota?.metadata.creationTimestamp ?? '');
+  const keptMs = madeAt + KEPT_MS - clock.now();
+  if (keptMs > 0) return { requeueAfterMs: keptMs };
+  if (limit !== undefined) await remove(deps, TENANT_LIMITS, limit, signal);
+  if (ownQuota !== undefined) await remove(deps, RESOURCE_QUOTAS, ownQuota, signal);
+  return undefined;
+}
+
+function isOwn({ metadata }: ResourceQuota): boolean {
+  return Object.entries(OWN_LABELS).every(([name, value]) => metadata.labels?.[name] === value);
+}
+
+async function remove<T extends KubeObject>(
+  { client }: Deps,
+  type: ResourceType<T>,
+  { metadata }: T,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name, uid } = metadata;
+  await client.delete(type, { namespace, name }, { signal, ...(uid !== undefined && { uid }) });
+}

@@ -1,0 +1,26 @@
+import { keyOf } from '../../kube/types.ts';
+import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
+import { toLimitsRecord } from '../records/limits-record.ts';
+import { sendJson } from '../send.ts';
+import { route } from './route.ts';
+
+export const readLimitsRoute = route({
+  method: 'get',
+  path: '/limits',
+  id: 'getLimits',
+  tag: 'Limits',
+  scope: 'compute:read',
+  summary: 'Read your ceilings, and what is used of them',
+  success: { status: 200, schema: 'Limits', description: 'The ceilings of the tenant.' },
+  handle({ stores, offers, ceilingsOf }, { response, caller: { namespace } }) {
+    const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
+    const record = toLimitsRecord(ceilingsOf(namespace), limit?.spec.policies ?? [], {
+      instances: stores.instances.by('namespace', namespace).length,
+      sshKeys: stores.sshKeys.by('namespace', namespace).length,
+      templates: stores.templates.by('namespace', namespace).length,
+      apiKeys: stores.apiKeys.by('namespace', namespace).length,
+      gpus: offers.heldBy(namespace),
+    });
+    sendJson(response, JSON.stringify(record));
+  },
+});
