@@ -45,7 +45,7 @@ export function held(instance: GpuInstance): GpuInstance {
 
 /**
  * The reconciler of instances, with one node of eight GPUs. What it writes to instances is in the caches at once. Pods
- * are created, but a change or deletion of a pod or a disk is refused.
+ * are created, but a change or deletion of a pod or a disk is refused. `writes` are those that were made or refused.
  */
 export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
@@ -72,14 +72,21 @@ export function controllerWorld(
   const log = pino({ level: 'silent' });
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
+  const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
+  const storeOf: Record<string, { get(key: string): KubeObject | undefined }> = {
+    GPUInstance: instances.store,
+    Pod: pods.store,
+    PersistentVolumeClaim: disks.store,
+  };
   const client: Pick<KubeClient, 'get' | 'create' | 'patch' | 'delete'> = {
     get(type: ResourceType, ref: ObjectRef) {
-      const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
+      const found = storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
     create: (_type, object) => Promise.resolve(object),
     patch(type, ref, body) {
+      writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
       const { path = '', value } = (body as { path: string; value: unknown }[]).at(-1) ?? {};
@@ -92,7 +99,10 @@ export function controllerWorld(
         return instances.store.get(keyOf(ref)) as never;
       });
     },
-    delete: refuse,
+    delete(type, ref) {
+      writes.push({ verb: 'delete', kind: type.kind, name: ref.name });
+      return refuse();
+    },
   };
   const inventory = new Inventory(stores, clock);
   const deps: InstanceDeps = {
@@ -110,6 +120,7 @@ export function controllerWorld(
     instances,
     pods,
     disks,
+    writes,
     line: deps.line,
     reconcile: (name: string) =>
       reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),

@@ -73,7 +73,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
   const namespace = `bench-${randomBytes(3).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name: namespace } });
-  const fleet = await addFleet(client, namespace, nodes);
+  const fleet = await addFleet(client, namespace, { nodes });
   const controller = await startController(kubeconfig, namespace);
   const measure = async () => ({ ...(await controller.measure()), events: await countEvents(client, namespace) });
   const ended = new AbortController();

@@ -5,7 +5,7 @@ import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { childMetadata, diskNameOf, podNameOf } from '../names.ts';
+import { diskNameOf, podMetadata, podNameOf } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
@@ -100,7 +100,7 @@ export function desiredPod(input: PodInput): Pod {
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, ...(tools ? [tools.mount] : [])];
   return {
-    metadata: childMetadata(instance, podNameOf(instance, input.incarnation)),
+    metadata: podMetadata(instance, podNameOf(instance, input.incarnation)),
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),
