@@ -62,7 +62,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   }
   const granted = deps.inventory.grant(request);
   const isFull = 'refusal' in granted && granted.refusal === 'NoCapacity';
-  const preemption = isFull && request.type === 'OnDemand' ? deps.inventory.preempt(request) : undefined;
+  const preemption = isFull && request.type === 'OnDemand' ? deps.line.preempt(key, request, now) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
   // Checked before a preemption: no instance must go for a place that the quota does not allow.
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
