@@ -3,6 +3,7 @@ import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
 import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
+import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
 import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { isBadImage, isNotCreated, isPullError, podCondition, waitingState, words } from './pod/pod-facts.ts';
@@ -63,6 +64,7 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   const waiting = waitingState(pod);
   if (waiting === undefined) return undefined;
   const said = `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
+  if (waiting.container !== MAIN_CONTAINER) return stuckBesideMain(waiting, said, since);
   if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
   if (isPullError(waiting.reason)) {
     return { at: since + PULL_LIMIT_MS, ending: { reason: 'ImagePullFailed', message: said } };
@@ -72,6 +74,20 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
     return { at: since + CREATE_LIMIT_MS, ending: { reason, message: said } };
   }
   return undefined;
+}
+
+// A fault of the operator's image, or of a container that a webhook added, is no fault of the tenant, whose instance is
+// not switched off for it, nor of the node.
+function stuckBesideMain(
+  { reason, container }: { reason: string; container: string },
+  said: string,
+  since: number,
+): Deadline | undefined {
+  const message = `Container ${container}, which is not of the instance's own, cannot start. The operator of the cluster must see to it. ${said}`;
+  const ending: Ending = { reason: 'PodFailed', message };
+  if (isBadImage(reason)) return { at: 0, ending };
+  if (isPullError(reason)) return { at: since + PULL_LIMIT_MS, ending };
+  return isNotCreated(reason) ? { at: since + CREATE_LIMIT_MS, ending } : undefined;
 }
 
 /** What will end the current start, the earliest first; milliseconds since the epoch. */

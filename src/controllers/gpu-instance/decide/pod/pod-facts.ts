@@ -32,11 +32,19 @@ export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
 
+interface WaitingState {
+  reason: string;
+  message: string;
+  /** Name of the container. Only `main` is the tenant's: the others are Berth's, or come from a webhook. */
+  container: string;
+}
+
 /** Why the first waiting container waits: init containers first, then the others. */
-export function waitingState(pod: Pod): { reason: string; message: string } | undefined {
+export function waitingState(pod: Pod): WaitingState | undefined {
   const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
-  const waiting = statuses.map(({ state }) => state?.waiting).find((state) => state?.reason !== undefined);
-  return waiting && { reason: waiting.reason ?? '', message: waiting.message ?? '' };
+  const first = statuses.find(({ state }) => state?.waiting?.reason !== undefined);
+  const { reason = '', message = '' } = first?.state?.waiting ?? {};
+  return first && { reason, message, container: first.name };
 }
 
 // Reasons of the kubelet's admission handlers (kubernetes pkg/kubelet/lifecycle/predicate.go and

@@ -1,4 +1,4 @@
-import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
 import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf } from '../endings.ts';
@@ -55,6 +55,13 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   };
 }
 
+// Once the instance is switched off, switching it on again asks for a start, with nothing else changed.
+function endingFor({ spec, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
+  if (status?.ending?.startHash === undefined || spec.powerState === 'Running') return {};
+  const { startHash: _hash, ...ending } = status.ending;
+  return { ending };
+}
+
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const { instance, pod, settings } = observed;
@@ -66,6 +73,7 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
   const described = status.claim === undefined ? settings : undefined;
   return {
     ...status,
+    ...endingFor(instance),
     ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
