@@ -105,6 +105,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
   if (noDisk !== undefined) return { ending: noDisk };
   const share = { resource, count: claim.gpuCount };
+  const { memory, disk } = shareOf(view.facts, share);
   const { namespace, uid = '' } = instance.metadata;
   const space = deps.stores.namespaces.get(namespace ?? '');
   const pod = desiredPod({
@@ -113,7 +114,8 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     incarnation: instance.status?.incarnation ?? 0,
     settings: { ...settings, diskGb: instance.status?.diskGb ?? settings.diskGb },
     requests: requestsOf(view.facts, share, ephemeralGbOf(instance)),
-    memoryLimit: shareOf(view.facts, share).memory,
+    memoryLimit: memory,
+    scratchLimit: disk,
     diskPersistent,
     runtimeClassName: instance.spec.runtimeClassName ?? view.facts.pool?.spec.runtimeClassName,
     restricted: space?.metadata.labels?.[ENFORCE_LABEL] === 'restricted',
