@@ -20,6 +20,7 @@ import {
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
+import { Lru } from '../../src/lib/lru.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
@@ -73,6 +74,7 @@ export function controllerWorld(
   const refuse = (): Promise<never> => Promise.reject(refusal);
   let version = 1;
   const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
+  const creations: string[] = [];
   const storeOf: Record<string, { get(key: string): KubeObject | undefined }> = {
     GPUInstance: instances.store,
     Pod: pods.store,
@@ -84,7 +86,10 @@ export function controllerWorld(
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
-    create: (_type, object) => Promise.resolve(object),
+    create: (type, object) => {
+      creations.push(type.kind);
+      return Promise.resolve(object);
+    },
     patch(type, ref, body) {
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
@@ -111,6 +116,7 @@ export function controllerWorld(
     inventory,
     line: new WaitingLine(inventory),
     fence: new Fence(clock, log),
+    made: new Lru(10),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     clock,
@@ -121,6 +127,8 @@ export function controllerWorld(
     pods,
     disks,
     writes,
+    /** Kinds of what was created. */
+    creations,
     line: deps.line,
     reconcile: (name: string) =>
       reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),

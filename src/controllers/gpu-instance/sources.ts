@@ -76,7 +76,11 @@ export function instanceSources(deps: InstanceDeps): Source[] {
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
-  const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
+  const withReason = (reason: string, namespace?: string): string[] =>
+    instances
+      .by('reason', reason)
+      .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
+      .map(keyOf);
   return [
     unrecorded.source,
     // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
@@ -91,7 +95,9 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),
     changeSource(stores.templates, () => withReason('TemplateNotFound')),
-    changeSource(stores.quotas, () => withReason('QuotaExceeded')),
+    changeSource(stores.quotas, ({ before, after }) =>
+      withReason('QuotaExceeded', (after ?? before)?.metadata.namespace),
+    ),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;

@@ -269,3 +269,39 @@ test.each([
   });
   if (limit > 0) expect(planNext(observed({ pod, now: now - 1 }))).toEqual({ do: 'observe' });
 });
+
+describe('a program of runtype args', () => {
+  const instance = gpuInstance('one', {}, { ...CLAIMED, runtype: 'args' });
+
+  test.each([
+    [0, 'Completed'],
+    [3, 'ContainerFailed'],
+  ])('that ends with %i is over, although a container that a webhook added goes on', (exitCode, reason) => {
+    const { containerStatuses } = terminated(exitCode);
+    const pod = startedPod({ phase: 'Running', containerStatuses });
+    expect(planNext(observed({ instance, pod }))).toMatchObject({ do: 'end', ending: { reason } });
+  });
+
+  test('that restarts with runtype ssh goes on', () => {
+    const { containerStatuses } = terminated(3);
+    const pod = startedPod({ phase: 'Running', containerStatuses });
+    expect(planNext(observed({ pod }))).toEqual({ do: 'observe' });
+  });
+});
+
+test('a pod that is evicted from a cordoned node moves at once, and elsewhere after a pause', () => {
+  const evicted = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
+  const pod = startedPod({ conditions: [evicted] }, DELETING);
+  const node = readyNode();
+  const cordoned = { ...node, spec: { ...node.spec, unschedulable: true } };
+  expect(planNext(observed({ pod, node: cordoned }))).toMatchObject({ ending: { reason: 'NodeLost' } });
+  expect(planNext(observed({ pod, node }))).toMatchObject({ ending: { reason: 'PodDeleted' } });
+});
+
+test('a disk that is still being provisioned is waited for', () => {
+  const message = '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
+  const pod = startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable', message }] });
+  const after = (ms: number) => planNext(observed({ pod, now: Date.parse(EARLIER) + ms }));
+  expect(after(179_999)).toEqual({ do: 'observe' });
+  expect(after(180_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
+});

@@ -20,7 +20,7 @@ import type { Ending } from '../decide/endings.ts';
 import { diskNameOf } from '../decide/names.ts';
 import type { Observed } from '../decide/observed.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
-import { words } from '../decide/pod/pod-facts.ts';
+import { POD_DELETED, words } from '../decide/pod/pod-facts.ts';
 
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
@@ -101,6 +101,9 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     return lost(`Node ${claim.node} no longer has ${claim.resourceName}.`);
   if (isOverbooked(view, claim)) return lost(`Other pods took the GPUs of node ${claim.node}.`);
   if (settings === undefined) return lost('The template of the instance is gone.');
+  // The pod was made and has gone before the status could say so. Without a pause it would be made again and again.
+  const { podName = '' } = instance.status ?? {};
+  if (deps.made.get(instance.metadata.uid ?? '') === podName) return { ending: POD_DELETED };
   const diskPersistent = instance.status?.diskPersistent === true;
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
   if (noDisk !== undefined) return { ending: noDisk };
@@ -124,6 +127,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   try {
     const made = await deps.client.create(PODS, pod, { signal: context.signal });
     deps.fence.wrote(run.key, deps.stores.pods, made);
+    deps.made.set(uid, podName);
     return { pod: made };
   } catch (error) {
     const ending = refused(error, claim, now);

@@ -19,6 +19,10 @@ const CREATE_LIMIT_MS = 120_000;
 const SILENT_LIMIT_MS = 120_000;
 /** A place that the scheduler refuses for this long was taken by another pod. */
 const UNSCHEDULABLE_LIMIT_MS = 15_000;
+/** A volume that is made before the pod has a node takes its time, and until then the scheduler refuses the pod. */
+const VOLUME_LIMIT_MS = 180_000;
+/** What the scheduler says while a PersistentVolumeClaim is not bound (kubernetes pkg/scheduler/framework/plugins). */
+const VOLUME_WAIT = /unbound immediate PersistentVolumeClaims|persistentvolumeclaim .* not found/i;
 
 interface Deadline {
   at: number;
@@ -58,6 +62,10 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   }
   const since = Date.parse(scheduled.lastTransitionTime ?? '');
   if (scheduled.status !== 'True') {
+    if (VOLUME_WAIT.test(scheduled.message ?? '')) {
+      const message = `The disk was not provisioned within ${VOLUME_LIMIT_MS / 1000} seconds: ${words(scheduled.message, '')}`;
+      return { at: since + VOLUME_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
+    }
     const message = `Another pod took the place: ${words(scheduled.message, 'the scheduler refuses the pod')}`;
     return { at: since + UNSCHEDULABLE_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
   }
