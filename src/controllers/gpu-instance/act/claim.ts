@@ -8,7 +8,7 @@ import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import type { Ending } from '../decide/endings.ts';
 import type { Observed } from '../decide/observed.ts';
-import { requestOf, withoutPlace } from '../decide/place.ts';
+import { refusalMessage, requestOf, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -72,7 +72,9 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
-  if ('refusal' in granted) return withoutPlace(instance, granted.refusal, granted.message);
+  if ('refusal' in granted) {
+    return withoutPlace(instance, granted.refusal, refusalMessage(request, granted.message));
+  }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
