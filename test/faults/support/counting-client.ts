@@ -44,6 +44,15 @@ export function recordWrites(client: KubeClient, writes: Write[]): KubeClient {
   });
 }
 
+/** A client that calls `after` with every write that was made. */
+export function afterWrites(client: KubeClient, after: (write: Write) => Promise<void>): KubeClient {
+  return withWrites(client, async (write, send) => {
+    const answer = await send();
+    await after(write);
+    return answer;
+  });
+}
+
 /** The process died: nothing it asks for is sent any more. */
 class CrashedError extends Error {
   override name = 'CrashedError';

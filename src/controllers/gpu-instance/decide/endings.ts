@@ -85,6 +85,13 @@ export function isEditedSince({ metadata, spec, status }: Pick<GpuInstance, 'met
   return ending.startHash === undefined || ending.startHash !== startHash(spec);
 }
 
+/** Once an instance is switched off, switching it on again asks for a start: the ending no longer holds it. */
+export function settledEnding({ spec, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
+  if (status?.ending?.startHash === undefined || spec.powerState === 'Running') return {};
+  const { startHash: _hash, ...ending } = status.ending;
+  return { ending };
+}
+
 function isEndingReason(reason: string): reason is EndingReason {
   return Object.hasOwn(ENDINGS, reason);
 }

@@ -1,6 +1,6 @@
-import type { GpuInstance, GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
 import { conditionsOf } from './conditions.ts';
-import { endingOf } from '../endings.ts';
+import { endingOf, settledEnding } from '../endings.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
 import { isOver, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
@@ -54,13 +54,6 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   };
 }
 
-// Once the instance is switched off, switching it on again asks for a start, with nothing else changed.
-function endingFor({ spec, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
-  if (status?.ending?.startHash === undefined || spec.powerState === 'Running') return {};
-  const { startHash: _hash, ...ending } = status.ending;
-  return { ending };
-}
-
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const { instance, pod, settings } = observed;
@@ -72,7 +65,7 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
   const described = status.claim === undefined ? settings : undefined;
   return {
     ...status,
-    ...endingFor(instance),
+    ...settledEnding(instance),
     ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
