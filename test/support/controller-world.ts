@@ -54,6 +54,7 @@ export function controllerWorld(
   beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
+  const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
   const stores: InstanceDeps['stores'] = {
@@ -61,7 +62,7 @@ export function controllerWorld(
     pods: pods.store,
     nodes: cacheOf([gpuNode('n')]).store,
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
-    quotas: cacheOf<ResourceQuota>([], INDEXES.quotas).store,
+    quotas: quotas.store,
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<never>().store,
@@ -126,6 +127,8 @@ export function controllerWorld(
     instances,
     pods,
     disks,
+    quotas,
+    deps,
     writes,
     /** Kinds of what was created. */
     creations,

@@ -127,11 +127,13 @@ export class WaitingLine {
 
   /** What makes room for an on-demand instance; undefined when nothing does. Reserves that place for the instance. */
   preempt(key: string, request: PlaceRequest, now: number): Preemption | undefined {
+    const [before] = this.#reserved.nodesOf(key);
     this.#reserved.set(key, undefined, undefined);
     const found = this.#inventory.preempt(request, { reservedOn: (node) => this.#reserved.of(node) });
     const waiter = this.#waiters.get(key);
     if (waiter !== undefined) this.#reserve(waiter, found, now);
-    if (found !== undefined) this.#onChange();
+    // Not for the same place again: a look that follows may ask again, and would never end.
+    if (found !== undefined && found.place.node !== before) this.#onChange();
     return found;
   }
 
