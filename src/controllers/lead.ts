@@ -1,4 +1,5 @@
 import { EventRecorder } from '../kube/events.ts';
+import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
@@ -11,13 +12,15 @@ import { tenantPolicyStatus } from './status/tenant-policy.ts';
 import { createTenantController } from './tenants/controller.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
-/** Runs all controllers until the signals end this term as the leader. Nothing the leader decided is carried
- * over from an earlier term. */
-export async function lead(
-  deps: Omit<InstanceControllerDeps & TenantDeps, 'events'>,
-  signals: RunSignals,
-): Promise<void> {
+type LeadDeps = Omit<InstanceControllerDeps & TenantDeps, 'events'> & Pick<CatchUpDeps, 'onBehind'>;
+
+/**
+ * Runs all controllers until the signals end this term as the leader, or until its caches do not catch up. Nothing the
+ * leader decided is carried over from an earlier term.
+ */
+export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
+  if (!(await catchUp(deps, AbortSignal.any([signals.stop, signals.abort])))) return;
   await ensurePriorityClasses(client, signals.abort);
   logIsolation(deps);
   const events = new EventRecorder({ client, component: 'berth-controller', clock, log });

@@ -9,6 +9,7 @@ import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
+import { createCatchUpMetric } from './catch-up.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
@@ -66,9 +67,10 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     log,
     onStatus: createLeaderMetric(registry)(LEASE),
   });
+  const onBehind = createCatchUpMetric(registry);
   const client = guardWrites(deps.client, () => election.mayWrite());
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf }, signals),
+    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind }, signals),
   );
   return {
     ended,

@@ -34,6 +34,11 @@ export function addAmounts(left: Amounts, right: Amounts): Amounts {
   return combine(left, right, (a, b) => a + b);
 }
 
+/** What is left of the first when the second goes. */
+export function subtractAmounts(left: Amounts, right: Amounts): Amounts {
+  return combine(left, right, (a, b) => a - b);
+}
+
 export function maxAmounts(left: Amounts, right: Amounts): Amounts {
   return combine(left, right, Math.max);
 }

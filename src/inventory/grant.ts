@@ -1,6 +1,7 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareText } from '../lib/compare.ts';
 import { compareMoney } from '../resources/money.ts';
+import type { FreePlaces } from './free-places.ts';
 import { type IsolationNeeds, isolationOn } from './nodes/isolation.ts';
 import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
@@ -37,6 +38,7 @@ export interface Market {
   classes: () => ReadonlyMap<number, OfferClass>;
   viewOf: (node: string) => NodeView | undefined;
   hasStorage: HasStorage;
+  free: Pick<FreePlaces, 'members' | 'places'>;
 }
 
 /** Whether a class is what was asked for. What is not named may be anything. A MIG profile means an unshared slice. */
@@ -54,15 +56,18 @@ function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
   return type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand;
 }
 
-/** The classes that serve a request: the one it names, or all that fit, the cheapest first. */
+/** The classes that serve a request: the one it names, or all that fit. */
+function classesFor(market: Market, { offerId, gpu }: PlaceRequest): OfferClass[] {
+  if (offerId === undefined) return [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu));
+  const named = market.classes().get(offerId);
+  return named === undefined ? [] : [named];
+}
+
+/** The classes that serve a request, the cheapest first. */
 export function candidates(market: Market, request: PlaceRequest): OfferClass[] {
-  if (request.offerId !== undefined) {
-    const named = market.classes().get(request.offerId);
-    return named === undefined ? [] : [named];
-  }
-  return [...market.classes().values()]
-    .filter((offerClass) => fits(offerClass, request.gpu))
-    .toSorted((a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id);
+  return classesFor(market, request).toSorted(
+    (a, b) => compareMoney(priceFor(a, request.type), priceFor(b, request.type)) || a.id - b.id,
+  );
 }
 
 interface Scored {
@@ -78,19 +83,19 @@ function better(a: Scored, b: Scored): number {
   return a.avoided - b.avoided || a.free - b.free || a.cold - b.cold || compareText(a.node, b.node);
 }
 
-/** The disk that a request gets on a node; `full` without a place there, `small` when its disk is too large. */
+/** The disk that a request gets on a node; undefined without a place there, or when its disk is too large. */
 export function diskFor(
   market: Market,
   view: NodeView,
   share: Share,
   { only, diskGb, isolation }: PlaceRequest,
-): ReturnType<typeof diskOn> | 'full' | 'small' {
-  if (only !== undefined && !only.has(view.facts.name)) return 'full';
-  if (typeof isolationOn(view.facts, isolation) === 'string') return 'full';
-  if (placesOn(view, share) === 0) return 'full';
+): ReturnType<typeof diskOn> | undefined {
+  if (only !== undefined && !only.has(view.facts.name)) return undefined;
+  if (typeof isolationOn(view.facts, isolation) === 'string') return undefined;
+  if (placesOn(view, share) === 0) return undefined;
   const disk = diskOn(view.facts, share, market.hasStorage);
-  if (diskGb > disk.maxGb) return 'small';
-  return disk.persistent || hasLocalRoom(view, diskGb) ? disk : 'full';
+  if (diskGb > disk.maxGb) return undefined;
+  return disk.persistent || hasLocalRoom(view, diskGb) ? disk : undefined;
 }
 
 /** How good the places of a class on one node are for a request. */
@@ -99,11 +104,11 @@ function scoreMember(
   offerClass: OfferClass,
   member: OfferClass['members'][number],
   request: PlaceRequest,
-): Scored | 'full' | 'small' {
+): Scored | undefined {
   const view = market.viewOf(member.node);
-  if (view === undefined) return 'full';
+  if (view === undefined) return undefined;
   const disk = diskFor(market, view, { resource: member.resource, count: offerClass.gpuCount }, request);
-  if (typeof disk === 'string') return disk;
+  if (disk === undefined) return undefined;
   return {
     node: member.node,
     avoided: request.avoid.has(member.node) ? 1 : 0,
@@ -114,15 +119,13 @@ function scoreMember(
   };
 }
 
-function bestPlace(market: Market, offerClass: OfferClass, request: PlaceRequest): Place | 'full' | 'small' {
+function bestPlace(market: Market, offerClass: OfferClass, request: PlaceRequest): Place | undefined {
   let best: Scored | undefined;
-  let small = false;
-  for (const member of offerClass.members) {
+  for (const member of market.free.members(offerClass)) {
     const scored = scoreMember(market, offerClass, member, request);
-    if (scored === 'small') small = true;
-    else if (scored !== 'full' && (best === undefined || better(scored, best) < 0)) best = scored;
+    if (scored !== undefined && (best === undefined || better(scored, best) < 0)) best = scored;
   }
-  if (best === undefined) return small ? 'small' : 'full';
+  if (best === undefined) return undefined;
   return { offerClass, node: best.node, diskGbMax: best.diskGbMax, diskPersistent: best.diskPersistent };
 }
 
@@ -175,10 +178,27 @@ export function grant(market: Market, request: PlaceRequest): Grant {
   if (refusal !== undefined) return refusal;
   for (const offerClass of classes) {
     const place = bestPlace(market, offerClass, request);
-    if (typeof place === 'object') return { place };
+    if (place !== undefined) return { place };
   }
   return {
     refusal: 'NoCapacity',
     message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
   };
+}
+
+/** Whether {@link grant} would find a place: the first one will do. */
+export function hasPlace(market: Market, request: PlaceRequest): boolean {
+  const classes = classesFor(market, request);
+  const isFree = classes.some((offerClass) => {
+    for (const member of market.free.members(offerClass)) {
+      if (scoreMember(market, offerClass, member, request) !== undefined) return true;
+    }
+    return false;
+  });
+  return isFree && refuse(market, request, classes) === undefined;
+}
+
+/** How many instances like this one free places would serve at most, whatever their disks. */
+export function placesFor(market: Market, request: PlaceRequest): number {
+  return classesFor(market, request).reduce((sum, offerClass) => sum + market.free.places(offerClass), 0);
 }

@@ -1,14 +1,14 @@
 import { INSTANCE_UID_LABEL } from '../resources/pod/owner.ts';
 import type { KubeObject, Pod } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
-import { addAmounts, type Amounts } from './amounts.ts';
+import { addAmounts, type Amounts, maxAmounts, subtractAmounts } from './amounts.ts';
 import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
 import { hasEnded, requestsOfPod } from './nodes/pod-requests.ts';
 
 /** What a pod takes from its node. */
 export interface PodHolding {
   node: string;
-  /** uid of the instance it belongs to. */
+  /** Namespace and uid of the instance it belongs to. */
   instance: string | undefined;
   amounts: Amounts;
 }
@@ -16,18 +16,29 @@ export interface PodHolding {
 /** What a claim takes from its node, with what preemption needs to know of its instance. */
 export interface ClaimHolding {
   key: string;
-  uid: string;
+  /** Namespace and uid of the instance. */
+  instance: string;
   claim: Claim;
   interruptible: boolean;
-  /** The claim is about to be given up: its instance is stopped, preempted, failed or being deleted. */
-  leaving: boolean;
+  /**
+   * Since when the claim is about to be given up, milliseconds since the epoch: its instance is stopped, preempted,
+   * failed or being deleted. Infinity when that was not written down yet; undefined when the claim stays.
+   */
+  leavingSince: number | undefined;
   ephemeralGb: number;
+}
+
+// With the namespace, because any tenant may write the uid of another tenant's instance into a label.
+function identity(namespace = '', uid = ''): string {
+  return `${namespace}/${uid}`;
 }
 
 export function podHolding(pod: Pod): PodHolding | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || hasEnded(pod)) return undefined;
-  return { node, instance: pod.metadata.labels?.[INSTANCE_UID_LABEL], amounts: requestsOfPod(pod) };
+  const { namespace, labels } = pod.metadata;
+  const uid = labels?.[INSTANCE_UID_LABEL];
+  return { node, instance: uid && identity(namespace, uid), amounts: requestsOfPod(pod) };
 }
 
 /** Size in GB of a disk that lives on the node. */
@@ -35,8 +46,14 @@ export function ephemeralGbOf(instance: Pick<GpuInstance, 'status'>): number {
   return instance.status?.diskPersistent === false ? (instance.status.diskGb ?? 0) : 0;
 }
 
-function isLeaving({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
-  return metadata.deletionTimestamp !== undefined || status?.ending !== undefined || spec.powerState === 'Stopped';
+function leavingSince({
+  metadata,
+  spec,
+  status,
+}: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): number | undefined {
+  const since = status?.ending?.at ?? metadata.deletionTimestamp;
+  if (since !== undefined) return new Date(since).getTime();
+  return spec.powerState === 'Stopped' ? Number.POSITIVE_INFINITY : undefined;
 }
 
 export function claimHolding(
@@ -47,33 +64,33 @@ export function claimHolding(
   if (claim === undefined) return undefined;
   return {
     key,
-    uid: instance.metadata.uid ?? '',
+    instance: identity(instance.metadata.namespace, instance.metadata.uid),
     claim,
     interruptible: instance.spec.type === 'Interruptible',
-    leaving: isLeaving(instance),
+    leavingSince: leavingSince(instance),
     ephemeralGb: ephemeralGbOf(instance),
   };
 }
 
-/** What is taken on a node by its pods and by claims without a pod there. A claim and its own pod count once. */
+/**
+ * What is taken on a node by its pods and by its claims. Of a claim and its own pods the larger counts, resource by
+ * resource: a pod that only bears the label of an instance must not hide what the instance has claimed.
+ */
 export function takenOn(
   facts: NodeFacts | undefined,
   pods: Iterable<PodHolding>,
   claims: Iterable<ClaimHolding>,
-): { used: Amounts; leaving: Amounts } {
+): Amounts {
   let used: Amounts = {};
-  let leaving: Amounts = {};
   const podsOf = new Map<string, Amounts>();
-  for (const pod of pods) {
-    used = addAmounts(used, pod.amounts);
-    if (pod.instance === undefined) continue;
-    podsOf.set(pod.instance, addAmounts(podsOf.get(pod.instance) ?? {}, pod.amounts));
+  for (const { instance, amounts } of pods) {
+    used = addAmounts(used, amounts);
+    if (instance !== undefined) podsOf.set(instance, addAmounts(podsOf.get(instance) ?? {}, amounts));
   }
-  for (const holding of claims) {
-    const own = podsOf.get(holding.uid);
-    const amounts = own ?? amountsOfClaim(facts, holding.claim, holding.ephemeralGb);
-    if (own === undefined) used = addAmounts(used, amounts);
-    if (holding.leaving) leaving = addAmounts(leaving, amounts);
+  for (const { instance, claim, ephemeralGb } of claims) {
+    const own = podsOf.get(instance) ?? {};
+    const claimed = amountsOfClaim(facts, claim, ephemeralGb);
+    used = addAmounts(used, subtractAmounts(maxAmounts(own, claimed), own));
   }
-  return { used, leaving };
+  return used;
 }

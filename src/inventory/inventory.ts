@@ -4,13 +4,14 @@ import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
-import { grant, type Grant, type Market, type PlaceRequest } from './grant.ts';
+import { FreePlaces } from './free-places.ts';
+import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest } from './grant.ts';
 import { claimHolding, podHolding } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
 import { orderPools, type Pool } from './pools.ts';
-import { preempt, type Preemption } from './preempt.ts';
+import { preempt, type Preemption, type PreemptOptions } from './preempt.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
 import { storageClassOf } from './storage.ts';
 import { type GpuShare, TenantHoldings } from './tenant-holdings.ts';
@@ -22,6 +23,8 @@ interface InventoryStores {
   instances: ReadStore<GpuInstance>;
   storageClasses: ReadStore<StorageClass>;
 }
+
+type PreemptionSearch = Partial<Pick<PreemptOptions, 'reservedOn' | 'isAnyGood'>>;
 
 /** Calls `update` for every object of a watch cache, and after each change. Returns the function that ends this. */
 function follow<T extends KubeObject>(
@@ -35,12 +38,15 @@ function follow<T extends KubeObject>(
 /** What is for rent and what is free, kept up to date change by change and answered without waiting. */
 export class Inventory {
   readonly #stores: InventoryStores;
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #nodes: NodeViews;
+  readonly #free: FreePlaces;
   readonly #assumptions = new Assumptions();
   readonly #holdings = new TenantHoldings();
   readonly #listeners = new Set<() => void>();
   readonly #stops: (() => void)[];
   readonly #market: Market;
+  #version = 0;
   #pools: readonly Pool[] = [];
   #hasStorage = new WeakMap<Pool, boolean>();
   #classes: ReadonlyMap<number, OfferClass> | undefined;
@@ -48,12 +54,11 @@ export class Inventory {
 
   constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
     this.#stores = stores;
-    this.#nodes = new NodeViews(clock, () => this.#changed());
-    this.#market = {
-      classes: () => this.#currentClasses(),
-      viewOf: (node) => this.#nodes.viewOf(node),
-      hasStorage: (pool) => this.#poolHasStorage(pool),
-    };
+    this.#clock = clock;
+    this.#nodes = new NodeViews(clock, (node) => this.#nodeChanged(node));
+    const [classes, viewOf] = [() => this.#currentClasses(), (node: string) => this.#nodes.viewOf(node)];
+    this.#free = new FreePlaces({ classes, viewOf });
+    this.#market = { classes, viewOf, hasStorage: (pool) => this.#poolHasStorage(pool), free: this.#free };
     this.#refreshPools();
     this.#stops = [
       follow(stores.nodes, (name, node) => this.#setNode(name, node && nodeFacts(node, this.#pools))),
@@ -82,10 +87,30 @@ export class Inventory {
     return grant(this.#market, request);
   }
 
-  /** What would make room for an on-demand request; undefined when nothing would. */
-  preempt(request: PlaceRequest): Preemption | undefined {
+  /** Whether {@link grant} would find a place: cheaper, above all when the cluster is full. */
+  hasPlace(request: PlaceRequest): boolean {
     this.#expire();
-    return preempt(this.#market, request, (node) => this.#nodes.claimsOn(node));
+    return hasPlace(this.#market, request);
+  }
+
+  /** How many instances like this one free places would serve at most. */
+  placesFor(request: PlaceRequest): number {
+    this.#expire();
+    return placesFor(this.#market, request);
+  }
+
+  /** Another number after every change of what may be free. */
+  get version(): number {
+    this.#expire();
+    return this.#version;
+  }
+
+  /** What would make room for an on-demand request; undefined when nothing would. */
+  preempt(request: PlaceRequest, options: PreemptionSearch = {}): Preemption | undefined {
+    this.#expire();
+    const { reservedOn = () => [], isAnyGood = false } = options;
+    const claimsOn = (node: string) => this.#nodes.claimsOn(node);
+    return preempt(this.#market, request, { claimsOn, reservedOn, isAnyGood, now: this.#clock.now() });
   }
 
   /** Counts a claim from now on, before the watch cache shows it. */
@@ -187,12 +212,21 @@ export class Inventory {
     this.#nodes.setWanting(key, instance?.spec.powerState === 'Running');
   }
 
+  #nodeChanged(node: string | undefined): void {
+    this.#free.touch(node);
+    this.#changed();
+  }
+
   #changed(): void {
+    this.#version += 1;
     this.#offers = undefined;
     for (const listener of this.#listeners) listener();
   }
 
   #expire(): void {
-    if (this.#nodes.expire()) this.#offers = undefined;
+    if (!this.#nodes.expire()) return;
+    this.#version += 1;
+    this.#free.touch();
+    this.#offers = undefined;
   }
 }

@@ -20,6 +20,11 @@ export interface KubeErrorFields {
   cause?: unknown;
 }
 
+/** The caller of a call no longer wanted it when it was about to be sent: see `check` of the call's options. */
+export class NotSentError extends Error {
+  override name = 'NotSentError';
+}
+
 /** A call on the API server that failed. The message names the call and the server's words, never a header or a token. */
 export class KubeError extends Error {
   override name = 'KubeError';

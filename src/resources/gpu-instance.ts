@@ -222,6 +222,11 @@ export const gpuInstanceStatusSchema = z.object({
       message: z.string().describe('Explanation, for people.'),
       at: timeSchema.describe('When the controller decided or saw it. The meter stops here.'),
       generation: z.int().optional().describe('metadata.generation that the decision is for.'),
+      startHash: z
+        .string()
+        .max(64)
+        .optional()
+        .describe('Hash of what the spec said about a start. Absent once the instance was switched off.'),
     })
     .optional()
     .describe('Why the current start ends or, without a claim, why the last start ended.'),

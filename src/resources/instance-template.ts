@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
-import { isObject } from '../lib/json.ts';
+import { contentHash } from '../lib/content-hash.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
 import { choosesDevices, DEVICE_ENV, DEVICE_ENV_REFUSAL, HARMLESS_ENV } from './pod/device-env.ts';
 import {
@@ -155,20 +154,8 @@ export const instanceTemplateResource: CustomResource = {
   status: instanceTemplateStatusSchema,
 };
 
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value)
-    .filter(([, v]) => v !== undefined)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([k, v]) => [k, canonical(v)]));
-}
-
 /** `template_hash_id`: 32 hex digits of the SHA-256 of the content without the name. */
 export function templateHash(spec: InstanceTemplateSpec): string {
   const { displayName: _, ...content } = spec;
-  return createHash('sha256')
-    .update(JSON.stringify(canonical(content)))
-    .digest('hex')
-    .slice(0, 32);
+  return contentHash(content);
 }

@@ -27,6 +27,7 @@ import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
+import { Lru } from '../../src/lib/lru.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
@@ -52,7 +53,7 @@ export function held(instance: GpuInstance): GpuInstance {
 
 /**
  * The reconciler of instances, with one node of eight GPUs. What it writes to instances is in the caches at once. Pods
- * are created, but a change or deletion of a pod or a disk is refused.
+ * are created, but a change or deletion of a pod or a disk is refused. `writes` are those that were made or refused.
  */
 export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
@@ -61,6 +62,7 @@ export function controllerWorld(
   { nodes = [gpuNode('n')], pools = [] }: { nodes?: Node[]; pools?: GpuPool[] } = {},
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
+  const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
@@ -71,7 +73,7 @@ export function controllerWorld(
     pods: pods.store,
     nodes: cacheOf(nodes).store,
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
-    quotas: cacheOf<ResourceQuota>([], INDEXES.quotas).store,
+    quotas: quotas.store,
     templates: cacheOf<never>().store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<GpuPool>(pools).store,
@@ -89,10 +91,16 @@ export function controllerWorld(
   const unseen: GpuInstance[] = [];
   /** What was created, in order. */
   const created: { kind: string; object: KubeObject }[] = [];
+  const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
+  const storeOf: Record<string, { get(key: string): KubeObject | undefined }> = {
+    GPUInstance: instances.store,
+    Pod: pods.store,
+    PersistentVolumeClaim: disks.store,
+  };
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
     list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
-      const found = type.kind === 'Pod' ? pods.store.get(keyOf(ref)) : instances.store.get(keyOf(ref));
+      const found = storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
@@ -101,6 +109,7 @@ export function controllerWorld(
       return Promise.resolve(object);
     },
     patch(type, ref, body) {
+      writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
       const { path = '', value } = (body as { path: string; value: unknown }[]).at(-1) ?? {};
@@ -113,7 +122,10 @@ export function controllerWorld(
         return instances.store.get(keyOf(ref)) as never;
       });
     },
-    delete: refuse,
+    delete(type, ref) {
+      writes.push({ verb: 'delete', kind: type.kind, name: ref.name });
+      return refuse();
+    },
   };
   const inventory = new Inventory(stores, clock);
   const ceilingsOf = limitReader(policies.store, namespaces.store);
@@ -128,6 +140,7 @@ export function controllerWorld(
     ceilingsOf,
     tenantLine,
     fence: new Fence(clock, log),
+    made: new Lru(10),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     clock,
@@ -144,6 +157,11 @@ export function controllerWorld(
     unseen,
     /** What the tenant line woke. */
     woken,
+    quotas,
+    deps,
+    writes,
+    /** Kinds of what was created. */
+    creations: () => created.map(({ kind }) => kind),
     line: deps.line,
     /** The pods that were created, in order. */
     createdPods: () => created.filter(({ kind }) => kind === 'Pod').map(({ object }) => object as Pod),

@@ -1,4 +1,5 @@
 import type { Pod } from '../../kube/types.ts';
+import { Lru } from '../../lib/lru.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
@@ -24,6 +25,8 @@ export type InstanceControllerDeps = CommonDeps &
   Pick<InstanceDeps, 'events' | 'config' | 'unrecorded' | 'ceilingsOf'>;
 
 const WORKERS = 32;
+/** Pods are remembered until the status names them, so these are many times more than are needed. */
+const MAX_MADE = 4_096;
 
 /** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
@@ -33,7 +36,8 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, logins, jupyters };
+  const made = new Lru<string, string>(MAX_MADE);
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters };
   return new Controller({
     name: 'gpuinstance',
     sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],

@@ -38,19 +38,28 @@ function lineSource({ inventory, line, clock }: InstanceDeps): Source {
         cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(wake, Math.max(BURST_MS, wait)) : undefined;
       };
       const waking = new DelayedCall(clock, BURST_MS, wake);
+      let cancelStale: (() => void) | undefined;
       const preempting = new DelayedCall(clock, PREEMPTION_MS, () => {
-        for (const key of line.preempting()) add(key);
+        for (const key of line.preempting(clock.now())) add(key);
+        // An instance that does not end, and is waited for, makes no change either.
+        cancelStale?.();
+        const wait = line.staleAt - clock.now();
+        cancelStale = Number.isFinite(wait)
+          ? clock.setTimeout(() => preempting.request(), Math.max(0, wait))
+          : undefined;
       });
-      const stop = inventory.onChange(() => {
+      const look = (): void => {
         if (line.size === 0) return;
         waking.request();
         preempting.request();
-      });
+      };
+      const stops = [inventory.onChange(look), line.onChange(look)];
       return () => {
-        stop();
+        for (const stop of stops) stop();
         waking.cancel();
         preempting.cancel();
         cancelExpiry?.();
+        cancelStale?.();
       };
     },
   };
@@ -68,7 +77,11 @@ export function instanceSources(deps: InstanceDeps): Source[] {
   const { instances } = stores;
   const onNode = (node: string): string[] => instances.by('node', node).map(keyOf);
   const inNamespace = (namespace = ''): string[] => instances.by('namespace', namespace).map(keyOf);
-  const withReason = (reason: string): string[] => instances.by('reason', reason).map(keyOf);
+  const withReason = (reason: string, namespace?: string): string[] =>
+    instances
+      .by('reason', reason)
+      .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
+      .map(keyOf);
   return [
     unrecorded.source,
     // The waiting line of a new leader is empty. It looks at the instances in the order of the line.
@@ -86,9 +99,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     changeSource(stores.quotas, ({ before, after }) => {
       const { name, namespace } = (after ?? before)?.metadata ?? {};
       // The controller's own quota counts objects, which no instance waits for.
-      if (name === TENANT_LIMIT_NAME) return [];
-      const waiting = instances.by('reason', 'QuotaExceeded');
-      return waiting.filter(({ metadata }) => metadata.namespace === namespace).map(keyOf);
+      return name === TENANT_LIMIT_NAME ? [] : withReason('QuotaExceeded', namespace);
     }),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;

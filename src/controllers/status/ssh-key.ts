@@ -1,5 +1,6 @@
 import type { Finding } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
+import { sshKeyIndexKey } from '../../caches/indexes.ts';
 import { numericId } from '../../resources/ids.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { parseSshPublicKey, type SshPublicKey } from '../../resources/ssh-public-key.ts';
@@ -18,8 +19,8 @@ function instanceSource({ instances, sshKeys }: ControllerStores): Source {
     const [old = [], named = []] = [before?.spec.sshKeyIds, after?.spec.sshKeyIds];
     if (old.join() === named.join()) return [];
     const ids = new Set([...old, ...named]);
-    const keys = sshKeys.by('namespace', (after ?? before)?.metadata.namespace ?? '');
-    return keys.filter((key) => ids.has(idOf(key))).map(keyOf);
+    const { namespace } = (after ?? before)?.metadata ?? {};
+    return [...ids].flatMap((id) => sshKeys.by('id', sshKeyIndexKey(namespace, id)).map(keyOf));
   });
 }
 
@@ -27,13 +28,8 @@ function instanceSource({ instances, sshKeys }: ControllerStores): Source {
 function clashOf(key: SshKey, { sshKeys }: ControllerStores): string | undefined {
   const { namespace = '', name, creationTimestamp = '' } = key.metadata;
   const older = sshKeys
-    .by('namespace', namespace)
-    .find(
-      (other) =>
-        other.metadata.name !== name &&
-        idOf(other) === idOf(key) &&
-        (other.metadata.creationTimestamp ?? '') <= creationTimestamp,
-    );
+    .by('id', sshKeyIndexKey(namespace, idOf(key)))
+    .find(({ metadata: other }) => other.name !== name && (other.creationTimestamp ?? '') <= creationTimestamp);
   return older?.metadata.name;
 }
 
@@ -64,12 +60,13 @@ export function sshKeyStatus(stores: ControllerStores): StatusKind<SshKey> {
     sources: [instanceSource(stores)],
     statusOf(key, now) {
       const facts = parse(key.spec.publicKey);
+      const id = idOf(key);
       const instances = stores.instances.by('namespace', key.metadata.namespace ?? '');
       return {
         ...readyStatus(key, validity(facts, clashOf(key, stores)), now),
-        id: idOf(key),
+        id,
         ...(typeof facts === 'object' && { type: facts.type, fingerprint: facts.fingerprint }),
-        instances: instances.filter(({ spec }) => spec.sshKeyIds?.includes(idOf(key))).length,
+        instances: instances.filter(({ spec }) => spec.sshKeyIds?.includes(id)).length,
       };
     },
   };

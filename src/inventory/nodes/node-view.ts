@@ -1,7 +1,7 @@
 import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
-import { addAmounts, type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
+import { type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
 import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
 import { isClosed, isGpuIsolationEnforced, isSimulated } from './node-state.ts';
@@ -30,8 +30,6 @@ export interface NodeFacts {
 export interface NodeView {
   readonly facts: NodeFacts;
   readonly used: Amounts;
-  /** The part of `used` that claims are about to give up, for example those of preempted instances that still run. */
-  readonly leaving: Amounts;
   /** Nothing new is placed here for a while, because starts keep failing. */
   readonly quarantined: boolean;
 }
@@ -152,10 +150,4 @@ export function placesOn(view: NodeView, share: Share): number {
 export function hasLocalRoom({ facts, used }: NodeView, gb: number): boolean {
   const have = facts.allocatable['ephemeral-storage'];
   return have === undefined || have - (used['ephemeral-storage'] ?? 0) >= gb * GIB;
-}
-
-/** The node as it will be when the leaving claims are given up. */
-export function withoutLeaving(view: NodeView): NodeView {
-  const negative = Object.fromEntries(Object.entries(view.leaving).map(([name, amount]) => [name, -amount]));
-  return { ...view, used: addAmounts(view.used, negative), leaving: {} };
 }

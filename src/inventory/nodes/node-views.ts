@@ -5,10 +5,13 @@ import { TwoKeyMap } from '../two-key-map.ts';
 import type { NodeFacts, NodeView } from './node-view.ts';
 import { type NodeFailure, quarantinedUntil } from './quarantine.ts';
 
-/** What is taken on each node, summed up at the first look after a change. `onChange` is called after each change. */
+/**
+ * What is taken on each node, summed up at the first look after a change. `onChange` is called after each change, with the node if
+ * it is one.
+ */
 export class NodeViews {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #onChange: () => void;
+  readonly #onChange: (node?: string) => void;
   readonly #facts = new Map<string, NodeFacts>();
   readonly #views = new Map<string, NodeView>();
   readonly #pods = new TwoKeyMap<PodHolding>();
@@ -19,7 +22,7 @@ export class NodeViews {
   /** When the first quarantine ends, milliseconds since the epoch: until then the views are valid. */
   #staleAt = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Pick<Clock, 'now'>, onChange: () => void) {
+  constructor(clock: Pick<Clock, 'now'>, onChange: (node?: string) => void) {
     this.#clock = clock;
     this.#onChange = onChange;
   }
@@ -33,8 +36,8 @@ export class NodeViews {
       [...this.#tenants.keys()].every((tenant) => tenant === namespace),
     );
     if (until !== undefined) this.#staleAt = Math.min(this.#staleAt, until);
-    const taken = takenOn(facts, this.#pods.of(node), this.#claims.of(node));
-    const view = { facts, quarantined: until !== undefined, ...taken };
+    const used = takenOn(facts, this.#pods.of(node), this.#claims.of(node));
+    const view = { facts, quarantined: until !== undefined, used };
     this.#views.set(node, view);
     return view;
   }
@@ -109,6 +112,6 @@ export class NodeViews {
 
   #touch(node: string): void {
     this.#views.delete(node);
-    this.#onChange();
+    this.#onChange(node);
   }
 }

@@ -7,6 +7,8 @@ export interface ListOptions {
   fieldSelector?: string;
   limit?: number;
   continue?: string;
+  /** The objects come with their metadata alone. */
+  metadataOnly?: boolean;
 }
 
 export interface ListPage<T> {
@@ -17,6 +19,8 @@ export interface ListPage<T> {
 
 export interface CallOptions {
   signal?: AbortSignal;
+  /** Called right before the call is sent, each time: a NotSentError that it throws ends the call, and is its error. */
+  check?: () => void;
 }
 
 export interface ApplyOptions extends CallOptions {

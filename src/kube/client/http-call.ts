@@ -3,7 +3,7 @@ import type { Pool } from 'undici';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KubeConnection } from '../config/connection.ts';
-import { KubeError, TimeoutError, toKubeError, TransportError } from '../errors.ts';
+import { KubeError, NotSentError, TimeoutError, toKubeError, TransportError } from '../errors.ts';
 import { readText } from './response-body.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 
@@ -13,6 +13,8 @@ export interface Call {
   query?: Record<string, string>;
   body?: string | undefined;
   contentType?: string;
+  accept?: string;
+  check?: (() => void) | undefined;
   signal?: AbortSignal | undefined;
   /** Milliseconds until the whole answer must have come; of a stream, until its head must. */
   timeoutMs: number;
@@ -61,7 +63,7 @@ function deadline(context: CallContext, call: Call) {
 /** The error for a failure below HTTP. After an abort by the caller it is the caller's reason. */
 function asFailure(error: unknown, call: Call, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
-  if (error instanceof KubeError) return error;
+  if (error instanceof KubeError || error instanceof NotSentError) return error;
   const { code, message } = error as { code?: string; message?: string };
   return new TransportError({
     message: `${nameOf(call)}: ${message || code || 'connection failed'}`,
@@ -77,11 +79,12 @@ async function dispatch(
   options: { pool: Pool; refresh: boolean; signal: AbortSignal },
 ) {
   const credentials = await context.connection.headers({ refresh: options.refresh });
+  call.check?.();
   return options.pool.request({
     method: call.method,
     path: target(context, call),
     headers: {
-      accept: 'application/json',
+      accept: call.accept ?? 'application/json',
       'user-agent': 'berth',
       ...(call.contentType !== undefined && { 'content-type': call.contentType }),
       ...credentials,

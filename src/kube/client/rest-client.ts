@@ -1,5 +1,13 @@
 import type { ClientMetrics } from './client-metrics.ts';
-import type { ApplyOptions, DeleteOptions, KubeClient, ListOptions, ListPage, PatchType } from './client.ts';
+import type {
+  ApplyOptions,
+  CallOptions,
+  DeleteOptions,
+  KubeClient,
+  ListOptions,
+  ListPage,
+  PatchType,
+} from './client.ts';
 import { pathOf } from './client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KubeConnection } from '../config/connection.ts';
@@ -24,6 +32,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_LIST_BYTES = 256 * 1024 * 1024;
 
 const JSON_TYPE = 'application/json';
+const METADATA_TYPE = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 const PATCH_TYPES: Readonly<Record<PatchType, string>> = {
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
@@ -39,12 +48,16 @@ function complete(type: ResourceType, object: KubeObject): string {
 }
 
 function listQuery(options: ListOptions): Record<string, string> {
-  const { namespace: _namespace, limit, ...rest } = options;
+  const { namespace: _namespace, limit, metadataOnly: _metadataOnly, ...rest } = options;
   const query: Record<string, string> = limit === undefined ? {} : { limit: String(limit) };
   for (const [name, value] of Object.entries(rest)) {
     if (typeof value === 'string' && value !== '') query[name] = value;
   }
   return query;
+}
+
+function sendOptions({ signal, check }: CallOptions = {}): Pick<Call, 'signal' | 'check'> {
+  return { signal, check };
 }
 
 function deleteBody(options: DeleteOptions): string {
@@ -88,6 +101,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         method: 'GET',
         path: pathOf(type, { namespace: query.namespace }),
         query: listQuery(query),
+        ...(query.metadataOnly === true && { accept: METADATA_TYPE }),
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
         maxBytes: MAX_LIST_BYTES,
@@ -102,7 +116,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         method: 'POST',
         path: pathOf(type, { namespace: object.metadata.namespace }),
         body: complete(type, object),
-        signal: options?.signal,
+        ...sendOptions(options),
         // When it is sent twice, the second answer is AlreadyExists and hides that the first call worked.
         safe: false,
       }),
@@ -112,7 +126,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         method: 'PUT',
         path: pathOf(type, object.metadata),
         body: complete(type, object),
-        signal: options?.signal,
+        ...sendOptions(options),
         // When it is sent twice, the second answer is Conflict and hides that the first call worked.
         safe: false,
       }),
@@ -125,7 +139,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         // JSON is YAML: the server asks for this type by name (KEP-555).
         contentType: 'application/apply-patch+yaml',
         body: complete(type, object),
-        signal: options.signal,
+        ...sendOptions(options),
         safe: true,
       }),
 
@@ -135,7 +149,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         path: pathOf(type, ref, options.subresource),
         contentType: PATCH_TYPES[options.type],
         body: JSON.stringify(body),
-        signal: options.signal,
+        ...sendOptions(options),
         // A JSON patch may add to a list; the other two types only set fields.
         safe: options.type !== 'json' && !isConditional(body),
       }),
@@ -143,7 +157,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
     async delete(type, ref, options = {}) {
       try {
         const path = pathOf(type, ref);
-        await write({ method: 'DELETE', path, body: deleteBody(options), signal: options.signal, safe: true });
+        await write({ method: 'DELETE', path, body: deleteBody(options), ...sendOptions(options), safe: true });
       } catch (error) {
         if (!(error instanceof NotFoundError)) throw error;
       }
@@ -161,7 +175,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
         method,
         path,
         body: body === undefined ? undefined : JSON.stringify(body),
-        signal: options?.signal,
+        ...sendOptions(options),
         safe: method === 'GET',
       }),
 

@@ -61,7 +61,8 @@ export class Election {
 
   /**
    * Waits for the lease, then leads. `lead` works until `stop`, after which the lease is given back, and must end soon
-   * after `abort`. The answer `lost` means that the process should exit and start again as a candidate.
+   * after `abort`. When it ends by itself, the lease is given back. The answer `lost` means that the process should exit
+   * and start again as a candidate.
    */
   async run({ stop, abort }: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<'lost' | 'stopped'> {
     const { name, identity, log, onStatus } = this.#options;
@@ -79,7 +80,7 @@ export class Election {
       if (await renewing) await this.#release();
       onStatus?.(false);
     }
-    return lost.signal.aborted ? 'lost' : 'stopped';
+    return lost.signal.aborted || !stop.aborted ? 'lost' : 'stopped';
   }
 
   /** Milliseconds for which no other process can have the lease; negative when they are over. */

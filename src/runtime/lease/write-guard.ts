@@ -1,6 +1,7 @@
-import type { KubeClient } from '../../kube/client/client.ts';
+import type { CallOptions, KubeClient } from '../../kube/client/client.ts';
+import { NotSentError } from '../../kube/errors.ts';
 
-export class NotLeaderError extends Error {
+export class NotLeaderError extends NotSentError {
   override name = 'NotLeaderError';
 
   constructor() {
@@ -8,23 +9,30 @@ export class NotLeaderError extends Error {
   }
 }
 
-function refuse(): Promise<never> {
-  return Promise.reject(new NotLeaderError());
-}
-
 /**
  * A client that refuses every write while `mayWrite` is false. A timer notices a lost lease, but a process that was
- * suspended handles its sockets before its timers: only a check at the write itself is in time.
+ * suspended handles its sockets before its timers: only a check at the write itself is in time, also when a write is
+ * sent again after a refusal.
  */
 export function guardWrites(client: KubeClient, mayWrite: () => boolean): KubeClient {
+  function check(): void {
+    if (!mayWrite()) throw new NotLeaderError();
+  }
+  function guarded<T>(options: CallOptions | undefined, write: (checked: { check: () => void }) => Promise<T>) {
+    return mayWrite() ? write({ ...options, check }) : Promise.reject<T>(new NotLeaderError());
+  }
   return {
     ...client,
-    create: (type, object, options) => (mayWrite() ? client.create(type, object, options) : refuse()),
-    replace: (type, object, options) => (mayWrite() ? client.replace(type, object, options) : refuse()),
-    apply: (type, object, options) => (mayWrite() ? client.apply(type, object, options) : refuse()),
-    patch: (type, ref, body, options) => (mayWrite() ? client.patch(type, ref, body, options) : refuse()),
-    delete: (type, ref, options) => (mayWrite() ? client.delete(type, ref, options) : refuse()),
+    create: (type, object, options) => guarded(options, (checked) => client.create(type, object, checked)),
+    replace: (type, object, options) => guarded(options, (checked) => client.replace(type, object, checked)),
+    apply: (type, object, options) =>
+      guarded(options, (checked) => client.apply(type, object, { ...options, ...checked })),
+    patch: (type, ref, body, options) =>
+      guarded(options, (checked) => client.patch(type, ref, body, { ...options, ...checked })),
+    delete: (type, ref, options) => guarded(options, (checked) => client.delete(type, ref, { ...options, ...checked })),
     raw: (method, path, body, options) =>
-      method === 'GET' || mayWrite() ? client.raw(method, path, body, options) : refuse(),
+      method === 'GET'
+        ? client.raw(method, path, body, options)
+        : guarded(options, (checked) => client.raw(method, path, body, checked)),
   };
 }

@@ -79,7 +79,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
   // The default ceilings of a tenant are lower than the largest size. Its quota is part of what is measured.
   const spec = { namespaceLabels: { 'kubernetes.io/metadata.name': namespace }, objects: { instances: 100_000 } };
   await client.create(TENANT_POLICIES, { metadata: { name: namespace }, spec: spec as unknown as TenantPolicySpec });
-  const fleet = await addFleet(client, namespace, nodes);
+  const fleet = await addFleet(client, namespace, { nodes });
   const controller = await startController(kubeconfig, OWN_NAMESPACE);
   const measure = async () => ({ ...(await controller.measure()), events: await countEvents(client, namespace) });
   const ended = new AbortController();

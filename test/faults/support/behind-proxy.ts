@@ -5,6 +5,7 @@ import type { RunningControllers } from '../../../src/controllers/start.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { plainConnection } from '../../support/test-cluster.ts';
 import { recordWrites, type Write } from './counting-client.ts';
+import type { ReplicaOptions } from './replica.ts';
 import type { World } from './world.ts';
 
 /** Watch caches of the controllers. */
@@ -15,7 +16,7 @@ export interface BrokenWay extends AsyncDisposable {
   readonly proxy: FaultProxy;
   /** What the replicas on this way wrote. */
   readonly writes: readonly Write[];
-  replica(): Promise<RunningControllers & AsyncDisposable>;
+  replica(options?: Pick<ReplicaOptions, 'wrapLease'>): Promise<RunningControllers & AsyncDisposable>;
 }
 
 /** A proxy in front of the world's API server; its replicas renew their lease past it. */
@@ -29,8 +30,8 @@ export async function brokenWay(world: World): Promise<BrokenWay> {
   return {
     proxy,
     writes,
-    async replica() {
-      const replica = await world.replica({ client });
+    async replica(options = {}) {
+      const replica = await world.replica({ client, ...options });
       replicas.push(replica);
       return replica;
     },

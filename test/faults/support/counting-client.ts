@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { CallOptions, KubeClient } from '../../../src/kube/client/client.ts';
 import { EVENTS, type KubeObject, type ResourceType } from '../../../src/kube/types.ts';
 
 /** One write on its way to the API server. */
@@ -44,6 +44,15 @@ export function recordWrites(client: KubeClient, writes: Write[]): KubeClient {
   });
 }
 
+/** A client that calls `after` with every write that was made. */
+export function afterWrites(client: KubeClient, after: (write: Write) => Promise<void>): KubeClient {
+  return withWrites(client, async (write, send) => {
+    const answer = await send();
+    await after(write);
+    return answer;
+  });
+}
+
 /** The process died: nothing it asks for is sent any more. */
 class CrashedError extends Error {
   override name = 'CrashedError';
@@ -69,6 +78,23 @@ export interface Crash {
   deliver(): Promise<boolean>;
 }
 
+function withoutCheck<T extends CallOptions>(options: T | undefined): T {
+  const { check: _check, ...rest } = options ?? {};
+  return rest as T;
+}
+
+/** A client whose writes are on their way as soon as they are asked for: no check of the sender can stop them. */
+function unchecked(client: KubeClient): KubeClient {
+  return {
+    ...client,
+    create: (type, object, options) => client.create(type, object, withoutCheck(options)),
+    apply: (type, object, options) => client.apply(type, object, withoutCheck(options)),
+    patch: (type, ref, body, options) => client.patch(type, ref, body, withoutCheck(options)),
+    replace: (type, object, options) => client.replace(type, object, withoutCheck(options)),
+    delete: (type, ref, options) => client.delete(type, ref, withoutCheck(options)),
+  };
+}
+
 export function crashAt({ at, when, prefix }: CrashPoint): Crash {
   const crashed = Promise.withResolvers<Write>();
   let count = 0;
@@ -88,7 +114,7 @@ export function crashAt({ at, when, prefix }: CrashPoint): Crash {
         isDead ? Promise.reject(new CrashedError('The process is dead.')) : send(),
       ),
     wrap: (client) =>
-      withWrites(client, async (write, send) => {
+      withWrites(unchecked(client), async (write, send) => {
         if (isDead) throw new CrashedError('The process is dead.');
         if (!write.name.startsWith(prefix)) return send();
         count += 1;

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { NODES } from '../../../src/kube/types.ts';
+import { NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '../../../src/kube/types.ts';
 import { GPU_POOLS, gpuPoolSpecSchema } from '../../../src/resources/gpu-pool.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -13,14 +13,48 @@ export interface Fleet extends AsyncDisposable {
   readonly gpusPerNode: number;
 }
 
+export interface FleetShape {
+  nodes: number;
+  gpusPerNode?: number | undefined;
+  /** Nodes that look real, and a StorageClass: instances get PersistentVolumeClaims. There is one volume, for `one`. */
+  disks?: boolean | undefined;
+}
+
+/** A StorageClass without a provisioner, and a volume for the disk of instance `one` in the namespace of that name. */
+async function addStorage(client: KubeClient, name: string): Promise<AsyncDisposable> {
+  const provisioner = 'kubernetes.io/no-provisioner';
+  await client.create(STORAGE_CLASSES, { metadata: { name }, provisioner });
+  await client.create(PERSISTENT_VOLUMES, {
+    metadata: { name },
+    spec: {
+      storageClassName: name,
+      capacity: { storage: '1Ti' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      hostPath: { path: '/tmp' },
+      claimRef: { namespace: name, name: 'one-disk' },
+    },
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      await client.delete(PERSISTENT_VOLUMES, { name });
+      await client.delete(STORAGE_CLASSES, { name });
+    },
+  };
+}
+
 /** Adds nodes that kwok plays, in a pool of their own, and waits until they are ready. */
-export async function addFleet(client: KubeClient, name: string, count: number, gpusPerNode = 8): Promise<Fleet> {
+export async function addFleet(client: KubeClient, name: string, shape: FleetShape): Promise<Fleet> {
+  const { nodes: count, gpusPerNode = 8, disks = false } = shape;
+  const storage = disks ? await addStorage(client, name) : undefined;
+  const simulated: Record<string, string> = disks ? {} : { 'berth.dev/simulated': 'true' };
   const product = `TEST-${name}`;
   const nodes = Array.from({ length: count }, (_, index) => `${name}-${index}`);
   await client.create(GPU_POOLS, {
     metadata: { name },
     spec: gpuPoolSpecSchema.parse({
-      nodeSelector: { [LABEL]: name, 'berth.dev/simulated': 'true' },
+      nodeSelector: { [LABEL]: name, ...simulated },
+      ...(disks && { disk: { storageClassName: name } }),
       prices: [{ product: '*', onDemand: '3600', interruptible: '1800' }],
     }),
   });
@@ -38,7 +72,7 @@ export async function addFleet(client: KubeClient, name: string, count: number, 
         annotations: { 'kwok.x-k8s.io/node': 'fake' },
         labels: {
           [LABEL]: name,
-          'berth.dev/simulated': 'true',
+          ...simulated,
           'kubernetes.io/hostname': node,
           'nvidia.com/gpu.product': product,
           'nvidia.com/gpu.memory': '81920',
@@ -65,6 +99,7 @@ export async function addFleet(client: KubeClient, name: string, count: number, 
     async [Symbol.asyncDispose]() {
       for (const node of nodes) await client.delete(NODES, { name: node });
       await client.delete(GPU_POOLS, { name });
+      await storage?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -10,7 +10,7 @@ import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
 import type { RunningControllers } from '../../../src/controllers/start.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { addFleet, type Fleet } from './fleet.ts';
+import { addFleet, type Fleet, type FleetShape } from './fleet.ts';
 import { type Observer, startObserver } from './observer.ts';
 import { type ReplicaOptions, startReplica } from './replica.ts';
 
@@ -56,9 +56,7 @@ export async function violationsAtRest(world: World, replica: RunningControllers
   }
 }
 
-export interface WorldOptions {
-  nodes?: number;
-  gpusPerNode?: number;
+export interface WorldOptions extends Partial<FleetShape> {
   /** Another cluster than the one all tests share. */
   kubeconfig?: string;
 }
@@ -69,7 +67,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const client = createKubeClient(connection, { clock: systemClock() });
   const namespace = `fault-${randomBytes(4).toString('hex')}`;
   await client.create(NAMESPACES, { metadata: { name: namespace } });
-  const fleet = await addFleet(client, namespace, options.nodes ?? 2, options.gpusPerNode);
+  const fleet = await addFleet(client, namespace, { ...options, nodes: options.nodes ?? 2 });
   const observer = await startObserver(client, { namespace, nodes: fleet.nodes });
   const replicas: (RunningControllers & AsyncDisposable)[] = [];
 

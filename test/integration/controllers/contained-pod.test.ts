@@ -43,6 +43,7 @@ describe.runIf(realNode !== undefined)('an instance of a full distribution', () 
       settings: settingsOf(instance.spec, undefined, DEBIAN),
       requests: { pods: 1 },
       memoryLimit: 0,
+      scratchLimit: 0,
       diskPersistent: false,
       isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
       imagePullPolicy: 'IfNotPresent',

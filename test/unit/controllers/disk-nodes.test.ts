@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { refusalMessage } from '../../../src/controllers/gpu-instance/decide/place.ts';
+import { placeRequest } from '../../support/inventory-world.ts';
 import { nodesOfVolume } from '../../../src/controllers/gpu-instance/decide/volume-nodes.ts';
 import type { PersistentVolume } from '../../../src/kube/types.ts';
 import { gpuNode } from '../../support/inventory-world.ts';
@@ -30,4 +32,10 @@ test('one term must match, with all its expressions', () => {
     [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['c'] }],
   );
   expect(nodesOfVolume(tied, NODES)).toEqual(new Set(['b', 'c']));
+});
+
+test('an instance whose disk no node can mount any more says so', () => {
+  expect(refusalMessage(placeRequest({ only: new Set() }), 'full')).toContain('No node is left');
+  expect(refusalMessage(placeRequest({ only: new Set(['n']) }), 'full')).toBe('full');
+  expect(refusalMessage(placeRequest(), 'full')).toBe('full');
 });

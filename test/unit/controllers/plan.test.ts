@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
-import { EARLIER, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
+import { endedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
+import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { EARLIER, NOW, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const CLAIMED: GpuInstanceStatus = { claim: claimOn('n'), incarnation: 1, podName: 'one-1' };
@@ -193,4 +195,113 @@ describe('with a claim', () => {
     const pod = startedPod();
     expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
   });
+});
+
+describe('an edit after the ending', () => {
+  const NOW_ISO = new Date(NOW).toISOString();
+  /** Instance `one` whose start ended for a reason, edited since then. */
+  function edited(
+    reason: Parameters<typeof endedStatus>[1]['reason'],
+    before: Partial<GpuInstanceSpec>,
+    edit: Partial<GpuInstanceSpec>,
+    more = {},
+  ) {
+    const first = gpuInstance('one', before, { ...CLAIMED, ...more });
+    const status = endedStatus(first, { reason, message: '' }, NOW);
+    const after = gpuInstance('one', { ...before, ...edit }, status);
+    return { ...after, metadata: { ...after.metadata, generation: 2 } };
+  }
+  const UNRELATED: Partial<GpuInstanceSpec>[] = [
+    { label: 'x' },
+    { displayName: 'x' },
+    { stats: 'x' },
+    { sshKeyIds: [1] },
+  ];
+
+  test.each(UNRELATED)('of %o brings no finished or expired instance back', (edit) => {
+    const pod = startedPod();
+    expect(planNext(observed({ instance: edited('Completed', {}, edit), pod }))).toEqual({ do: 'switchOff' });
+    const instance = edited('Expired', { onExpiry: 'Delete' }, edit);
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deleteInstance' });
+  });
+
+  test.each(UNRELATED)('of %o cuts no pause short', (edit) => {
+    const { status, ...rest } = edited('PodFailed', {}, edit);
+    const { claim: _claim, ...released } = status ?? {};
+    const failures = { count: 6, lastTime: NOW_ISO };
+    const instance = { ...rest, status: { ...released, failures } };
+    expect(planNext(observed({ instance }))).toMatchObject({ do: 'wait' });
+    const mended = { ...instance, spec: { ...instance.spec, image: 'other' } };
+    expect(planNext(observed({ instance: mended }))).toEqual({ do: 'claim' });
+  });
+
+  test('of the image starts it again', () => {
+    const pod = startedPod();
+    const instance = edited('InvalidImage', {}, { image: 'debian:12' });
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+  });
+
+  test('an instance that was switched off starts when it is switched on, with nothing else changed', () => {
+    const off = edited('Completed', {}, { powerState: 'Stopped' });
+    const { claim: _claim, ...released } = off.status ?? {};
+    const status = statusOf(observed({ instance: { ...off, status: released } }), { host: '', port: 22 });
+    const on = gpuInstance('one', {}, status);
+    expect(planNext(observed({ instance: { ...on, metadata: { ...on.metadata, generation: 3 } } }))).toEqual({
+      do: 'claim',
+    });
+  });
+});
+
+// The tenant can do nothing about the image of the tools, so its instance must stay switched on and try again.
+test.each([
+  ['InvalidImageName', 0],
+  ['ErrImageNeverPull', 0],
+  ['ImagePullBackOff', 1_200_000],
+  ['CreateContainerError', 120_000],
+])("a container that is not the tenant's, and waits with %s, backs off", (reason, limit) => {
+  const tools = { ...main({ waiting: { reason, message: 'said' } }), name: 'berth-tools' };
+  const pod = startedPod({ conditions: [SCHEDULED], initContainerStatuses: [tools] });
+  const now = Date.parse(EARLIER) + limit;
+  const step = planNext(observed({ pod, now }));
+  expect(step).toMatchObject({
+    do: 'end',
+    ending: { reason: 'PodFailed', message: expect.stringContaining('berth-tools') },
+  });
+  if (limit > 0) expect(planNext(observed({ pod, now: now - 1 }))).toEqual({ do: 'observe' });
+});
+
+describe('a program of runtype args', () => {
+  const instance = gpuInstance('one', {}, { ...CLAIMED, runtype: 'args' });
+
+  test.each([
+    [0, 'Completed'],
+    [3, 'ContainerFailed'],
+  ])('that ends with %i is over, although a container that a webhook added goes on', (exitCode, reason) => {
+    const { containerStatuses } = terminated(exitCode);
+    const pod = startedPod({ phase: 'Running', containerStatuses });
+    expect(planNext(observed({ instance, pod }))).toMatchObject({ do: 'end', ending: { reason } });
+  });
+
+  test('that restarts with runtype ssh goes on', () => {
+    const { containerStatuses } = terminated(3);
+    const pod = startedPod({ phase: 'Running', containerStatuses });
+    expect(planNext(observed({ pod }))).toEqual({ do: 'observe' });
+  });
+});
+
+test('a pod that is evicted from a cordoned node moves at once, and elsewhere after a pause', () => {
+  const evicted = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
+  const pod = startedPod({ conditions: [evicted] }, DELETING);
+  const node = readyNode();
+  const cordoned = { ...node, spec: { ...node.spec, unschedulable: true } };
+  expect(planNext(observed({ pod, node: cordoned }))).toMatchObject({ ending: { reason: 'NodeLost' } });
+  expect(planNext(observed({ pod, node }))).toMatchObject({ ending: { reason: 'PodDeleted' } });
+});
+
+test('a disk that is still being provisioned is waited for', () => {
+  const message = '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
+  const pod = startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable', message }] });
+  const after = (ms: number) => planNext(observed({ pod, now: Date.parse(EARLIER) + ms }));
+  expect(after(179_999)).toEqual({ do: 'observe' });
+  expect(after(180_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
 });

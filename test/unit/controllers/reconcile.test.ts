@@ -100,3 +100,18 @@ test('a run whose finalizer is refused does not end before its claim is written'
   await expect(run).rejects.toBe(refusal);
   expect(instances.store.get('default/a')?.status?.claim).toMatchObject({ node: 'n' });
 });
+
+test('a pod that goes before the status names it is made again after a pause only', async () => {
+  const { instances, creations, reconcile } = controllerWorld();
+  instances.upsert(held(gpuInstance('a', ALL)));
+  await reconcile('a');
+  expect(creations().filter((kind) => kind === 'Pod')).toHaveLength(1);
+  // The caches, and what the API server answers, never show the pod: another client deleted it.
+  await reconcile('a');
+  await reconcile('a');
+  expect(creations().filter((kind) => kind === 'Pod')).toHaveLength(1);
+  expect(instances.store.get('default/a')?.status).toMatchObject({
+    ending: { reason: 'PodDeleted' },
+    failures: { count: 1 },
+  });
+});

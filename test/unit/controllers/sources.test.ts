@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
+import { instanceSources, priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
+import { controllerWorld } from '../../support/controller-world.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 test('an instance that waits for a place, a change of its spec or its end comes before one with a status to write', () => {
@@ -14,4 +16,18 @@ test('an instance that waits for a place, a change of its spec or its end comes 
   expect(of(settled, {})).toBe('low');
   expect(of(settled, { generation: 2 })).toBe('normal');
   expect(of(settled, { deletionTimestamp: '2026-01-01T00:00:00Z' })).toBe('normal');
+});
+
+test('a quota wakes the instances of its namespace alone', () => {
+  const { instances, quotas, deps } = controllerWorld();
+  const status = { conditions: [{ type: 'Ready', status: 'False', reason: 'QuotaExceeded', message: '' }] };
+  const over = gpuInstance('over', {}, status as GpuInstanceStatus);
+  instances.upsert(over);
+  instances.upsert({ ...over, metadata: { ...over.metadata, namespace: 'elsewhere' } });
+  const keys: string[] = [];
+  const stops = instanceSources(deps).map((source) => source.start((key) => keys.push(key)));
+  keys.length = 0;
+  quotas.upsert({ metadata: { name: 'q', namespace: 'elsewhere', resourceVersion: '9' } });
+  expect(keys).toEqual(['elsewhere/over']);
+  for (const stop of stops) stop();
 });

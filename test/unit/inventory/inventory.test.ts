@@ -339,6 +339,16 @@ describe('preemption', () => {
     expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'n' }, victims: [] });
   });
 
+  test('does not wait for an instance that has been leaving for more than a minute', () => {
+    const stuck = held('a', 'n', { gpuCount: 8 });
+    stuck.status = { ...stuck.status, ending: { reason: 'Preempted', message: '', at: '2026-01-01T00:00:00Z' } };
+    const world = { nodes: [gpuNode('n'), gpuNode('m')], instances: [stuck, held('b', 'm', { gpuCount: 8 })] };
+    const { inventory, clock } = inventoryOf(world);
+    expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'n' }, victims: [] });
+    clock.at += 60_000;
+    expect(inventory.preempt(onDemand)).toMatchObject({ place: { node: 'm' }, victims: [{ key: 'default/b' }] });
+  });
+
   test('preempts nothing, and waits for nothing, where the disk would not fit', () => {
     const nodes = [
       gpuNode('small', { allocatable: { 'ephemeral-storage': '100Gi' } }),
@@ -356,3 +366,17 @@ describe('preemption', () => {
     }
   });
 });
+
+// Any tenant may write the label of an instance on a pod of its own.
+test.each(['default', 'elsewhere'])(
+  'a pod with the label of an instance, in namespace %s, hides no claim',
+  (namespace) => {
+    const stray = gpuPod('stray', 'n', { gpus: 0, instanceUid: 'uid-a' });
+    const { inventory } = inventoryOf({
+      nodes: [gpuNode('n')],
+      pods: [{ ...stray, metadata: { ...stray.metadata, namespace } }],
+      instances: [gpuInstance('a', {}, { claim: claimOn('n', { gpuCount: 8 }) })],
+    });
+    expect(inventory.offers().map(({ available }) => available)).toEqual([0, 0, 0, 0]);
+  },
+);

@@ -8,6 +8,7 @@ import {
   ConflictError,
   KubeError,
   NotFoundError,
+  NotSentError,
   TimeoutError,
   TooManyRequestsError,
   TransportError,
@@ -49,6 +50,26 @@ async function quickClient(handler: Handler, options: LocalServerOptions = {}) {
 }
 
 describe('retries', () => {
+  test('a write whose check fails when it is about to be sent again is not sent', async () => {
+    await using setup = await quickClient((_request, response) => {
+      json(response, 429, status(429, 'TooManyRequests'), { 'retry-after': '3' });
+    });
+    const once = () => {
+      let asked = 0;
+      return (): void => {
+        asked += 1;
+        if (asked > 1) throw new NotSentError('The lease is lost.');
+      };
+    };
+    const writes = [
+      setup.client.create(PODS, POD, { check: once() }),
+      setup.client.patch(PODS, REF, {}, { type: 'merge', check: once() }),
+      setup.client.delete(PODS, REF, { check: once() }),
+    ];
+    for (const write of writes) await expect(write).rejects.toMatchObject({ message: 'The lease is lost.' });
+    expect(setup.server.requests).toHaveLength(writes.length);
+  });
+
   test('429 waits as long as the server asks, also for a create', async () => {
     await using setup = await quickClient((_request, response, attempt) => {
       if (attempt === 1) json(response, 429, status(429, 'TooManyRequests'), { 'retry-after': '3' });

@@ -220,3 +220,22 @@ test('of two that start together one leads', async () => {
   await clock.advance(10_000);
   expect(both.filter(({ leading }) => leading)).toHaveLength(1);
 });
+
+test('a leader whose work ends by itself gives the lease back, and says that it should start again', async () => {
+  const server = leaseServer();
+  const clock = fakeClock();
+  const election = new Election({
+    client: server.client,
+    namespace: 'berth-system',
+    name: 'berth-controller',
+    identity: 'a',
+    clock,
+    random: () => 0,
+    log: pino({ level: 'silent' }),
+  });
+  const { signal } = new AbortController();
+  const ended = election.run({ stop: signal, abort: signal }, () => Promise.resolve());
+  await clock.advance(1_000);
+  expect(await ended).toBe('lost');
+  expect(server.spec?.holderIdentity).toBe('');
+});

@@ -12,7 +12,7 @@ import { type CeilingRefusal, gpuRefusal, imageRefusal } from '../decide/refusal
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
-import { missingIsolation, requestOf, withoutPlace } from '../decide/place.ts';
+import { missingIsolation, refusalMessage, requestOf, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -90,7 +90,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   }
   const granted = deps.inventory.grant(request);
   const isFull = 'refusal' in granted && granted.refusal === 'NoCapacity';
-  const preemption = isFull && request.type === 'OnDemand' ? deps.inventory.preempt(request) : undefined;
+  const preemption = isFull && request.type === 'OnDemand' ? deps.line.preempt(key, request, now) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
   // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
   const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), shareOf(place));
@@ -106,7 +106,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
-    return withoutPlace(instance, granted.refusal, lacks ?? granted.message);
+    return withoutPlace(instance, granted.refusal, lacks ?? refusalMessage(request, granted.message));
   }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;

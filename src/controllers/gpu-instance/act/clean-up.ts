@@ -1,11 +1,11 @@
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import { keyOf, PERSISTENT_VOLUME_CLAIMS, refOf } from '../../../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
-import { diskNameOf, FINALIZER } from '../decide/names.ts';
+import { DISK_POLICY_LABEL, diskNameOf, FINALIZER } from '../decide/names.ts';
 import { closedBill, usageRecord } from '../decide/usage.ts';
 import { controllerUidOf, INSTANCE_UID_LABEL, instanceUidsOf } from '../../../resources/pod/owner.ts';
 import { deletePods, writeFinalizers } from './writes.ts';
@@ -13,23 +13,45 @@ import { deletePods, writeFinalizers } from './writes.ts';
 /** On a disk that outlives its instance: the name of that instance. */
 const RETAINED_LABEL = 'berth.dev/retained-from';
 
-/** Deletes the disk, or removes its owner reference: then it outlives the instance. */
-async function releaseDisk(run: Run, instance: GpuInstance): Promise<void> {
+/** Deletes the disk of an instance, or takes the instance's marks off: then the disk outlives the instance. */
+async function releaseDisk(
+  run: Run,
+  { namespace, name, uid = '' }: GpuInstance['metadata'],
+  policy: string,
+): Promise<void> {
   const { client } = run.deps;
   const { signal } = run.context;
-  const ref = { namespace: instance.metadata.namespace, name: diskNameOf(instance) };
+  const ref = { namespace, name: diskNameOf({ metadata: { name } }) };
   // From the API server: a disk that the cache does not show yet would be left behind for good.
   const disk = await findObject(client, PERSISTENT_VOLUME_CLAIMS, ref, { signal });
-  if (disk === undefined || !instanceUidsOf(disk).includes(instance.metadata.uid ?? '')) return;
-  const { namespace, name, uid, resourceVersion } = disk.metadata;
-  if (instance.spec.diskPolicy === 'Delete') {
-    await client.delete(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { signal, ...(uid !== undefined && { uid }) });
+  if (disk === undefined || !instanceUidsOf(disk).includes(uid)) return;
+  const { metadata } = disk;
+  if (policy === 'Delete') {
+    const options = { signal, ...(metadata.uid !== undefined && { uid: metadata.uid }) };
+    await client.delete(PERSISTENT_VOLUME_CLAIMS, ref, options);
     return;
   }
-  const others = disk.metadata.ownerReferences?.filter((owner) => owner.uid !== controllerUidOf(disk)) ?? [];
-  const labels = { [INSTANCE_UID_LABEL]: null, [RETAINED_LABEL]: instance.metadata.name };
-  const metadata = { resourceVersion, ownerReferences: others, labels };
-  await client.patch(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, { metadata }, { type: 'merge', signal });
+  const { resourceVersion } = metadata;
+  const ownerReferences = metadata.ownerReferences?.filter((owner) => owner.uid !== controllerUidOf(disk)) ?? [];
+  const labels = { [INSTANCE_UID_LABEL]: null, [DISK_POLICY_LABEL]: null, [RETAINED_LABEL]: name };
+  const patch = { metadata: { uid: metadata.uid, resourceVersion, ownerReferences, labels } };
+  await client.patch(PERSISTENT_VOLUME_CLAIMS, ref, patch, { type: 'merge', signal });
+}
+
+/** Sees to the disk of an instance that went before the controller did, as when another client took its finalizer. */
+export async function releaseLostDisk(run: Run): Promise<void> {
+  const { client, stores } = run.deps;
+  const { namespace, name } = refOf(run.key);
+  const disk = stores.disks.get(keyOf({ namespace, name: diskNameOf({ metadata: { name } }) }));
+  const policy = disk?.metadata.labels?.[DISK_POLICY_LABEL];
+  if (disk === undefined || policy === undefined || disk.metadata.deletionTimestamp !== undefined) return;
+  const [uid] = instanceUidsOf(disk);
+  if (uid === undefined || uid === stores.instances.get(run.key)?.metadata.uid) return;
+  // The cache of instances may be behind the cache of disks.
+  const live = await findObject(client, GPU_INSTANCES, { namespace, name }, { signal: run.context.signal });
+  if (live?.metadata.uid === uid) return;
+  run.context.log.warn({ disk: disk.metadata.name, uid, policy }, 'Instance went without its disk; releasing it now');
+  await releaseDisk(run, { name, uid, ...(namespace !== undefined && { namespace }) }, policy);
 }
 
 /** Writes the usage record of an instance, unless it is written already or the instance never had a place. */
@@ -63,7 +85,7 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
 /** What is left for a deleted instance without a pod: disk, usage record, finalizer. Safe to repeat after a crash. */
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
-  await releaseDisk(run, instance);
+  await releaseDisk(run, instance.metadata, instance.spec.diskPolicy);
   await writeUsageRecord(run, instance);
   deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];

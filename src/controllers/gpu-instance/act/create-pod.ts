@@ -22,7 +22,7 @@ import { forbiddenEnv, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import { diskNameOf } from '../decide/names.ts';
 import type { Observed } from '../decide/observed.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
-import { words } from '../decide/pod/pod-facts.ts';
+import { POD_DELETED, words } from '../decide/pod/pod-facts.ts';
 
 const ENFORCE_LABEL = 'pod-security.kubernetes.io/enforce';
 
@@ -121,10 +121,14 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     isolationNeeds(instance.spec, run.deps.ceilingsOf(instance.metadata.namespace ?? '')),
   );
   if (typeof isolation === 'string') return lost(LOST_ISOLATION[isolation](claim.node));
+  // The pod was made and has gone before the status could say so. Without a pause it would be made again and again.
+  const { podName = '' } = instance.status ?? {};
+  if (deps.made.get(instance.metadata.uid ?? '') === podName) return { ending: POD_DELETED };
   const diskPersistent = instance.status?.diskPersistent === true;
   const noDisk = diskPersistent ? await ensureDisk(run, observed, claim) : undefined;
   if (noDisk !== undefined) return { ending: noDisk };
   const share = { resource, count: claim.gpuCount };
+  const { memory, disk } = shareOf(view.facts, share);
   const { namespace, uid = '' } = instance.metadata;
   const space = deps.stores.namespaces.get(namespace ?? '');
   const pod = desiredPod({
@@ -133,7 +137,8 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     incarnation: instance.status?.incarnation ?? 0,
     settings: { ...settings, diskGb: instance.status?.diskGb ?? settings.diskGb },
     requests: requestsOf(view.facts, share, ephemeralGbOf(instance)),
-    memoryLimit: shareOf(view.facts, share).memory,
+    memoryLimit: memory,
+    scratchLimit: disk,
     diskPersistent,
     isolation,
     imagePullPolicy: deps.config.imagePullPolicy,
@@ -143,6 +148,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   try {
     const made = await deps.client.create(PODS, pod, { signal: context.signal });
     deps.fence.wrote(run.key, deps.stores.pods, made);
+    deps.made.set(uid, podName);
     // An API server without the feature, before Kubernetes 1.33, drops the field without a word.
     if (isolation.isRequired && made.spec?.hostUsers !== false) return { ending: NO_USER_NAMESPACE };
     return { pod: made };

@@ -1,6 +1,7 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
+import type { InstanceTemplate } from '../../../resources/instance-template.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import type { InstanceDeps } from './run.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
@@ -27,10 +28,17 @@ function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Obs
   return { missing, usable: named.length - missing.length };
 }
 
+/** The templates that an instance may name. */
+function templatesFor({ stores }: InstanceDeps, { spec }: GpuInstance): readonly InstanceTemplate[] {
+  const { templateId, templateHashId } = spec;
+  if (templateId !== undefined) return stores.templates.by('id', String(templateId));
+  return templateHashId === undefined ? [] : stores.templates.by('hash', templateHashId);
+}
+
 /** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
 export function observe(deps: InstanceDeps, instance: GpuInstance, known: readonly Pod[] | undefined): Observed {
   const { stores, clock, config } = deps;
-  const template = findTemplate(instance, stores.templates.values());
+  const template = findTemplate(instance, templatesFor(deps, instance));
   const pods = known ?? podsOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;

@@ -3,7 +3,7 @@ import { refOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
-import { writeLateUsageRecords } from './clean-up.ts';
+import { releaseLostDisk, writeLateUsageRecords } from './clean-up.ts';
 import type { Run } from './run.ts';
 import { walk } from './walk.ts';
 
@@ -26,6 +26,7 @@ async function currentInstance({ deps, key, context }: Run): Promise<GpuInstance
 async function reconcile(run: Run): Promise<Result> {
   run.deps.tenantLine.remove(run.key);
   await writeLateUsageRecords(run);
+  await releaseLostDisk(run);
   const instance = await currentInstance(run);
   const hasFinalizer = instance?.metadata.finalizers?.includes(FINALIZER) ?? false;
   // Gone, or deleted before it had the finalizer: there is nothing to clean up.

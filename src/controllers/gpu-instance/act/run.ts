@@ -2,6 +2,7 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import type { Lru } from '../../../lib/lru.ts';
 import type { ReconcileContext } from '../../../runtime/controller.ts';
 import type { Fence } from '../../../runtime/fence.ts';
 import type { ControllerStores } from '../../stores.ts';
@@ -33,6 +34,8 @@ export interface InstanceDeps {
   ceilingsOf: LimitOf;
   tenantLine: TenantLine;
   fence: Fence;
+  /** Name of the last pod that was made for an instance, by the uid of the instance. */
+  made: Lru<string, string>;
   events: Pick<EventRecorder, 'record'>;
   clock: Clock;
   config: InstanceConfig;

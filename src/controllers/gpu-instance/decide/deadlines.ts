@@ -3,6 +3,7 @@ import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
 import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
+import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
 import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import {
@@ -26,6 +27,10 @@ const CREATE_LIMIT_MS = 120_000;
 const SILENT_LIMIT_MS = 120_000;
 /** A place that the scheduler refuses for this long was taken by another pod. */
 const UNSCHEDULABLE_LIMIT_MS = 15_000;
+/** A volume that is made before the pod has a node takes its time, and until then the scheduler refuses the pod. */
+const VOLUME_LIMIT_MS = 180_000;
+/** What the scheduler says while a PersistentVolumeClaim is not bound (kubernetes pkg/scheduler/framework/plugins). */
+const VOLUME_WAIT = /unbound immediate PersistentVolumeClaims|persistentvolumeclaim .* not found/i;
 
 interface Deadline {
   at: number;
@@ -65,12 +70,17 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
   }
   const since = Date.parse(scheduled.lastTransitionTime ?? '');
   if (scheduled.status !== 'True') {
+    if (VOLUME_WAIT.test(scheduled.message ?? '')) {
+      const message = `The disk was not provisioned within ${VOLUME_LIMIT_MS / 1000} seconds: ${words(scheduled.message, '')}`;
+      return { at: since + VOLUME_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
+    }
     const message = `Another pod took the place: ${words(scheduled.message, 'the scheduler refuses the pod')}`;
     return { at: since + UNSCHEDULABLE_LIMIT_MS, ending: { reason: 'PlaceLost', message } };
   }
   const waiting = waitingState(pod);
   if (waiting === undefined) return undefined;
   const said = `${waiting.reason}: ${words(waiting.message, 'no more is known')}`;
+  if (waiting.container !== MAIN_CONTAINER) return stuckBesideMain(waiting, said, since);
   if (isBadImage(waiting.reason)) return { at: 0, ending: { reason: 'InvalidImage', message: said } };
   if (isPullError(waiting.reason)) {
     const message = `${waiting.reason}: ${pullWords(pod, waiting.message)}`;
@@ -81,6 +91,20 @@ function stuck({ instance, pod }: Observed): Deadline | undefined {
     return { at: since + CREATE_LIMIT_MS, ending: { reason, message: said } };
   }
   return undefined;
+}
+
+// A fault of the operator's image, or of a container that a webhook added, is no fault of the tenant, whose instance is
+// not switched off for it, nor of the node.
+function stuckBesideMain(
+  { reason, container }: { reason: string; container: string },
+  said: string,
+  since: number,
+): Deadline | undefined {
+  const message = `Container ${container}, which is not of the instance's own, cannot start. The operator of the cluster must see to it. ${said}`;
+  const ending: Ending = { reason: 'PodFailed', message };
+  if (isBadImage(reason)) return { at: 0, ending };
+  if (isPullError(reason)) return { at: since + PULL_LIMIT_MS, ending };
+  return isNotCreated(reason) ? { at: since + CREATE_LIMIT_MS, ending } : undefined;
 }
 
 /** What will end the current start, the earliest first; milliseconds since the epoch. */

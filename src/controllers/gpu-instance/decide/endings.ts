@@ -1,4 +1,5 @@
-import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { contentHash } from '../../../lib/content-hash.ts';
+import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
 import type { ReadyReason } from '../../../resources/instance-state.ts';
 
 interface EndingRule {
@@ -59,7 +60,6 @@ export interface SeenEnding {
   reason: EndingReason;
   message: string;
   at: string;
-  generation: number | undefined;
   rule: EndingRule;
 }
 
@@ -67,15 +67,36 @@ export interface SeenEnding {
 export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | undefined {
   const ending = status?.ending;
   if (ending === undefined || !isEndingReason(ending.reason)) return undefined;
-  const { reason, message, at, generation } = ending;
-  return { reason, message, at, generation, rule: ENDINGS[reason] };
+  const { reason, message, at } = ending;
+  return { reason, message, at, rule: ENDINGS[reason] };
 }
 
 /** Whether the instance must still be switched off for its ending: not once its owner has switched it on again. */
 export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
   const ending = endingOf(status);
   if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;
-  return spec.powerState === 'Running' && ending.generation === metadata.generation;
+  return spec.powerState === 'Running' && !isEditedSince({ metadata, spec, status });
+}
+
+/** What the spec says about a start. Edits of other fields neither bring an ended instance back nor cut a pause short. */
+export function startHash(spec: GpuInstanceSpec): string {
+  const { displayName: _n, label: _l, stats: _s, powerState: _p, ...rest } = spec;
+  const { diskPolicy: _d, onExpiry: _e, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
+  return contentHash(content);
+}
+
+/** Whether the owner has edited, since the ending in the status, what a start depends on, or switched the instance. */
+export function isEditedSince({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
+  const { ending } = status ?? {};
+  if (ending?.generation === undefined || ending.generation === metadata.generation) return false;
+  return ending.startHash === undefined || ending.startHash !== startHash(spec);
+}
+
+/** Once an instance is switched off, switching it on again asks for a start: the ending no longer holds it. */
+export function settledEnding({ spec, status }: GpuInstance): Pick<GpuInstanceStatus, 'ending'> {
+  if (status?.ending?.startHash === undefined || spec.powerState === 'Running') return {};
+  const { startHash: _hash, ...ending } = status.ending;
+  return { ending };
 }
 
 function isEndingReason(reason: string): reason is EndingReason {

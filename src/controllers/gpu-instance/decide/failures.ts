@@ -1,5 +1,6 @@
 import { FAILURE_WINDOW_MS } from '../../../inventory/nodes/quarantine.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { isEditedSince } from './endings.ts';
 
 type Failures = GpuInstanceStatus['failures'];
 
@@ -16,10 +17,9 @@ function pauseAfter(count: number): number {
 }
 
 /** When the next start may come, milliseconds since the epoch; 0 after no failure or after an edit by the owner. */
-export function nextStartOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): number {
-  const { ending, failures } = status ?? {};
-  const isEdited = ending?.generation !== undefined && ending.generation !== metadata.generation;
-  if (isEdited || failures === undefined || failures.count === 0) return 0;
+export function nextStartOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): number {
+  const { failures } = instance.status ?? {};
+  if (isEditedSince(instance) || failures === undefined || failures.count === 0) return 0;
   return Date.parse(failures.lastTime) + pauseAfter(failures.count);
 }
 

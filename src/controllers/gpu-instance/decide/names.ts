@@ -6,17 +6,25 @@ import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 export const FINALIZER = 'berth.dev/cleanup';
 export const INSTANCE_LABEL = 'berth.dev/instance';
 
+/** On a disk: what becomes of it without its instance, Delete or Retain. */
+export const DISK_POLICY_LABEL = 'berth.dev/disk-policy';
+
 /** The labels of an instance's pods and disk. */
 export function labelsOf({ metadata }: Pick<GpuInstance, 'metadata'>): Record<string, string> {
   const { name, uid = '' } = metadata;
   return { 'app.kubernetes.io/managed-by': 'berth', [INSTANCE_LABEL]: name, [INSTANCE_UID_LABEL]: uid };
 }
 
-/** The metadata of a pod or disk of an instance. */
-export function childMetadata(instance: Pick<GpuInstance, 'metadata'>, name: string): KubeObject['metadata'] {
+/** The metadata of a pod of an instance. */
+export function podMetadata(instance: Pick<GpuInstance, 'metadata'>, name: string): KubeObject['metadata'] {
   const { namespace } = instance.metadata;
   const owned = { labels: labelsOf(instance), ownerReferences: [ownerOf(instance)] };
   return { name, ...(namespace !== undefined && { namespace }), ...owned };
+}
+
+/** The labels of an instance's disk. */
+export function diskLabelsOf(instance: Pick<GpuInstance, 'metadata' | 'spec'>): Record<string, string> {
+  return { ...labelsOf(instance), [DISK_POLICY_LABEL]: instance.spec.diskPolicy };
 }
 
 export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {

@@ -1,9 +1,8 @@
-import { hasEnded } from '../../../inventory/nodes/pod-requests.ts';
 import type { Pod } from '../../../kube/types.ts';
 import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { endingOfDeletion, endingOfPod, POD_DELETED } from './pod/pod-facts.ts';
+import { endingOfDeletion, endingOfPod, isOver, POD_DELETED } from './pod/pod-facts.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */
@@ -57,8 +56,8 @@ function newEnding(observed: Observed): Ending | undefined {
   if (instance.spec.powerState === 'Stopped') return SWITCHED_OFF;
   const due = deadlines(observed).find(({ at }) => at <= now);
   if (pod === undefined) return instance.status?.podUid === undefined ? undefined : endingOfGonePod(observed);
-  if (hasEnded(pod)) return endingOfPod(pod, now);
-  if (pod.metadata.deletionTimestamp !== undefined) return withNodeTime(endingOfDeletion(pod), observed);
+  if (isOver(instance, pod)) return endingOfPod(pod, now);
+  if (pod.metadata.deletionTimestamp !== undefined) return withNodeTime(endingOfDeletion(pod, observed.node), observed);
   return due?.ending;
 }
 

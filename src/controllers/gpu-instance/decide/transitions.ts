@@ -1,6 +1,6 @@
 import type { Grant } from '../../../inventory/grant.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import type { Ending, SeenEnding } from './endings.ts';
+import { type Ending, type SeenEnding, settledEnding, startHash } from './endings.ts';
 import { nodesToAvoid, withFailure } from './failures.ts';
 import { podNameOf } from './names.ts';
 import type { Settings } from './settings.ts';
@@ -59,6 +59,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
       message: ending.message,
       at: new Date(ending.at ?? now).toISOString(),
       ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
+      startHash: startHash(instance.spec),
     },
   };
 }
@@ -77,6 +78,7 @@ export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: n
       : afterGoodStart(before, ending, now);
   return {
     ...kept,
+    ...settledEnding(instance),
     ...bill,
     ...(failures && { failures }),
     stages: { ...stages, stopped: new Date(now).toISOString() },

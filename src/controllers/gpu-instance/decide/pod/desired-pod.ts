@@ -7,7 +7,7 @@ import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { childMetadata, diskNameOf, podNameOf } from '../names.ts';
+import { diskNameOf, podMetadata, podNameOf } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
@@ -23,6 +23,8 @@ interface PodInput {
   requests: Amounts;
   /** Its share of the node's memory in bytes, which is its limit; 0 when unknown. */
   memoryLimit: number;
+  /** Its share of the node's own disk in bytes: what it may write beside its disk; 0 when unknown. */
+  scratchLimit: number;
   diskPersistent: boolean;
   isolation: PodIsolation;
   /** When the kubelet asks the registry for the image: Always is also how the registry checks the credentials. */
@@ -31,6 +33,10 @@ interface PodInput {
   restricted: boolean;
   toolsImage: string;
 }
+
+const SCRATCH = 'ephemeral-storage';
+/** Group of the files on a PersistentVolumeClaim, and of every process: users other than root can write there too. */
+const DISK_GROUP = { fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' } as const;
 
 type SecurityContext = NonNullable<Container['securityContext']>;
 
@@ -54,9 +60,33 @@ function quantities(amounts: Amounts): Record<string, string> {
   return Object.fromEntries(entries.map(([name, amount]) => [name, name === 'cpu' ? `${amount}m` : String(amount)]));
 }
 
-function limitsOf({ requests, memoryLimit }: PodInput): Record<string, string> {
+// A disk on the node has its limit in its request, and everything else that the container writes counts in it.
+function hasScratch({ diskPersistent, scratchLimit }: PodInput): boolean {
+  return diskPersistent && scratchLimit > 0;
+}
+
+function resourcesOf(input: PodInput): NonNullable<Container['resources']> {
+  const { requests, memoryLimit, scratchLimit } = input;
   const { cpu: _cpu, memory: _memory, ...hard } = requests;
-  return { ...quantities(hard), ...(memoryLimit > 0 && { memory: String(memoryLimit) }) };
+  const scratch = hasScratch(input);
+  return {
+    // Without a request Kubernetes would request the limit.
+    requests: { ...quantities(requests), ...(scratch && { [SCRATCH]: '0' }) },
+    limits: {
+      ...quantities(hard),
+      ...(memoryLimit > 0 && { memory: String(memoryLimit) }),
+      ...(scratch && { [SCRATCH]: String(scratchLimit) }),
+    },
+  };
+}
+
+/** Shared memory for what PyTorch's data loaders and NCCL exchange: half of the memory, which it counts to. */
+function sharedMemory({ memoryLimit }: PodInput) {
+  const size = memoryLimit > 0 && { sizeLimit: String(Math.floor(memoryLimit / 2)) };
+  return {
+    volume: { name: 'shm', emptyDir: { medium: 'Memory', ...size } },
+    mount: { name: 'shm', mountPath: '/dev/shm' },
+  };
 }
 
 function envOf({ instance, claim, settings }: PodInput): { name: string; value: string }[] {
@@ -90,7 +120,7 @@ function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMou
     ...entrypointOf(settings),
     env: envOf(input),
     ports: portsOf(settings),
-    resources: { requests: quantities(input.requests), limits: limitsOf(input) },
+    resources: resourcesOf(input),
     securityContext: securityContext(input.restricted),
     volumeMounts: mounts,
     // When the container fails, the end of its log becomes its message.
@@ -109,13 +139,15 @@ export function desiredPod(input: PodInput): Pod {
   const disk = input.diskPersistent
     ? { name: 'disk', persistentVolumeClaim: { claimName: diskNameOf(instance) } }
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
-  const mounts = [{ name: 'disk', mountPath: WORKSPACE }, ...(tools ? [tools.mount] : [])];
+  const shm = sharedMemory(input);
+  const mounts = [{ name: 'disk', mountPath: WORKSPACE }, shm.mount, ...(tools ? [tools.mount] : [])];
   return {
-    metadata: childMetadata(instance, podNameOf(instance, input.incarnation)),
+    metadata: podMetadata(instance, podNameOf(instance, input.incarnation)),
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),
-      volumes: [disk, ...(tools ? [tools.volume] : [])],
+      volumes: [disk, shm.volume, ...(tools ? [tools.volume] : [])],
+      ...(input.diskPersistent && { securityContext: DISK_GROUP }),
       affinity: {
         nodeAffinity: {
           requiredDuringSchedulingIgnoredDuringExecution: {

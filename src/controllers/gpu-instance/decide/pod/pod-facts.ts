@@ -1,5 +1,6 @@
+import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
-import type { Pod } from '../../../../kube/types.ts';
+import type { Node, Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
 import { controllerUidOf, instanceUidsOf } from '../../../../resources/pod/owner.ts';
@@ -32,11 +33,19 @@ export function isPodReady(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True';
 }
 
+interface WaitingState {
+  reason: string;
+  message: string;
+  /** Name of the container. Only `main` is the tenant's: the others are Berth's, or come from a webhook. */
+  container: string;
+}
+
 /** Why the first waiting container waits: init containers first, then the others. */
-export function waitingState(pod: Pod): { reason: string; message: string } | undefined {
+export function waitingState(pod: Pod): WaitingState | undefined {
   const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
-  const waiting = statuses.map(({ state }) => state?.waiting).find((state) => state?.reason !== undefined);
-  return waiting && { reason: waiting.reason ?? '', message: waiting.message ?? '' };
+  const first = statuses.find(({ state }) => state?.waiting?.reason !== undefined);
+  const { reason = '', message = '' } = first?.state?.waiting ?? {};
+  return first && { reason, message, container: first.name };
 }
 
 // Reasons of the kubelet's admission handlers (kubernetes pkg/kubelet/lifecycle/predicate.go and
@@ -53,6 +62,16 @@ export function ranOf(pod: Pod, now: number): { from: number; to: number } | und
   return { from: Math.min(from, now), to: Math.min(to, now) };
 }
 
+/**
+ * Whether a pod is over: it has ended, or its program has, which nothing starts again. A container that a webhook added
+ * may go on for ever.
+ */
+export function isOver({ status }: Pick<GpuInstance, 'status'>, pod: Pod): boolean {
+  if (hasEnded(pod)) return true;
+  const isDeleted = pod.metadata.deletionTimestamp !== undefined;
+  return status?.runtype === 'args' && !isDeleted && mainStatus(pod)?.state?.terminated !== undefined;
+}
+
 /** Why and when a pod ended by itself. */
 export function endingOfPod(pod: Pod, now: number): Ending {
   const at = ranOf(pod, now)?.to;
@@ -62,7 +81,8 @@ export function endingOfPod(pod: Pod, now: number): Ending {
 function reasonOfEnd(pod: Pod): Ending {
   const { phase, reason = '', message } = pod.status ?? {};
   const terminated = mainStatus(pod)?.state?.terminated;
-  if (phase === 'Succeeded') return { reason: 'Completed', message: 'The program ended with exit code 0.' };
+  const isOver = phase !== 'Failed' && terminated?.exitCode === 0;
+  if (phase === 'Succeeded' || isOver) return { reason: 'Completed', message: 'The program ended with exit code 0.' };
   if (ADMISSION.test(reason)) {
     return { reason: 'AdmissionRejected', message: `${reason}: ${words(message, 'the node refused the pod')}` };
   }
@@ -79,7 +99,7 @@ export const POD_DELETED: Ending = {
 };
 
 /** Why the pod was deleted, when the controller did not delete it. */
-export function endingOfDeletion(pod: Pod): Ending {
+export function endingOfDeletion(pod: Pod, node: Node | undefined): Ending {
   const disruption = podCondition(pod, 'DisruptionTarget');
   if (disruption?.reason === 'PreemptionByScheduler') {
     return {
@@ -90,6 +110,10 @@ export function endingOfDeletion(pod: Pod): Ending {
   if (disruption?.reason === 'DeletionByTaintManager' || disruption?.reason === 'DeletionByPodGC') {
     const said = words(disruption.message, 'the node does not answer');
     return { reason: 'NodeLost', message: `Kubernetes deleted the pod: ${said}.` };
+  }
+  // On a node that is not cordoned too, tenants who may evict their pods could start instances again and again.
+  if (disruption?.reason === 'EvictionByEvictionAPI' && node?.spec?.unschedulable === true) {
+    return { reason: 'NodeLost', message: 'The node is being drained. The instance starts again on another node.' };
   }
   return POD_DELETED;
 }

@@ -1,10 +1,9 @@
 import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
-import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { conditionsOf } from './conditions.ts';
-import { endingOf } from '../endings.ts';
+import { endingOf, settledEnding } from '../endings.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
-import { isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
+import { isOver, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
@@ -41,7 +40,7 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   // Where logins are tried, the instance is ready when one worked.
   const upAt = login === 'works' ? new Date(now).toISOString() : timeOf(podCondition(pod, 'Ready'));
   // A program may have ended before the controller saw it running.
-  const ran = hasEnded(pod) ? ranOf(pod, now) : undefined;
+  const ran = isOver(instance, pod) ? ranOf(pod, now) : undefined;
   const sinceAt = ran === undefined ? upAt : new Date(ran.from).toISOString();
   const isPast = isUp || ran !== undefined;
   const readyAt = stages.ready ?? (isPast ? notBefore(now, sinceAt, startedAt, scheduledAt) : undefined);
@@ -66,6 +65,7 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
   const described = status.claim === undefined ? settings : undefined;
   return {
     ...status,
+    ...settledEnding(instance),
     ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { NotFoundError } from '../../src/kube/errors.ts';
+import { afterWrites, type Write } from './support/counting-client.ts';
+import { createWorld, violationsAtRest, type World } from './support/world.ts';
+
+/** Each edit makes the controller write the new generation, which would bring the next edit, without an end. */
+const EDITS = 30;
+
+/** A replica beside an owner who edits the label of an instance after every write of the controller. */
+async function editedWorld(world: World) {
+  const creations: Write[] = [];
+  let edits = 0;
+  const replica = await world.replica({
+    wrap: (client) =>
+      afterWrites(client, async (write) => {
+        if (write.verb === 'create' && write.kind === 'Pod') creations.push(write);
+        if (write.kind !== 'GPUInstance' || edits === EDITS) return;
+        edits += 1;
+        await world.patch(write.name, { spec: { label: `edit ${edits}` } }).catch((error: unknown) => {
+          if (!(error instanceof NotFoundError)) throw error;
+        });
+      }),
+  });
+  return { replica, creations, edits: () => edits };
+}
+
+test('an owner who edits a label after every write gets one pod for each start', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  const { replica, creations, edits } = await editedWorld(world);
+  await world.create('one');
+  await world.reached('one', 'Running');
+  await world.patch('one', { spec: { powerState: 'Stopped' } });
+  await world.reached('one', 'Stopped');
+  await world.patch('one', { spec: { powerState: 'Running' } });
+  await world.reached('one', 'Running');
+  await world.remove('one');
+  await world.gone('one', 60_000);
+  expect(edits()).toBeGreaterThan(3);
+  expect(creations).toHaveLength(2);
+  expect(await violationsAtRest(world, replica)).toEqual([]);
+});
+
+test('an instance that expires goes, although its label is edited after every write', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  const { replica, creations } = await editedWorld(world);
+  await world.create('one', { maxDuration: '2s', onExpiry: 'Delete' });
+  await world.gone('one', 60_000);
+  expect(creations).toHaveLength(1);
+  expect(await violationsAtRest(world, replica)).toEqual([]);
+});

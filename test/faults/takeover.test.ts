@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { brokenWay } from './support/behind-proxy.ts';
+import { createWorld, violationsAtRest } from './support/world.ts';
+
+const FULL = ['full-0', 'full-1', 'full-2', 'full-3'];
+
+/** A lease client whose calls wait until the test lets them go. */
+function gated() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const wrapLease = (client: KubeClient): KubeClient => ({
+    ...client,
+    get: (...args) => promise.then(() => client.get(...args)),
+    create: (...args) => promise.then(() => client.create(...args)),
+    replace: (...args) => promise.then(() => client.replace(...args)),
+  });
+  return { wrapLease, open: resolve };
+}
+
+test('a new leader whose watches hung grants nothing before its caches are current', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  await using way = await brokenWay(world);
+  for (const name of FULL) await world.create(name, { gpu: { count: 2 } });
+  await world.create('late', { gpu: { count: 8 } });
+  const { wrapLease, open } = gated();
+  // What the standby has seen: an empty node, and five instances that wait for it.
+  const standby = await way.replica({ wrapLease });
+  way.proxy.faults.silent = () => true;
+  way.proxy.cutWatches('end');
+  const first = await world.replica();
+  for (const name of FULL) await world.reached(name, 'Running');
+  await world.reached('late', 'WaitingForCapacity');
+  await first.stop();
+  const { length } = way.proxy.requests;
+  open();
+  await waitFor(
+    'the new leader to compare its caches',
+    () => way.proxy.requests.slice(length).some(({ query }) => query.get('limit') === '500'),
+    60_000,
+  );
+  expect(way.writes).toEqual([]);
+  expect(world.observer.violations).toEqual([]);
+  way.proxy.faults.silent = undefined;
+  way.proxy.cutWatches('reset');
+  await world.remove('full-0');
+  await world.gone('full-0', 60_000);
+  expect((await world.get('late'))?.status?.incarnation).toBeUndefined();
+  expect(await violationsAtRest(world, standby)).toEqual([]);
+});

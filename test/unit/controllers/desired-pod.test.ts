@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
+import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+
+const GIB = 2 ** 30;
+
+function podOf(over: Partial<Parameters<typeof desiredPod>[0]> = {}) {
+  const instance = gpuInstance('one');
+  return desiredPod({
+    instance,
+    claim: claimOn('n'),
+    incarnation: 1,
+    settings: settingsOf(instance.spec, undefined, 'debian:12'),
+    requests: { pods: 1, cpu: 6000, memory: 48 * GIB, 'nvidia.com/gpu': 1 },
+    memoryLimit: 64 * GIB,
+    scratchLimit: 100 * GIB,
+    diskPersistent: true,
+    isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
+    imagePullPolicy: 'Always',
+    restricted: false,
+    toolsImage: 'tools',
+    ...over,
+  });
+}
+
+// The 64 MiB of a runtime break PyTorch's DataLoader and NCCL.
+test('shared memory is half of the memory', () => {
+  const { volumes, containers } = podOf().spec ?? {};
+  expect(volumes).toContainEqual({ name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: String(32 * GIB) } });
+  expect(containers?.[0]?.volumeMounts).toContainEqual({ name: 'shm', mountPath: '/dev/shm' });
+  expect(podOf({ memoryLimit: 0 }).spec?.volumes).toContainEqual({ name: 'shm', emptyDir: { medium: 'Memory' } });
+});
+
+test('on a PersistentVolumeClaim users other than root can write, and a folder of the node needs nothing for it', () => {
+  expect(podOf().spec?.securityContext).toMatchObject({ fsGroup: 1000, fsGroupChangePolicy: 'OnRootMismatch' });
+  expect(podOf({ diskPersistent: false }).spec?.securityContext?.fsGroup).toBeUndefined();
+});
+
+test('beside a PersistentVolumeClaim a container writes no more to the node than its share, and requests nothing', () => {
+  const resources = podOf().spec?.containers[0]?.resources;
+  expect(resources?.limits).toMatchObject({ 'ephemeral-storage': String(100 * GIB), memory: String(64 * GIB) });
+  expect(resources?.requests).toMatchObject({ 'ephemeral-storage': '0', memory: String(48 * GIB) });
+  const unknown = podOf({ scratchLimit: 0 }).spec?.containers[0]?.resources;
+  expect(unknown?.limits?.['ephemeral-storage']).toBeUndefined();
+  expect(unknown?.requests?.['ephemeral-storage']).toBeUndefined();
+});
+
+test('a disk on the node is the limit of everything that is written there', () => {
+  const requests = { pods: 1, 'nvidia.com/gpu': 1, 'ephemeral-storage': 10 * GIB };
+  const resources = podOf({ diskPersistent: false, requests }).spec?.containers[0]?.resources;
+  expect(resources?.limits).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
+  expect(resources?.requests).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
+});
