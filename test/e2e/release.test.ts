@@ -11,6 +11,7 @@ import {
 } from '../../src/kube/types.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
+import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -354,7 +355,8 @@ describe('a release on a real node', () => {
     const { items } = await client.list(GPU_INSTANCES, { namespace: TENANT });
     expect(items.map(({ metadata }) => metadata.name)).toEqual([rented.id]);
     const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
-    expect(definitions.items.filter(({ metadata }) => metadata.name.endsWith('.berth.dev'))).toHaveLength(6);
+    const ours = definitions.items.filter(({ metadata }) => metadata.name.endsWith('.berth.dev'));
+    expect(ours).toHaveLength(CUSTOM_RESOURCES.length);
     await release.upgrade();
     expect(await rented.identity()).toEqual(before);
   });
