@@ -182,12 +182,12 @@ describe('open streams', () => {
   it('are bounded for each pod, and end with the key of their user', () => {
     const good = new Set(['a', 'b']);
     const streams = new OpenStreams(({ keyId }) => good.has(keyId));
-    const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a' }, 'pod'));
-    expect(() => streams.open({ keyId: 'b' }, 'pod')).toThrow(/128 connections/);
-    const other = streams.open({ keyId: 'b' }, 'other');
+    const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a', namespace: 't' }, 'pod'));
+    expect(() => streams.open({ keyId: 'b', namespace: 't' }, 'pod')).toThrow(/128 connections/);
+    const other = streams.open({ keyId: 'b', namespace: 't' }, 'other');
     open[0]?.close();
     open[0]?.close();
-    const last = streams.open({ keyId: 'a' }, 'pod');
+    const last = streams.open({ keyId: 'a', namespace: 't' }, 'pod');
     good.delete('a');
     streams.recheck();
     expect([last.signal.aborted, other.signal.aborted]).toEqual([true, false]);
