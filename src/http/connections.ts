@@ -42,7 +42,6 @@ export class Connections {
     server.keepAliveTimeout = RESTING_MS;
     server.on('connection', (socket) => this.#add(socket));
     server.prependListener('request', ({ socket }) => this.#touch(socket));
-    server.prependListener('upgrade', ({ socket }) => this.#touch(socket));
   }
 
   /** Keeps the connection of an accepted request until its answer has ended. */

@@ -1,5 +1,10 @@
+import { PassThrough } from 'node:stream';
+import type { Request, Response } from 'express';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
+import { setPrincipal } from '../../../src/access/principal.ts';
+import type { Authenticator } from '../../../src/http/auth/authenticator.ts';
+import { StreamRegistry } from '../../../src/http/events/stream-registry.ts';
 import { idempotencyKey, objectNames } from '../../../src/http/instances/idempotency.ts';
 import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
@@ -44,15 +49,14 @@ describe('the gate for claims', () => {
     const inside: string[] = [];
     const leaves: (() => void)[] = [];
     const refused: unknown[] = [];
+    async function tryToEnter(tenant: string): Promise<void> {
+      const leave = await gate.enter(tenant, { timeoutMs: 15_000, signal });
+      if (leave === undefined) return;
+      inside.push(tenant);
+      leaves.push(leave);
+    }
     const enter = (tenant: string): void => {
-      gate.enter(tenant, { timeoutMs: 15_000, signal }).then(
-        (leave) => {
-          if (leave === undefined) return;
-          inside.push(tenant);
-          leaves.push(leave);
-        },
-        (error: unknown) => refused.push(error),
-      );
+      void tryToEnter(tenant).catch((error: unknown) => refused.push(error));
     };
     return { clock, inside, leaves, refused, enter };
   }
@@ -135,6 +139,27 @@ it('streams to ports leave room for other tenants', () => {
   greedy[0]?.close();
   greedy[1]?.close();
   expect(() => open('a', 'another')).not.toThrow();
+});
+
+it('event streams of clients that do not read end when they use up the share of their tenant', () => {
+  const authenticator = { isValid: () => true } as unknown as Authenticator;
+  const streams = new StreamRegistry({ authenticator, ceilings: () => DEFAULT_CEILINGS, clock: fakeClock() });
+  const open = (namespace: string, waiting: number) => {
+    const request = {} as Request;
+    setPrincipal(request, { keyId: `${namespace}-${Math.random()}`, namespace, name: 'k', scopes: [] });
+    const response = Object.assign(new PassThrough(), { writeHead: () => undefined });
+    Object.defineProperty(response, 'writableLength', { value: waiting });
+    streams.open(request, response as unknown as Response).send({ type: 'instance', id: '1', data: '{}' });
+    return response;
+  };
+  const MIB = 1024 * 1024;
+  const greedy = Array.from({ length: 20 }, () => open('a', 10 * MIB));
+  // A third of 128 MiB.
+  expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
+  expect(open('b', 10 * MIB).destroyed).toBe(false);
+  greedy[0]?.emit('close');
+  expect(open('a', 10 * MIB).destroyed).toBe(false);
+  expect(open('c', 17 * MIB).destroyed).toBe(true);
 });
 
 describe('event streams', () => {
