@@ -1,22 +1,27 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { ceilingsReader } from '../access/ceilings.ts';
+import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
-import type { MinuteCounter } from '../runtime/counter.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
+import { Connections } from './connections.ts';
 import { InstanceEvents } from './events/instance-events.ts';
 import { OfferEvents } from './events/offer-events.ts';
 import { StreamRegistry } from './events/stream-registry.ts';
 import { ClaimGate } from './instances/claim-gate.ts';
 import { ClaimWaiter } from './instances/claim-waiter.ts';
+import { objectNames } from './instances/idempotency.ts';
 import { PendingRemovals } from './instances/reaper.ts';
+import { tenantBodies } from './middleware/body-shares.ts';
+import { jsonBody } from './middleware/json-body.ts';
+import type { CallLimits } from './middleware/request-limit.ts';
+import { keepAccepted } from './middleware/under-way.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
 
 export const API_CACHES = [
@@ -32,6 +37,9 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
+const MAX_CONNECTIONS = 10_000;
+/** Behind a proxy that answers for many clients, all connections have its address. */
+const MAX_RESTING_PER_ADDRESS = 1000;
 
 export interface ApiDeps {
   client: KubeClient;
@@ -44,30 +52,40 @@ export interface ApiDeps {
   dashboard: Router;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
-  /** Counts calls per key; replicas share it when it is in Valkey. */
-  requestCounter: MinuteCounter;
+  /** The limits of calls per minute, of keys and tenants. */
+  calls: CallLimits;
+  ceilings: CeilingsOf;
+  /** 32 bytes that all replicas share; read once, on first use. */
+  sessionKey: () => Promise<Buffer>;
   /** Image of instances that name none. */
   defaultImage: string;
   trustProxy: boolean | number | string;
   clock: Clock;
   log: Logger;
   registry: Registry;
+  /** Connections at once; 10,000 where it is absent. */
+  maxConnections?: number;
 }
 
 /** What the routes work with: the dependencies and the parts made from them, once per process. */
 export type ApiContext = ReturnType<typeof createContext>;
 
 export function createContext(deps: ApiDeps) {
-  const { clock, stores } = deps;
+  const { ceilings, clock, maxConnections = MAX_CONNECTIONS, sessionKey, stores } = deps;
+  const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
+  const connections = new Connections({ most: maxConnections, perAddress });
   const instances = new InstancePresenter({ ...stores, defaultImage: deps.defaultImage });
   return {
     ...deps,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
     waiter: new ClaimWaiter(stores.instances, clock),
+    connections,
+    keepAccepted: keepAccepted(connections, maxConnections),
+    readJson: jsonBody(tenantBodies(ceilings), clock),
+    idempotentName: objectNames(sessionKey),
     gate: new ClaimGate(CLAIMS_AT_ONCE, clock),
     removals: new PendingRemovals(),
     instances,
-    ceilingsOf: ceilingsReader(stores.tenantLimits),
     streams: new StreamRegistry(deps),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

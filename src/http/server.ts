@@ -13,12 +13,10 @@ const SERVER_LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
-  keepAliveTimeout: 65_000,
   shouldUpgradeCallback: isWebSocket,
   maxHeaderSize: 16 * 1024,
 } as const;
 const MAX_HEADERS = 100;
-const MAX_CONNECTIONS = 10_000;
 
 export interface ApiServer {
   address: { host: string; port: number };
@@ -67,7 +65,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const server = createServer(SERVER_LIMITS, app);
   const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
-  server.maxConnections = MAX_CONNECTIONS;
+  context.connections.guard(server);
   server.on('clientError', answerBrokenRequest);
   const { address: host, port } = await listen(server, deps.address);
   const work = [

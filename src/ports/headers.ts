@@ -94,6 +94,8 @@ export function toClient(headers: IncomingMessage['headersDistinct'], routing: R
     out[name] = values.length === 1 ? values[0] : values;
   }
   if (routing.kind === 'host') {
+    // Keeps pages of other hosts from using the answer, also where browsers do not say which site a request comes from.
+    out['cross-origin-resource-policy'] ??= 'same-origin';
     const cookies = (headers['set-cookie'] ?? []).flatMap((value) => ownCookie(value) ?? []);
     delete out['set-cookie'];
     if (cookies.length > 0) out['set-cookie'] = cookies;

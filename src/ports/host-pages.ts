@@ -42,14 +42,21 @@ function sameHost(origin: string, host: string | undefined): boolean {
   return URL.canParse(origin) && new URL(origin).host === host;
 }
 
-/** Whether a page of another origin sent this, perhaps with the cookie. A person may still follow a link from there. */
+/**
+ * Whether a page of another origin may have sent this, perhaps with the cookie. A person may still follow a link from
+ * there. Browsers say the site to HTTPS and localhost alone. Over plain HTTP elsewhere only Origin tells, and a GET has
+ * none: what a page of a host beside this one reads is refused by the header of the answer (see `toClient`).
+ */
 export function isCrossOrigin({ method, headers }: IncomingMessage): boolean {
   const { origin, host } = headers;
   if (origin !== undefined && !sameHost(origin, host)) return true;
   const site = headers['sec-fetch-site'];
-  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  const isRead = method === 'GET' || method === 'HEAD';
+  // Browsers send one of the two with everything that can write.
+  if (site === undefined) return origin === undefined && !isRead;
+  if (site === 'same-origin' || site === 'none') return false;
   const followsLink = headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
-  return !(followsLink && (method === 'GET' || method === 'HEAD'));
+  return !(followsLink && isRead);
 }
 
 export interface SignInDeps {

@@ -31,8 +31,8 @@ export interface PortsDeps {
   countUse: (ticketId: string) => Promise<number>;
   /** Whether the API key is still valid and may use ports. */
   isAuthorized: (user: User) => boolean;
-  /** Counts one more request of the API key. Resolves with whether its limit allows it. */
-  admitRequest: (user: User) => Promise<boolean>;
+  /** Counts one more request of the API key. Resolves with why its limits refuse it, or with undefined. */
+  countCall: (user: User) => Promise<string | undefined>;
   activity: Pick<Activity, 'began'>;
   clock: Clock;
   log: Logger;
@@ -44,6 +44,8 @@ export interface Incoming {
   response: ServerResponse;
   upgrade: { socket: Duplex; head: Buffer } | undefined;
   sender: Sender;
+  /** Called once the user may use the port: the connection is worth keeping then. */
+  accepted: () => void;
 }
 
 /** A call of the API to a port of an instance that the caller may use. */
@@ -118,7 +120,7 @@ export class InstancePorts {
   /** Forwards the request to the pod, or returns what the browser gets in its place. */
   async #visit(incoming: Incoming, host: PortHost): Promise<Answer | undefined> {
     const { request, sender } = incoming;
-    const { admitRequest, countUse, instances, isAuthorized, pods } = this.#deps;
+    const { countCall, countUse, instances, isAuthorized, pods } = this.#deps;
     const signIn = await this.#signIn();
     const path = request.url ?? '/';
     if (path.split('?', 1)[0] === ENTER_PATH) {
@@ -129,9 +131,9 @@ export class InstancePorts {
     if (user === undefined || instance?.metadata.uid !== host.uid || !isAuthorized(user)) return SIGN_IN;
     if (isCrossOrigin(request))
       return answer(403, 'A page of another site sent this request. Only pages of this host may.');
-    if (!(await admitRequest(user))) {
-      return answer(429, 'The API key of this link has made all calls that it may make in a minute. Try again later.');
-    }
+    incoming.accepted();
+    const refused = await countCall(user);
+    if (refused !== undefined) return answer(429, refused);
     const target = targetOf(instance, host.port, pods);
     await this.#forward(incoming, { request, target, user, path, routing: { kind: 'host' }, sender });
     return undefined;

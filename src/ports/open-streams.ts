@@ -1,18 +1,25 @@
+import { FairShares } from '../lib/fair-shares.ts';
+import { Shares } from '../lib/shares.ts';
 import { PortError } from './errors.ts';
 
 export interface User {
   /** metadata.uid of the API key. */
   keyId: string;
+  /** The tenant. */
+  namespace: string;
 }
 
 const MAX_PER_POD = 128;
 const MAX_STREAMS = 4096;
+/** A tenant may have as many streams open as are left for others: half of all when it is alone. */
+const FACTOR = 1;
 
-/** The streams that are open now, limited for each pod and in all. */
+/** The streams that are open now, limited for each pod, for each tenant and in all. */
 export class OpenStreams {
   readonly #isAuthorized: (user: User) => boolean;
   readonly #streams = new Set<{ user: User; cut: AbortController }>();
-  readonly #perPod = new Map<string, number>();
+  readonly #perPod = new Shares(Infinity);
+  readonly #perTenant = new FairShares(MAX_STREAMS, FACTOR);
 
   constructor(isAuthorized: (user: User) => boolean) {
     this.#isAuthorized = isAuthorized;
@@ -20,17 +27,19 @@ export class OpenStreams {
 
   /** Counts a stream to the pod. Its signal aborts when the user loses access. Throws {@link PortError}. */
   open(user: User, podUid: string): { signal: AbortSignal; close(): void } {
-    const count = this.#perPod.get(podUid) ?? 0;
-    if (count >= MAX_PER_POD) throw tooMany(`${MAX_PER_POD} connections to this instance`);
-    if (this.#streams.size >= MAX_STREAMS) throw tooMany(`${MAX_STREAMS} connections to instances`);
+    if (this.#perTenant.take(user.namespace, 1) !== 'taken') {
+      throw tooMany('As many connections to the instances of this tenant as a replica takes');
+    }
+    if (this.#perPod.take(podUid, 1, MAX_PER_POD) !== 'taken') {
+      this.#perTenant.give(user.namespace, 1);
+      throw tooMany(`${MAX_PER_POD} connections to this instance`);
+    }
     const stream = { user, cut: new AbortController() };
     this.#streams.add(stream);
-    this.#perPod.set(podUid, count + 1);
     const close = (): void => {
       if (!this.#streams.delete(stream)) return;
-      const left = (this.#perPod.get(podUid) ?? 1) - 1;
-      if (left === 0) this.#perPod.delete(podUid);
-      else this.#perPod.set(podUid, left);
+      this.#perTenant.give(user.namespace, 1);
+      this.#perPod.give(podUid, 1);
     };
     return { signal: stream.cut.signal, close };
   }

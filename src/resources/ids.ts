@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
@@ -23,9 +23,12 @@ export function newInstanceName(): string {
   return `i-${base32(randomBytes(8), 12)}`;
 }
 
-/** The name of the object that an idempotency key creates: the same in every replica and every retry of one tenant. */
-export function idempotentName(prefix: string, namespace: string, key: string): string {
-  const digest = createHash('sha256').update(`${namespace}\0${key}`).digest();
+/**
+ * The name of the object that an idempotency key creates: the same in every replica and every retry of one tenant, and
+ * to be guessed by nobody without the secret.
+ */
+export function idempotentName(prefix: string, namespace: string, key: string, secret: Buffer): string {
+  const digest = createHmac('sha256', secret).update(`${namespace}\0${key}`).digest();
   return `${prefix}-${base32(digest, 20)}`;
 }
 

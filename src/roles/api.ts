@@ -1,12 +1,12 @@
+import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
 import { API_CACHES } from '../http/context.ts';
-import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
+import { CallLimits } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
-import type { MinuteCounter } from '../runtime/counter.ts';
 import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
 import { dashboardRouter } from '../web/router.ts';
 import { sessionKeyReader } from '../web/session-key.ts';
@@ -19,8 +19,8 @@ const LAST_ANSWERS_MS = 1_000;
 interface Shared {
   authenticator: Authenticator;
   counters: Counters;
-  /** Calls per API key. */
-  requests: MinuteCounter;
+  ceilings: CeilingsOf;
+  calls: CallLimits;
   sessionKey: () => Promise<Buffer>;
 }
 
@@ -28,10 +28,12 @@ function createShared({ process, caches, shutdown }: RoleContext): Shared {
   const { client, clock, config, log } = process;
   const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
   shutdown.defer('counters', () => counters.close());
+  const ceilings = ceilingsReader(caches.get('tenantLimits'));
   return {
     authenticator: new Authenticator({ apiKeys: caches.get('apiKeys'), clock }),
     counters,
-    requests: counters.counter('requests'),
+    ceilings,
+    calls: new CallLimits(counters.counter('requests'), ceilings),
     sessionKey: sessionKeyReader(client, config.namespace),
   };
 }
@@ -58,7 +60,7 @@ function createModels({ process, caches, shutdown }: RoleContext, { counters }: 
   });
 }
 
-function createPorts(context: RoleContext, { authenticator, counters, requests, sessionKey }: Shared): InstancePorts {
+function createPorts(context: RoleContext, { authenticator, calls, counters, sessionKey }: Shared): InstancePorts {
   const { process, caches, shutdown } = context;
   const apiKeys = caches.get('apiKeys');
   const tickets = counters.counter('tickets');
@@ -70,10 +72,9 @@ function createPorts(context: RoleContext, { authenticator, counters, requests, 
     sessionKey,
     countUse: async (id) => (await tickets.add(id, 1)).total,
     isAuthorized: (user) => authenticator.isValid(user, 'compute:write'),
-    admitRequest: async ({ keyId }) => {
-      const [key] = apiKeys.by('uid', keyId);
-      const most = key?.spec.limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
-      return (await requests.add(keyId, 1)).total <= most;
+    countCall: async ({ keyId, namespace }) => {
+      const limits = apiKeys.by('uid', keyId)[0]?.spec.limits;
+      return (await calls.count({ keyId, namespace, ...(limits && { limits }) })).refused?.message;
     },
     activity: context.activity(),
   });
@@ -95,13 +96,12 @@ export const apiRole: Role = async (context) => {
   const stores = caches.pick(API_CACHES);
   const server = await startApi({
     ...process,
+    ...shared,
     stores,
-    authenticator: shared.authenticator,
     offers: inventory,
     models: models.router,
     ports,
     dashboard: dashboardRouter({ ...process, stores, sessionKey: shared.sessionKey }),
-    requestCounter: shared.requests,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     address: config.http,

@@ -1,6 +1,12 @@
 import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/config.ts';
+import { Connections } from '../http/connections.ts';
+
+/** Far more than one Prometheus and one kubelet need. Beyond them the oldest give way, so that a probe always gets in. */
+const BOUNDS = { most: 256, perAddress: 64 };
+/** Limits for slow clients, in ms. */
+const SERVER_LIMITS = { headersTimeout: 5_000, requestTimeout: 10_000, connectionsCheckingInterval: 2_000 };
 
 /** Serves /metrics, /livez and /readyz without a key, for Prometheus and the kubelet. Keep the port inside the cluster. */
 export async function startMetricsServer(
@@ -8,7 +14,7 @@ export async function startMetricsServer(
   registry: Registry,
   health: { ready: () => boolean },
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const server = createServer(SERVER_LIMITS, (request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/metrics') {
       void registry.metrics().then(
@@ -21,6 +27,7 @@ export async function startMetricsServer(
     const known = path === '/livez' || path === '/readyz';
     response.writeHead(ok ? 200 : known ? 503 : 404, { 'content-type': 'text/plain' }).end(ok ? 'ok\n' : 'not ready\n');
   });
+  new Connections(BOUNDS).guard(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(address, () => resolve());

@@ -39,7 +39,7 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   try {
     // Before every role has started there may be no cache yet, and `synced` is true of none.
     let started = false;
-    const health = { ready: () => started && caches.synced };
+    const health = { ready: () => started && caches.synced && !shutdown.stopping.aborted };
     const server = await startMetricsServer(config.metrics, proc.registry, health);
     shutdown.defer('metrics', () => server.close());
     const context = new RoleContext(proc, caches, shutdown);

@@ -1,15 +1,13 @@
 import { Router } from 'express';
 import { ApiError } from '../http/errors/api-error.ts';
 import { createKey } from '../access/create-key.ts';
-import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
-import { type KeyVerb, mayManageKeys } from './reviews.ts';
-import type { User } from './session.ts';
-import { requireSession, userOf, type WebDeps } from './session-routes.ts';
+import { type KeyVerb, mayManageKeys, type User } from './reviews.ts';
+import { requireSession, userOf, type WebContext } from './session-routes.ts';
 
 /** Namespaces that are checked for the list of suggestions. */
 const MOST_SUGGESTIONS = 20;
@@ -29,7 +27,7 @@ async function authorize(
 }
 
 /** Namespaces in which the user may list keys: its own or `default` first, then those that have keys. */
-async function suggestNamespaces({ client, stores }: WebDeps, user: User): Promise<string[]> {
+async function suggestNamespaces({ client, stores }: WebContext, user: User): Promise<string[]> {
   const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
   const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
   const all = new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))]);
@@ -41,8 +39,8 @@ async function suggestNamespaces({ client, stores }: WebDeps, user: User): Promi
 }
 
 /** GET and POST /keys, POST /keys/{namespace}/{id}/revoke, and GET /namespaces. */
-export function keysRouter(deps: WebDeps): Router {
-  const { client, stores, clock, log } = deps;
+export function keysRouter(deps: WebContext): Router {
+  const { client, stores, clock, log, readJson } = deps;
   const router = Router({ caseSensitive: true });
   router.use(requireSession(deps));
 
@@ -58,7 +56,7 @@ export function keysRouter(deps: WebDeps): Router {
     response.json({ object: 'list', data: keys.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1)) });
   });
 
-  router.post('/keys', jsonBody, async (request, response) => {
+  router.post('/keys', readJson, async (request, response) => {
     const { namespace, name, scopes, expires_at } = parseBody(createKeySchema, request.body);
     await authorize(client, userOf(request), { namespace, verb: 'create' });
     const expiresAt = expires_at == null ? undefined : `${new Date(expires_at).toISOString().slice(0, 19)}Z`;

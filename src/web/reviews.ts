@@ -1,19 +1,38 @@
 import { z } from 'zod';
 import type { KubeClient } from '../kube/client/client.ts';
 import { API_KEYS } from '../resources/api-key.ts';
-import { type User, userSchema } from './session.ts';
+import { AUDIENCE, isForOthers } from './sign-in-token.ts';
+
+/** A user as TokenReview returns it and SubjectAccessReview takes it. */
+const userSchema = z.object({
+  username: z.string(),
+  uid: z.string().optional(),
+  groups: z.array(z.string()).optional(),
+  extra: z.record(z.string(), z.array(z.string())).optional(),
+});
+export type User = z.infer<typeof userSchema>;
 
 const tokenReviewSchema = z.object({
-  status: z.object({ authenticated: z.boolean().optional(), user: z.unknown() }),
+  status: z.object({
+    authenticated: z.boolean().optional(),
+    user: z.unknown().optional(),
+    audiences: z.array(z.string()).optional(),
+  }),
 });
 const accessReviewSchema = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** The user whose token it is, as the cluster says; undefined when the cluster rejects it. */
+/**
+ * The user whose token it is, as the cluster says; undefined when the cluster rejects it, and when it is not for the
+ * dashboard alone. An API server that ignores audiences returns none.
+ */
 export async function reviewToken(client: KubeClient, token: string): Promise<User | undefined> {
+  if (isForOthers(token)) return undefined;
   const path = '/apis/authentication.k8s.io/v1/tokenreviews';
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
+  const spec = { token, audiences: [AUDIENCE] };
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
   const { status } = tokenReviewSchema.parse(await client.raw('POST', path, body));
-  return status.authenticated === true ? userSchema.parse(status.user) : undefined;
+  const isAccepted = status.authenticated === true && status.audiences?.includes(AUDIENCE) === true;
+  return isAccepted ? userSchema.parse(status.user) : undefined;
 }
 
 export type KeyVerb = 'list' | 'create' | 'patch';
@@ -30,16 +49,4 @@ export async function mayManageKeys(
   const spec = { user: username, ...rest, resourceAttributes };
   const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
   return accessReviewSchema.parse(await client.raw('POST', path, body)).status.allowed;
-}
-
-/** When a token expires, in ms since the epoch; undefined when it does not say. The cluster has checked it before. */
-export function tokenExpiry(token: string): number | undefined {
-  const claims = token.split('.')[1];
-  if (claims === undefined) return undefined;
-  try {
-    const { exp } = z.object({ exp: z.number() }).parse(JSON.parse(Buffer.from(claims, 'base64url').toString('utf8')));
-    return exp * 1000;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,8 +3,11 @@ import { Router } from 'express';
 import helmet from 'helmet';
 import { ApiError } from '../http/errors/api-error.ts';
 import { compress } from '../http/middleware/compress.ts';
+import { dashboardBodies } from '../http/middleware/body-shares.ts';
+import { jsonBody } from '../http/middleware/json-body.ts';
 import { keysRouter } from './key-routes.ts';
-import { refuseForeignSites, sessionRouter, type WebDeps } from './session-routes.ts';
+import { refuseForeignSites, sessionRouter, type WebContext, type WebDeps } from './session-routes.ts';
+import { SignedInUsers } from './signed-in-users.ts';
 
 /** Nothing from other hosts, nothing inline, no text that becomes code. */
 const POLICY = helmet({
@@ -36,6 +39,8 @@ const FILES = [
 
 /** The dashboard: its page, and under /api the endpoints that the page calls. */
 export function dashboardRouter(deps: WebDeps): Router {
+  const readJson = jsonBody(dashboardBodies(), deps.clock);
+  const context: WebContext = { ...deps, users: new SignedInUsers(deps), readJson };
   const router = Router({ caseSensitive: true });
   router.use(compress(), POLICY);
   for (const [path, file, type] of FILES) {
@@ -50,8 +55,8 @@ export function dashboardRouter(deps: WebDeps): Router {
     next();
   });
   router.use('/api', refuseForeignSites);
-  router.use('/api/session', sessionRouter(deps));
-  router.use('/api', keysRouter(deps));
+  router.use('/api/session', sessionRouter(context));
+  router.use('/api', keysRouter(context));
   router.use(() => {
     throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
   });

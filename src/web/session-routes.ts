@@ -4,14 +4,16 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
+import { clientNetwork } from '../lib/client-network.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/errors/api-error.ts';
-import { jsonBody } from '../http/middleware/json-body.ts';
 import { parseBody } from '../http/middleware/validate.ts';
-import { reviewToken, tokenExpiry } from './reviews.ts';
-import { openSession, sealSession, type Session, SessionTooLargeError, type User } from './session.ts';
+import type { User } from './reviews.ts';
+import { openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
+import { explainRefusal, tokenExpiry } from './sign-in-token.ts';
+import type { SignedInUsers } from './signed-in-users.ts';
 
 export interface WebDeps {
   client: KubeClient;
@@ -22,18 +24,29 @@ export interface WebDeps {
   sessionKey: () => Promise<Buffer>;
 }
 
-const COOKIE = 'berth_session';
+/** The dependencies, and what all routes of the dashboard share. */
+export interface WebContext extends WebDeps {
+  users: SignedInUsers;
+  /** Reads a body within the share of its address. */
+  readJson: RequestHandler;
+}
+
+/**
+ * The prefix makes browsers take the cookie from this host alone and only with Secure (RFC 6265bis section 4.1.3.2): a
+ * page in an instance, on a host below this one, cannot set one in its place.
+ */
+const COOKIE = '__Host-berth_session';
 const LIFETIME_MS = 60 * 60_000;
 /** Per address: each sign-in costs the API server a review, and a limit slows down guessing. */
 const SIGN_INS_PER_MINUTE = 30;
 
-const signInSchema = z.strictObject({ token: z.string().min(1).max(16_384) });
+const signInSchema = z.strictObject({ token: z.string().min(1) });
 
-const users = new WeakMap<Request, User>();
+const USERS = new WeakMap<Request, User>();
 
 /** The user who signed in. There is one behind {@link requireSession}. */
 export function userOf(request: Request): User {
-  const user = users.get(request);
+  const user = USERS.get(request);
   if (user === undefined) throw new Error('The request has no session.');
   return user;
 }
@@ -42,15 +55,9 @@ function cookieOf(request: Request): string | undefined {
   return parseCookie(request.headers.cookie ?? '')[COOKIE];
 }
 
-function setCookie(request: Request, response: Response, value: string, maxAgeMs: number): void {
-  response.cookie(COOKIE, value, {
-    httpOnly: true,
-    sameSite: 'strict',
-    path: '/dashboard',
-    // Over plain http, as on a laptop, a browser would drop a Secure cookie.
-    secure: request.secure,
-    maxAge: maxAgeMs,
-  });
+function setCookie(response: Response, value: string, maxAgeMs: number): void {
+  // Over plain HTTP browsers keep it for localhost alone.
+  response.cookie(COOKIE, value, { httpOnly: true, sameSite: 'strict', path: '/', secure: true, maxAge: maxAgeMs });
 }
 
 /**
@@ -68,13 +75,16 @@ export const refuseForeignSites: RequestHandler = (request, _response, next) => 
   );
 };
 
-export function requireSession({ sessionKey, clock }: WebDeps): RequestHandler {
+export function requireSession(context: WebContext): RequestHandler {
+  const { sessionKey, clock, users } = context;
   return async (request, _response, next) => {
     const cookie = cookieOf(request);
     const session =
       cookie === undefined ? undefined : openSession(cookie, { key: await sessionKey(), now: clock.now() });
     if (session === undefined) throw new ApiError('not_signed_in', 'Sign in with a Kubernetes token.');
-    users.set(request, session.user);
+    const user = await users.userOf(session.token);
+    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(session.token));
+    USERS.set(request, user);
     next();
   };
 }
@@ -84,45 +94,45 @@ function seal(session: Session, key: Buffer): string {
     return sealSession(session, key);
   } catch (error) {
     if (!(error instanceof SessionTooLargeError)) throw error;
-    throw new ApiError('not_allowed', `${error.message} Use the token of a service account.`);
+    throw new ApiError('not_allowed', `${error.message} Create one with "kubectl create token".`);
   }
 }
 
-/** POST, GET and DELETE /session. */
-export function sessionRouter(deps: WebDeps): Router {
-  const router = Router({ caseSensitive: true });
+/** Runs before the body is read. */
+function limitSignIns(): RequestHandler {
   const attempts = memoryCounter();
+  return async (request, _response, next) => {
+    const { total, resetMs } = await attempts.add(clientNetwork(request.ip), 1);
+    if (total <= SIGN_INS_PER_MINUTE) return next();
+    const seconds = Math.ceil(resetMs / 1000);
+    throw new ApiError('rate_limit_exceeded', `There were too many sign-ins from this address. Wait ${seconds} s.`, {
+      retryAfterSeconds: seconds,
+    });
+  };
+}
 
-  router.post('/', jsonBody, async (request, response) => {
-    const { total, resetMs } = await attempts.add(request.ip ?? '', 1);
-    if (total > SIGN_INS_PER_MINUTE) {
-      const seconds = Math.ceil(resetMs / 1000);
-      throw new ApiError('rate_limit_exceeded', `There were too many sign-ins from this address. Wait ${seconds} s.`, {
-        retryAfterSeconds: seconds,
-      });
-    }
+/** POST, GET and DELETE /session. */
+export function sessionRouter(context: WebContext): Router {
+  const { clock, log, readJson, sessionKey, users } = context;
+  const router = Router({ caseSensitive: true });
+
+  router.post('/', limitSignIns(), readJson, async (request, response) => {
     const token = parseBody(signInSchema, request.body).token.trim();
-    const user = await reviewToken(deps.client, token);
-    if (user === undefined) {
-      throw new ApiError(
-        'not_signed_in',
-        'The cluster rejects this token. Create another one: kubectl create token NAME.',
-      );
-    }
-    const now = deps.clock.now();
+    const user = await users.review(token);
+    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(token));
+    const now = clock.now();
     const expires = Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
-    const sealed = seal({ user, expires }, await deps.sessionKey());
-    setCookie(request, response, sealed, expires - now);
-    deps.log.info({ user: user.username }, 'Signed in to the dashboard');
+    setCookie(response, seal({ token, expires }, await sessionKey()), expires - now);
+    log.info({ user: user.username }, 'Signed in to the dashboard');
     response.status(201).json({ object: 'session', username: user.username });
   });
 
-  router.get('/', requireSession(deps), (request, response) => {
+  router.get('/', requireSession(context), (request, response) => {
     response.json({ object: 'session', username: userOf(request).username });
   });
 
-  router.delete('/', (request, response) => {
-    setCookie(request, response, '', 0);
+  router.delete('/', (_request, response) => {
+    setCookie(response, '', 0);
     response.json({ object: 'session', deleted: true });
   });
   return router;

@@ -1,16 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
-/** A user as TokenReview returns it and SubjectAccessReview takes it. */
-export const userSchema = z.object({
-  username: z.string(),
-  uid: z.string().optional(),
-  groups: z.array(z.string()).optional(),
-  extra: z.record(z.string(), z.array(z.string())).optional(),
-});
-export type User = z.infer<typeof userSchema>;
-
-const sessionSchema = z.object({ user: userSchema, expires: z.number() });
+/** The token is for the dashboard alone. */
+const sessionSchema = z.object({ token: z.string(), expires: z.number() });
 export type Session = z.infer<typeof sessionSchema>;
 
 const IV_BYTES = 12;
@@ -18,14 +10,14 @@ const TAG_BYTES = 16;
 /** Browsers store cookies of at most 4096 bytes, name and attributes included. */
 const MAX_SEALED = 3800;
 
-/** The user has more groups than a cookie can carry. */
+/** The token is longer than a cookie can carry. */
 export class SessionTooLargeError extends Error {
   override name = 'SessionTooLargeError';
 }
 
 /**
- * A session as a cookie, encrypted and authenticated (AES-256-GCM, a key of 32 bytes): only replicas can read it, and
- * none keeps it in memory. The Kubernetes token is not in it.
+ * A session as a cookie, encrypted and authenticated (AES-256-GCM, a key of 32 bytes): only replicas can read it. It has
+ * the Kubernetes token, so that every replica can ask the cluster again whether the token still holds.
  */
 export function sealSession(session: Session, key: Buffer): string {
   const iv = randomBytes(IV_BYTES);
@@ -37,7 +29,7 @@ export function sealSession(session: Session, key: Buffer): string {
     cipher.getAuthTag(),
   ]);
   const text = sealed.toString('base64url');
-  if (text.length > MAX_SEALED) throw new SessionTooLargeError('The user is in too many groups for a session cookie.');
+  if (text.length > MAX_SEALED) throw new SessionTooLargeError('The token is too long for a session cookie.');
   return text;
 }
 

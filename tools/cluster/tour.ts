@@ -44,7 +44,7 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     `  Base URL    ${url}`,
     `  API key     ${apiKey}`,
     `  Kubeconfig  ${kubeconfig}`,
-    `  Dashboard   ${url.replace(/\/api\/v1$/, '')}/dashboard`,
+    `  Dashboard   ${url.replace(/\/api\/v1$/, '')}/dashboard, with a token of: kubectl create token NAME --audience=berth`,
     `  SSH         127.0.0.1, port ${sshPort}`,
     `  Metrics     http://127.0.0.1:${metricsPort}/metrics`,
     `  Values      ${envFile}`,

@@ -124,19 +124,20 @@ topologySpreadConstraints:
   {{- end }}
 {{- end -}}
 
+{{- /* On a port that clients do not reach: nobody can keep the kubelet out. */ -}}
 {{- define "berth.probes" -}}
 startupProbe:
-  httpGet: { path: /livez, port: {{ .port }} }
+  httpGet: { path: /livez, port: metrics }
   periodSeconds: 2
   timeoutSeconds: 5
   failureThreshold: 60
 livenessProbe:
-  httpGet: { path: /livez, port: {{ .port }} }
+  httpGet: { path: /livez, port: metrics }
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
 readinessProbe:
-  httpGet: { path: /readyz, port: {{ .port }} }
+  httpGet: { path: /readyz, port: metrics }
   periodSeconds: 5
   timeoutSeconds: 5
   failureThreshold: 2

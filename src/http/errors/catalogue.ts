@@ -42,10 +42,17 @@ export const ERRORS = {
   payload_too_large: { status: 413, help: 'The body is longer than the endpoint allows. Send a shorter one.' },
   unsupported_media_type: { status: 415, help: 'Send Content-Type: application/json, in UTF-8 and not compressed.' },
   validation_failed: { status: 422, help: '`fields` lists each invalid field and what was expected instead.' },
-  rate_limit_exceeded: { status: 429, help: 'The key made too many requests. Wait as long as Retry-After says.' },
+  rate_limit_exceeded: {
+    status: 429,
+    help: 'The key, its tenant or the address made too many requests. Wait as long as Retry-After says.',
+  },
   too_many_streams: {
     status: 429,
-    help: 'The key has too many event streams open, or the instance too many connections. Close one.',
+    help: 'The key or its tenant has too many event streams or connections to instances open. Close one.',
+  },
+  too_many_at_once: {
+    status: 429,
+    help: 'The tenant or the address has too much under way. Wait for one of its requests to end.',
   },
   headers_too_large: { status: 431, help: 'The request headers are longer than 16 KiB. Send fewer or shorter ones.' },
   internal_error: { status: 500, help: 'Berth failed. Quote incident_id when you report it.' },
@@ -54,6 +61,7 @@ export const ERRORS = {
     status: 503,
     help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
+  overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
   claim_timeout: {
     status: 503,
     help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',

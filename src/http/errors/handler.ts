@@ -41,7 +41,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
   return (thrown: unknown, request, response, next) => {
     if (response.headersSent) return next(thrown);
     let error = toApiError(thrown);
-    if (error.status >= 500) {
+    // An overload is no failure of Berth: a flood must not fill the log with incidents.
+    if (error.status >= 500 && error.code !== 'overloaded') {
       const incident = randomUUID();
       log.error(
         { err: error.cause ?? error, incident, requestId: response.getHeader('x-request-id'), code: error.code },

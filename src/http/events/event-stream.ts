@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 
-/** Bytes that may wait for a client that does not read. Beyond them the stream ends; the client can resume it. */
+/** Bytes that may wait for one client that does not read. */
 const MAX_PENDING = 16 * 1024 * 1024;
 const RETRY_MS = 2000;
 
@@ -22,12 +22,25 @@ export function lastEventId(request: Request): string | undefined {
   return typeof id === 'string' && id !== '' ? id.slice(0, 100) : undefined;
 }
 
-/** An answer that is an event stream (WHATWG HTML, server-sent events). */
+/** The share of the tenant in the bytes that wait. */
+interface PendingShare {
+  take(bytes: number): boolean;
+  give(bytes: number): void;
+}
+
+/**
+ * An answer that is an event stream (WHATWG HTML, server-sent events). It ends when too many bytes wait for its client,
+ * or for all clients of the tenant; the client can resume it.
+ */
 export class EventStream {
   readonly #response: Response;
+  readonly #share: PendingShare;
+  #pending = 0;
 
-  constructor(response: Response) {
+  constructor(response: Response, share: PendingShare) {
     this.#response = response;
+    this.#share = share;
+    response.on('drain', () => this.forget());
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
@@ -50,9 +63,22 @@ export class EventStream {
     this.#response.end();
   }
 
+  /** Counts no byte as waiting any more. */
+  forget(): void {
+    this.#share.give(this.#pending);
+    this.#pending = 0;
+  }
+
   #write(text: string): void {
     if (this.#response.destroyed || this.#response.writableEnded) return;
     this.#response.write(text);
-    if (this.#response.writableLength > MAX_PENDING) this.#response.destroy();
+    if (!this.#mayWait(this.#response.writableLength)) this.#response.destroy();
+  }
+
+  #mayWait(bytes: number): boolean {
+    this.forget();
+    if (bytes > MAX_PENDING || !this.#share.take(bytes)) return false;
+    this.#pending = bytes;
+    return true;
   }
 }

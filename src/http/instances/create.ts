@@ -4,14 +4,14 @@ import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { idempotentName, newInstanceName } from '../../resources/ids.ts';
+import { newInstanceName } from '../../resources/ids.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { findObject } from '../../kube/client/find-object.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
 import { foreseeRefusal } from './foresee.ts';
-import { idempotencyConflict, otherBody, REQUEST_HASH } from './idempotency.ts';
+import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from './idempotency.ts';
 import type { PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */
@@ -28,6 +28,7 @@ export interface CreateDeps {
   gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;
+  idempotentName: ObjectNames;
   removals: PendingRemovals;
   clock: Clock;
   log: Logger;
@@ -49,12 +50,12 @@ export interface Created {
   replayed: boolean;
 }
 
-function newInstance(request: CreateRequest, now: number): GpuInstance {
+async function newInstance({ clock, idempotentName }: CreateDeps, request: CreateRequest): Promise<GpuInstance> {
   const { namespace, spec, idempotency } = request;
-  const name = idempotency ? idempotentName('i', namespace, idempotency.key) : newInstanceName();
+  const name = idempotency ? await idempotentName('i', namespace, idempotency.key) : newInstanceName();
   const annotations: Record<string, string> = idempotency
     ? { [REQUEST_HASH]: idempotency.hash }
-    : { [CONFIRM_BY]: new Date(now + CONFIRM_MS).toISOString() };
+    : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
   return { metadata: { namespace, name, annotations }, spec };
 }
 
@@ -65,10 +66,10 @@ function newInstance(request: CreateRequest, now: number): GpuInstance {
  * connection, and a retry finds it. Without one it carries an annotation until it is answered. When the client goes away
  * before, this function deletes the instance; when this process dies before, the reaper of any replica does. The reaper
  * of this replica deletes what this function could not.
- * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting; KubeError
+ * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting, too_many_at_once, overloaded; KubeError
  */
 export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
-  const leave = await deps.gate.enter({ timeoutMs: DECISION_MS, signal: request.signal });
+  const leave = await deps.gate.enter(request.namespace, { timeoutMs: DECISION_MS, signal: request.signal });
   if (leave === undefined) throw timedOut(RETRY);
   try {
     // An instance that an earlier request with this key created is found even when nothing is free now.
@@ -168,7 +169,7 @@ async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersi
 
 async function createOrFind(deps: CreateDeps, request: CreateRequest) {
   const { client, clock, waiter } = deps;
-  const wanted = newInstance(request, clock.now());
+  const wanted = await newInstance(deps, request);
   const { namespace, name } = wanted.metadata;
   const end = clock.monotonic() + DECISION_MS;
   for (;;) {

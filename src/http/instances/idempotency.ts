@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, hkdfSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isObject } from '../../lib/json.ts';
+import { idempotentName } from '../../resources/ids.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { LIMITS } from '../schemas/common.ts';
 
@@ -20,6 +21,20 @@ export function idempotencyKey(headers: IncomingHttpHeaders): string | undefined
     'bad_request',
     `The Idempotency-Key must be 1 to ${most} printable ASCII characters, for example a UUID.`,
   );
+}
+
+/** The name of the object that an Idempotency-Key of a tenant creates. Rejects as reading the key of sessions does. */
+export type ObjectNames = (prefix: string, namespace: string, key: string) => Promise<string>;
+
+/**
+ * Names that all replicas derive alike and nobody else can. Whoever could guess one would make an object of this name
+ * first, and so get in the way of the request, or of the SSH login.
+ */
+export function objectNames(sessionKey: () => Promise<Buffer>): ObjectNames {
+  return async (prefix, namespace, key) => {
+    const secret = Buffer.from(hkdfSync('sha256', await sessionKey(), '', 'berth idempotency', 32));
+    return idempotentName(prefix, namespace, key, secret);
+  };
 }
 
 function canonical(value: unknown): unknown {

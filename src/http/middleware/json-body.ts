@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
+import type { Clock } from '../../lib/clock.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { LIMITS } from '../schemas/common.ts';
+import { type BodyRules, readBody } from './read-body.ts';
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json[\t ]*(?:;|$)/i;
 const CHARSET = /;[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]+)/i;
@@ -26,32 +27,6 @@ function checkType({ headers }: IncomingMessage): void {
   }
 }
 
-function tooLarge(): ApiError {
-  return new ApiError('payload_too_large', `The body is longer than ${LIMITS.body} bytes. Send a shorter one.`);
-}
-
-/** Reads the whole body. express.json() would go on to read a body that it has refused, however slowly it comes. */
-function readBody(request: IncomingMessage): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > LIMITS.body) return Promise.reject(tooLarge());
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    request.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= LIMITS.body) {
-        chunks.push(chunk);
-        return;
-      }
-      request.removeAllListeners('data').pause();
-      reject(tooLarge());
-    });
-    request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('close', () =>
-      reject(new ApiError('bad_request', 'The connection closed before the body was complete.')),
-    );
-  });
-}
-
 function parse(bytes: Buffer): unknown {
   if (bytes.length === 0) return {};
   try {
@@ -63,17 +38,19 @@ function parse(bytes: Buffer): unknown {
 }
 
 /**
- * Reads a JSON body into `request.body`; `{}` when there is none or it is null, as null equals absent everywhere. A body
- * whose Content-Length is too large is refused before a byte of it is read.
+ * Reads a JSON body into `request.body`, within the rules for its sender; `{}` when there is none or it is null, as null
+ * equals absent everywhere.
  */
-export const jsonBody: RequestHandler = async (request, _response, next) => {
-  if (hasBody(request)) {
-    checkType(request);
-    request.body = parse(await readBody(request));
-  }
-  request.body ??= {};
-  next();
-};
+export function jsonBody(rulesOf: (request: Request) => BodyRules, clock: Clock): RequestHandler {
+  return async (request, _response, next) => {
+    if (hasBody(request)) {
+      checkType(request);
+      request.body = await readBody(request, rulesOf(request), clock, parse);
+    }
+    request.body ??= {};
+    next();
+  };
+}
 
 /** Bytes of an unread body that are worth reading to keep the connection. */
 const WORTH_READING = 64 * 1024;

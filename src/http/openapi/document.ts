@@ -16,6 +16,7 @@ const COMMON: readonly ErrorCode[] = [
   'rate_limit_exceeded',
   'internal_error',
   'cluster_unavailable',
+  'overloaded',
 ];
 
 const BODY_ERRORS: readonly ErrorCode[] = [
@@ -24,6 +25,8 @@ const BODY_ERRORS: readonly ErrorCode[] = [
   'payload_too_large',
   'unsupported_media_type',
   'validation_failed',
+  'request_timeout',
+  'too_many_at_once',
 ];
 
 const RESUME =

@@ -13,8 +13,8 @@ import { RESOURCES } from './table.ts';
 /** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
-  router.use(cors, authenticate(context.authenticator, context.lastUsed));
-  const limit = limitRequests(context.requestCounter);
+  router.use(cors, authenticate(context.authenticator, context.lastUsed), context.keepAccepted);
+  const limit = limitRequests(context.calls);
   router.use(apiSecurity);
   for (const resource of RESOURCES) {
     router.use(resource.path, limit, ...(resource.compressed ? [compress()] : []), resourceRouter(resource, context));

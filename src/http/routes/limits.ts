@@ -12,9 +12,9 @@ export const readLimitsRoute = route({
   scope: 'compute:read',
   summary: 'Read your ceilings, and what is used of them',
   success: { status: 200, schema: 'Limits', description: 'The ceilings of the tenant.' },
-  handle({ stores, offers, ceilingsOf }, { response, caller: { namespace } }) {
+  handle({ stores, offers, ceilings }, { response, caller: { namespace } }) {
     const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
-    const record = toLimitsRecord(ceilingsOf(namespace), limit?.spec.policies ?? [], {
+    const record = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], {
       instances: stores.instances.by('namespace', namespace).length,
       sshKeys: stores.sshKeys.by('namespace', namespace).length,
       templates: stores.templates.by('namespace', namespace).length,

@@ -14,10 +14,11 @@ import { instanceOf } from '../tenant.ts';
 import { upgradeOf } from '../upgrades.ts';
 import { routeWithBody } from './route.ts';
 
-function incomingOf(request: Request, response: Response): Incoming {
+function incomingOf({ connections }: ApiContext, request: Request, response: Response): Incoming {
   const protocol = request.secure ? 'https' : 'http';
   const sender = { address: request.ip ?? '', protocol } as const;
-  return { request, response, upgrade: upgradeOf(request), sender };
+  const accepted = (): void => connections.keep(response);
+  return { request, response, upgrade: upgradeOf(request), sender, accepted };
 }
 
 function rethrow(error: unknown): never {
@@ -59,11 +60,12 @@ export const createLinkRoute = routeWithBody({
 });
 
 /** Serves requests to the host of a port, and passes all others on. */
-export function portHosts({ ports }: ApiContext): RequestHandler {
+export function portHosts(context: ApiContext): RequestHandler {
   return async (request, response, next) => {
+    const { ports } = context;
     const host = ports.hostOf(request);
     if (host === undefined) return next();
-    await ports.page(incomingOf(request, response), host);
+    await ports.page(incomingOf(context, request, response), host);
   };
 }
 
@@ -84,7 +86,7 @@ export function proxyRouter(context: ApiContext): Router {
     const rest = request.originalUrl.slice(prefix.length);
     const path = rest.startsWith('/') ? rest : `/${rest}`;
     const call = { user: getPrincipal(request), instance, port, prefix, path };
-    await context.ports.call(incomingOf(request, response), call).catch(rethrow);
+    await context.ports.call(incomingOf(context, request, response), call).catch(rethrow);
   });
   return router;
 }

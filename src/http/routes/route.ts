@@ -7,7 +7,6 @@ import { ApiError } from '../errors/api-error.ts';
 import type { ErrorCode } from '../errors/catalogue.ts';
 import { idempotencyKey } from '../instances/idempotency.ts';
 import { compress } from '../middleware/compress.ts';
-import { jsonBody } from '../middleware/json-body.ts';
 import { parseBody } from '../middleware/validate.ts';
 import type { Example } from '../openapi/examples.ts';
 import { type Body, SCHEMAS, type SchemaName } from '../openapi/registry.ts';
@@ -108,7 +107,7 @@ export function resourceRouter({ path: base, routes }: Resource, context: ApiCon
   for (const [path, atPath] of Map.groupBy(routes, (one) => one.path)) {
     const below = path.slice(base.length).replaceAll(/\{(\w+)\}/g, ':$1') || '/';
     for (const { method, scope, compressed, request, serve } of atPath) {
-      const middleware = [...(compressed ? [compress()] : []), ...(request ? [jsonBody] : [])];
+      const middleware = [...(compressed ? [compress()] : []), ...(request ? [context.readJson] : [])];
       router[method](below, requireScope(scope), ...middleware, serve(context));
     }
     router.all(below, methodNotAllowed(atPath.map(({ method }) => method)));

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { AlreadyExistsError } from '../../kube/errors.ts';
-import { idempotentName } from '../../resources/ids.ts';
 import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
@@ -56,9 +55,9 @@ export const sshKeyRoutes = [
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
     errors: ['quota_exceeded', 'tenant_limit', 'idempotency_conflict', 'tenant_unavailable'],
-    async handle({ client }, { response, caller: { namespace }, body, key }) {
+    async handle({ client, idempotentName }, { response, caller: { namespace }, body, key }) {
       const hash = requestHash(body);
-      const name = key === undefined ? `k-${randomUUID()}` : idempotentName('k', namespace, key);
+      const name = key === undefined ? `k-${randomUUID()}` : await idempotentName('k', namespace, key);
       const wanted: SshKey = {
         metadata: { namespace, name, ...(key !== undefined && { annotations: { [REQUEST_HASH]: hash } }) },
         spec: { publicKey: parsed(body.public_key), displayName: body.name },

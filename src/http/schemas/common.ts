@@ -41,4 +41,6 @@ export const LIMITS = {
   idempotencyKey: 255,
   /** Bytes of a JSON body on the compute endpoints. */
   body: 1024 * 1024,
+  /** Bytes of a JSON body on the endpoints of the dashboard. A token is the longest thing that they take. */
+  dashboardBody: 16 * 1024,
 } as const;

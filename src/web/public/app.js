@@ -191,4 +191,7 @@ try {
 } catch (error) {
   showSignIn();
   if (error.code !== 'not_signed_in') showAlert('alert', error.message);
+  else if (!window.isSecureContext) {
+    showAlert('alert', 'Over plain HTTP your browser keeps no session. Open this page by HTTPS, or on localhost.');
+  }
 }

@@ -2,6 +2,9 @@ import { Registry } from 'prom-client';
 import { Router } from 'express';
 import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
+import { ceilingsReader } from '../../../src/access/ceilings.ts';
+import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
+import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
 import { Authenticator } from '../../../src/http/auth/authenticator.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
@@ -120,8 +123,9 @@ export function benchDeps(): ApiDeps {
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     apiKeys: filled([apiKey()], INDEXES.apiKeys),
-    tenantLimits: filled([], INDEXES.tenantLimits),
+    tenantLimits: filled<TenantLimit>([], INDEXES.tenantLimits),
   };
+  const ceilings = ceilingsReader(stores.tenantLimits);
   const inventory = new Inventory(
     { ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) },
     clock,
@@ -134,7 +138,9 @@ export function benchDeps(): ApiDeps {
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: Router(),
     ports: NO_PORTS,
-    requestCounter: memoryCounter(),
+    ceilings,
+    calls: new CallLimits(memoryCounter(), ceilings),
+    sessionKey: () => Promise.resolve(Buffer.alloc(32)),
     defaultImage: 'debian:12',
     trustProxy: false,
     clock,

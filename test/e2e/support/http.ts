@@ -46,7 +46,7 @@ export async function signIn(client: KubeClient, namespace: string, base: string
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
     subjects: [{ kind: 'ServiceAccount', name, namespace }],
   });
-  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['berth'] } };
   const answer = await client.raw<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, request);
   const page = await fetch(`${base}/dashboard/`);
   if (!(await page.text()).includes('<!doctype html>')) throw new Error(`the dashboard answered ${page.status}`);

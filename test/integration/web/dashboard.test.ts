@@ -41,9 +41,14 @@ async function account(name: string, mayManage: boolean): Promise<string> {
       subjects: [{ kind: 'ServiceAccount', name, namespace }],
     });
   }
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
-  const answer = await client.raw<{ status: { token: string } }>('POST', `${core}/${name}/token`, body);
-  return answer.status.token;
+  return await tokenOf(name, 'berth');
+}
+
+/** A token as `kubectl create token` makes it; without an audience, for the API server. */
+async function tokenOf(name: string, ...audiences: string[]): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
+  return (await cluster.client.raw<{ status: { token: string } }>('POST', path, body)).status.token;
 }
 
 beforeAll(async () => {
@@ -91,7 +96,8 @@ describe('the endpoints of the dashboard', () => {
     const { attributes } = await signIn(owner);
     expect(attributes).toMatch(/HttpOnly/);
     expect(attributes).toMatch(/SameSite=Strict/);
-    expect(attributes).toMatch(/Path=\/dashboard/);
+    expect(attributes).toMatch(/^__Host-/);
+    expect(attributes).toMatch(/Secure/);
     expect(attributes).not.toContain(owner.slice(-40));
   });
 
@@ -101,6 +107,21 @@ describe('the endpoints of the dashboard', () => {
     const { cookie } = await signIn(owner);
     const forged = `${cookie.slice(0, -2)}${cookie.endsWith('AA') ? 'BB' : 'AA'}`;
     expect((await post('/keys', { namespace, ...wish }, { cookie: forged })).status).toBe(401);
+  });
+
+  it('take no token that opens the API server, and say how to create another one', async () => {
+    const server = await tokenOf('owner');
+    const { issuer } = await cluster.client.raw<{ issuer: string }>('GET', '/.well-known/openid-configuration');
+    for (const token of [server, await tokenOf('owner', 'berth', issuer), await tokenOf('owner', 'other')]) {
+      const answer = await post('/session', { token });
+      expect(answer.status).toBe(401);
+      expect(await answer.text()).toContain(`kubectl create token owner --namespace ${namespace} --audience=berth`);
+    }
+    // The API server takes this one as a token of nobody.
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: owner } };
+    const path = '/apis/authentication.k8s.io/v1/tokenreviews';
+    const { status } = await cluster.client.raw<{ status: { authenticated?: boolean } }>('POST', path, review);
+    expect(status.authenticated).not.toBe(true);
   });
 
   it('answer no request that another site made the browser send', async () => {

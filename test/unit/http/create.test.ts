@@ -39,6 +39,7 @@ function world() {
     waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
     stores: { instances: new FakeStore<GpuInstance>(), sshKeys: new FakeStore() },
     removals: new PendingRemovals(),
+    idempotentName: () => Promise.resolve('i'),
     clock,
     log: pino({ level: 'silent' }),
   } as unknown as ApiContext;

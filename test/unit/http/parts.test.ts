@@ -90,11 +90,11 @@ describe('the gate', () => {
     const gate = new ClaimGate(1, clock);
     const signal = new AbortController().signal;
     const order: string[] = [];
-    const leave = await gate.enter({ timeoutMs: 1000, signal });
+    const leave = await gate.enter('a', { timeoutMs: 1000, signal });
     const gone = new AbortController();
-    const second = gate.enter({ timeoutMs: 1000, signal: gone.signal });
-    const third = gate.enter({ timeoutMs: 1000, signal }).then((out) => (order.push('third'), out));
-    const fourth = gate.enter({ timeoutMs: 100, signal });
+    const second = gate.enter('a', { timeoutMs: 1000, signal: gone.signal });
+    const third = gate.enter('a', { timeoutMs: 1000, signal }).then((out) => (order.push('third'), out));
+    const fourth = gate.enter('a', { timeoutMs: 100, signal });
     gone.abort();
     expect(await second).toBeUndefined();
     await clock.advance(100);
@@ -104,7 +104,7 @@ describe('the gate', () => {
     const out = await third;
     expect(out).toBeTypeOf('function');
     out?.();
-    expect(await gate.enter({ timeoutMs: 1000, signal })).toBeTypeOf('function');
+    expect(await gate.enter('a', { timeoutMs: 1000, signal })).toBeTypeOf('function');
     expect(clock.pending).toBe(0);
   });
 });
@@ -123,14 +123,14 @@ it('the ring keeps the newest and names the last it forgot', () => {
 
 describe('sessions', () => {
   const key = Buffer.alloc(32, 1);
-  const session = { user: { username: 'ann', groups: ['a'] }, expires: 1000 };
+  const session = { token: 'token-of-ann', expires: 1000 };
 
   it('open with the same key until they end', () => {
     const sealed = sealSession(session, key);
     expect(openSession(sealed, { key, now: 999 })).toEqual(session);
     expect(openSession(sealed, { key, now: 1000 })).toBeUndefined();
     expect(openSession(sealed, { key: Buffer.alloc(32, 2), now: 0 })).toBeUndefined();
-    expect(sealed).not.toContain(Buffer.from('ann').toString('base64url'));
+    expect(sealed).not.toContain(Buffer.from('token-of-ann').toString('base64url'));
   });
 
   it('do not open when a single bit is changed', () => {
@@ -144,7 +144,6 @@ describe('sessions', () => {
   });
 
   it('say when they do not fit into a cookie', () => {
-    const groups = Array.from({ length: 500 }, (_, index) => `group-${index}`);
-    expect(() => sealSession({ user: { username: 'ann', groups }, expires: 1 }, key)).toThrow(SessionTooLargeError);
+    expect(() => sealSession({ token: 'x'.repeat(4000), expires: 1 }, key)).toThrow(SessionTooLargeError);
   });
 });

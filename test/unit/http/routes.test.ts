@@ -14,12 +14,13 @@ import { RESOURCES } from '../../../src/http/routes/table.ts';
 // The router is built from the table that the document is made from. Here the two are compared from outside.
 
 const routes = RESOURCES.flatMap((resource) => resource.routes);
+const context = { readJson: () => undefined } as unknown as ApiContext;
 const app = express();
 app.use((request, _response, next) => {
   setPrincipal(request, { keyId: 'k', namespace: 'a', name: 'k', scopes: ['models'] });
   next();
 });
-for (const resource of RESOURCES) app.use(resource.path, resourceRouter(resource, {} as ApiContext));
+for (const resource of RESOURCES) app.use(resource.path, resourceRouter(resource, context));
 app.use(errorHandler(pino({ level: 'silent' })));
 
 let server: Server;

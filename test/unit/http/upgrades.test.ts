@@ -107,7 +107,14 @@ it('a client whose program in the instance refuses has the answer and no connect
   await serve((request, response) => {
     const upgrade = upgradeOf(request);
     if (upgrade === undefined) throw new Error('The request does not ask to switch.');
-    const incoming = { request, target, user: { keyId: 'k' }, path: '/', routing: { kind: 'host' }, sender } as const;
+    const incoming = {
+      request,
+      target,
+      user: { keyId: 'k', namespace: 'a' },
+      path: '/',
+      routing: { kind: 'host' },
+      sender,
+    } as const;
     forwardUpgrade(deps, incoming, { ...upgrade, response }).then(ended.resolve, ended.reject);
   });
   const answer = (await ask()).setEncoding('utf8');

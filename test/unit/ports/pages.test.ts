@@ -12,7 +12,7 @@ import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 
 const UID = '0f7b3f3e-3c44-4b6e-9a51-5a1b9f8d2c10';
-const USER = { keyId: 'k' };
+const USER = { keyId: 'k', namespace: 't' };
 
 let server: Server;
 let ports: InstancePorts;
@@ -53,7 +53,7 @@ beforeEach(async () => {
       uses.set(id, (uses.get(id) ?? 0) + 1);
       return Promise.resolve(uses.get(id) ?? 0);
     },
-    admitRequest: () => Promise.resolve(isWithinLimit),
+    countCall: () => Promise.resolve(isWithinLimit ? undefined : 'Wait.'),
     isAuthorized: () => isAuthorized,
     activity: { began: () => () => undefined },
     clock,
@@ -61,8 +61,9 @@ beforeEach(async () => {
   });
   server = createServer((request, response) => {
     const host = ports.hostOf(request);
+    const accepted = (): void => undefined;
     const sender = { address: '192.0.2.1', protocol: 'http' } as const;
-    if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender }, host);
+    if (host !== undefined) void ports.page({ request, response, upgrade: undefined, sender, accepted }, host);
     else response.writeHead(418).end();
   });
   server.listen(0, '127.0.0.1');

@@ -153,6 +153,12 @@ describe('what the client gets', () => {
     expect(toClient({ location: [location] }, CALL)['location']).toBe(expected);
   });
 
+  it('is for no page of another host, unless the pod says so', () => {
+    expect(toClient({}, HOST)['cross-origin-resource-policy']).toBe('same-origin');
+    const own = { 'cross-origin-resource-policy': ['cross-origin'] };
+    expect(toClient(own, HOST)['cross-origin-resource-policy']).toBe('cross-origin');
+  });
+
   it('keeps the cookies of the page on its host, and none that looks like ours', () => {
     const cookies = ['a=1; Domain=apps.example.com; Path=/', 'berth_port=x', ' __Host-berth_port=x', 'b=2'];
     expect(toClient({ 'set-cookie': cookies }, HOST)['set-cookie']).toEqual(['a=1; Path=/', 'b=2']);
@@ -173,6 +179,8 @@ describe('who asked for it', () => {
     [{ origin: 'http://p.localhost:8080' }, 'POST', false],
     [{ origin: 'http://q.localhost:8080' }, 'GET', true],
     [{ origin: 'null' }, 'POST', true],
+    // Over plain HTTP browsers do not say the site, and Origin alone with what can write.
+    [{}, 'DELETE', true],
   ])('%j %s is from elsewhere: %s', (headers, method, expected) => {
     expect(isCrossOrigin(request({ host, ...headers }, method))).toBe(expected);
   });
@@ -182,12 +190,12 @@ describe('open streams', () => {
   it('are bounded for each pod, and end with the key of their user', () => {
     const good = new Set(['a', 'b']);
     const streams = new OpenStreams(({ keyId }) => good.has(keyId));
-    const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a' }, 'pod'));
-    expect(() => streams.open({ keyId: 'b' }, 'pod')).toThrow(/128 connections/);
-    const other = streams.open({ keyId: 'b' }, 'other');
+    const open = Array.from({ length: 128 }, () => streams.open({ keyId: 'a', namespace: 't' }, 'pod'));
+    expect(() => streams.open({ keyId: 'b', namespace: 't' }, 'pod')).toThrow(/128 connections/);
+    const other = streams.open({ keyId: 'b', namespace: 't' }, 'other');
     open[0]?.close();
     open[0]?.close();
-    const last = streams.open({ keyId: 'a' }, 'pod');
+    const last = streams.open({ keyId: 'a', namespace: 't' }, 'pod');
     good.delete('a');
     streams.recheck();
     expect([last.signal.aborted, other.signal.aborted]).toEqual([true, false]);

@@ -13,9 +13,12 @@ describe('identifiers', () => {
   });
 
   it('derives the same name from the same idempotency key, and another in another tenant', () => {
-    expect(idempotentName('i', 'a', 'k')).toBe(idempotentName('i', 'a', 'k'));
-    expect(idempotentName('i', 'a', 'k')).not.toBe(idempotentName('i', 'b', 'k'));
-    expect(idempotentName('i', 'a', 'bk')).not.toBe(idempotentName('i', 'ab', 'k'));
+    const secret = Buffer.alloc(32, 1);
+    const name = (namespace: string, key: string) => idempotentName('i', namespace, key, secret);
+    expect(name('a', 'k')).toBe(name('a', 'k'));
+    expect(name('a', 'k')).not.toBe(name('b', 'k'));
+    expect(name('a', 'bk')).not.toBe(name('ab', 'k'));
+    expect(name('a', 'k')).not.toBe(idempotentName('i', 'a', 'k', Buffer.alloc(32, 2)));
   });
 
   it('makes numeric ids that JSON carries exactly', () => {
