@@ -1,3 +1,4 @@
+import { ceilingsReader } from '../access/ceilings.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
@@ -48,8 +49,9 @@ function createModels({ process, caches, shutdown }: RoleContext, { counters }: 
   const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
-    ...caches.pick(['services', 'slices', 'pods']),
+    ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
     namespace: config.namespace,
+    ceilings: ceilingsReader(caches.get('tenantLimits')),
     counter: (prefix) => counters.counter(prefix),
     store,
     registry,
