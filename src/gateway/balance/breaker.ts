@@ -35,9 +35,13 @@ export class Breaker {
 
   /** Whether a request may be sent now. */
   get permits(): boolean {
-    if (this.#restUntil > 0 && this.#clock.monotonic() < this.#restUntil) return false;
+    if (this.#restUntil > 0 && this.isResting) return false;
     if (this.#weight < 1) return true;
     return this.#clock.monotonic() >= Math.max(this.#openUntil, this.#trialUntil);
+  }
+
+  get isResting(): boolean {
+    return this.#restUntil > this.#clock.monotonic();
   }
 
   /** Milliseconds until a request may be sent, 0 when one may be sent now. */

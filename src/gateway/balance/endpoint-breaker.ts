@@ -46,7 +46,9 @@ export class EndpointBreaker {
   succeed(tenant: string): void {
     this.#common.succeed();
     if (this.#added.size > 0) this.#added.clear();
-    this.#own.delete(tenant);
+    const own = this.#own.get(tenant);
+    if (own?.isResting === true) own.succeed();
+    else if (own !== undefined) this.#own.delete(tenant);
   }
 
   /** A failure that no request can cause: the server cannot be reached, or answers nobody. */
@@ -72,8 +74,16 @@ export class EndpointBreaker {
     this.#own.get(tenant)?.release();
   }
 
+  /** The server is to get no request for so long. */
   rest(ms: number): void {
     this.#common.rest(ms);
+  }
+
+  /** The server asked for a pause when it got a request of the tenant. Asked by two tenants, it gets one from all. */
+  restFor(tenant: string, ms: number): void {
+    const isAsking = [...this.#own].some(([name, own]) => name !== tenant && own.isResting);
+    this.#ownOf(tenant).rest(ms);
+    if (isAsking) this.#common.rest(ms);
   }
 
   #ownOf(tenant: string): Breaker {

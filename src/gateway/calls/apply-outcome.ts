@@ -127,7 +127,7 @@ function applyRefusal(
   const wait =
     retryAfterMs(headers['retry-after'], deps.clock.now()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
   if (failover) {
-    if (wait !== undefined) endpoint.breaker.rest(wait);
+    if (wait !== undefined) endpoint.breaker.restFor(tenant, wait);
     served.outcome = status === 429 ? 'rate_limited' : 'upstream_error';
     return { error, retryAfterMs: wait };
   }

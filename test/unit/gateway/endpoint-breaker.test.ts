@@ -61,3 +61,19 @@ it('is not kept open by the trials of one tenant', () => {
     expect(breaker.permits('honest')).toBe(true);
   }
 });
+
+it('rests for the tenant whose request was refused for now, and for all when those of two were', () => {
+  const { breaker, clock } = setup();
+  breaker.restFor('a', 7000);
+  expect([breaker.permits('a'), breaker.permits('b')]).toEqual([false, true]);
+  // A call that was under way ends well meanwhile.
+  breaker.succeed('a');
+  expect(breaker.waitMs('a')).toBe(7000);
+  breaker.restFor('b', 3000);
+  expect(breaker.waitMs('c')).toBe(3000);
+  clock.stall(7000);
+  expect(['a', 'b', 'c'].every((tenant) => breaker.permits(tenant))).toBe(true);
+  // The first pause is over, so the next one is that of one tenant again.
+  breaker.restFor('b', 3000);
+  expect(breaker.permits('c')).toBe(true);
+});

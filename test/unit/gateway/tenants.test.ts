@@ -100,6 +100,7 @@ describe('an attacker and an honest tenant', () => {
     ['errors of the engine', { kind: 'status', status: 500 }],
     ['nonsense', { kind: 'raw', contentType: 'application/json', chunks: ['<html>'] }],
     ['timeouts of the engine', { kind: 'status', status: 504 }],
+    ['refusals with a Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': '60' } }],
   ] as [string, Behaviour][])('what one tenant causes opens no breaker for another: %s', async (_name, bad) => {
     const { gateway, engines } = await setup(CHAT_ONLY);
     const [engine] = engines as [ScriptedEngine];
