@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ApiKey, Scope } from '../resources/api-key.ts';
+import { covers } from '../resources/tenants/ceilings.ts';
 
 /** The caller of a request: an API key and its tenant. */
 export interface Principal {
@@ -11,6 +12,8 @@ export interface Principal {
   name: string;
   scopes: readonly Scope[];
   limits?: NonNullable<ApiKey['spec']['limits']>;
+  /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
+  models?: readonly string[];
 }
 
 /** The principal is a property of the request: a WeakMap with an entry per request slows every garbage collection. */
@@ -34,4 +37,9 @@ export function getPrincipal(request: Authenticated): Principal {
 /** The caller, if authentication has accepted the request. */
 export function findPrincipal(request: Authenticated): Principal | undefined {
   return request[PRINCIPAL];
+}
+
+/** Whether the key's own list allows the model. The tenant's models are another question. */
+export function mayUseModel({ models }: Pick<Principal, 'models'>, name: string): boolean {
+  return models === undefined || models.some((pattern) => covers(pattern, name));
 }

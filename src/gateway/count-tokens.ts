@@ -7,7 +7,7 @@ import {
   quirksOf,
   translateRequest,
 } from './dialects/index.ts';
-import { getPrincipal } from '../access/principal.ts';
+import { getPrincipal, type Principal } from '../access/principal.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Member } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
@@ -16,32 +16,44 @@ import { findModel, parseBody } from './calls/admit.ts';
 import { nextCallId } from './calls/call.ts';
 import { ClientWriter } from './calls/client-writer.ts';
 import { answerError } from './calls/answer-error.ts';
-import { BODY_MAX, requireScope } from './calls/handle-call.ts';
+import { BODY_MAX, holdOf, requireScope } from './calls/handle-call.ts';
 import { readBody } from './calls/read-body.ts';
+import { LimitError } from './limits/limiter.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 
 /** Anthropic's count_tokens: the engine's own count, else the count of its tokeniser, else an estimate. */
 export async function countTokens(deps: ModelRouterDeps, request: Request, response: Response): Promise<void> {
   const client = new ClientWriter(response, 'messages', nextCallId());
+  const principal = getPrincipal(request);
+  const denied = deps.limiter.enter(principal);
   try {
-    const principal = getPrincipal(request);
+    if (denied !== undefined) throw new LimitError(denied);
     requireScope(principal);
-    const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
-    try {
-      const body = parseBody(bytes);
-      checkBody(body);
-      const model = findModel(deps, principal, body.model);
-      checkMessages(body);
-      const estimate = estimateTokens('messages', body);
-      const member = model.pick(undefined, []);
-      const counted = member === undefined ? undefined : await ask(deps, member, body);
-      client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: counted ?? estimate })));
-    } finally {
-      deps.bodies.release(heldBytes);
-    }
+    const overLimit = deps.limiter.isMetered(principal) ? await deps.limiter.countRequest(principal) : undefined;
+    if (overLimit !== undefined) throw new LimitError(overLimit);
+    const count = await countBody(deps, principal, request);
+    client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: count })));
   } catch (error) {
     answerError(deps, client, error);
+  } finally {
+    if (denied === undefined) deps.limiter.leave(principal);
+  }
+}
+
+async function countBody(deps: ModelRouterDeps, principal: Principal, request: Request): Promise<number> {
+  const hold = holdOf(deps, principal);
+  const bytes = await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock });
+  try {
+    const body = parseBody(bytes);
+    checkBody(body);
+    const model = findModel(deps, principal, body.model);
+    checkMessages(body);
+    const member = model.pick(undefined, [], principal.namespace);
+    const counted = member === undefined ? undefined : await ask(deps, member, body);
+    return counted ?? estimateTokens('messages', body);
+  } finally {
+    hold.release();
   }
 }
 

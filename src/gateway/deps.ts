@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
+import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { RetryBudget } from './balance/retry-budget.ts';
-import type { BodyBudget } from './calls/read-body.ts';
 import type { Catalog } from './discovery/catalog.ts';
-import type { KeyLimiter } from './key-limiter.ts';
+import type { BodyBudget } from './limits/body-budget.ts';
+import type { Limiter } from './limits/limiter.ts';
+import type { RetryBudgets } from './limits/retry-budgets.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { ResponseStore } from './state/response-store.ts';
 
@@ -14,10 +15,11 @@ export interface ModelRouterDeps {
   catalog: () => Catalog;
   dispatcher: Dispatcher;
   store: ResponseStore;
-  limiter: KeyLimiter;
+  limiter: Limiter;
+  ceilings: CeilingsOf;
   metrics: GatewayMetrics;
   bodies: BodyBudget;
-  retries: RetryBudget;
+  retries: RetryBudgets;
   log: Logger;
   clock: Clock;
 }

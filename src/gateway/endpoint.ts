@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { Breaker } from './balance/breaker.ts';
+import { EndpointBreaker } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
 import type { Probe, Target } from './discovery/types.ts';
 
@@ -13,18 +13,37 @@ export interface ServerLoad {
   at: number;
 }
 
+/** One request that was sent to an endpoint and has not ended. Times are milliseconds, monotonic. */
+export interface Flight {
+  readonly begunAt: number;
+  readonly isStream: boolean;
+  /** Bytes of the client's body. */
+  readonly size: number;
+  /** The first byte of the answer has come. */
+  answered: boolean;
+  /** Ends the request with this error. */
+  giveUp(error: Error): void;
+  /** Frees the body. The call is not sent again after this. */
+  letGo(): void;
+}
+
 /** One address that requests may be sent to, and what this process knows of it. Lives as long as the address. */
 export class Endpoint {
   readonly key: string;
   /** Opaque name for headers and logs: tells endpoints apart and hides their addresses. */
   readonly name: string;
-  readonly breaker: Breaker;
+  readonly breaker: EndpointBreaker;
   origin: string;
   available: boolean;
   probe: Probe | undefined;
   load: ServerLoad | undefined;
   /** Requests of this process under way. */
   inFlight = 0;
+  readonly flights = new Set<Flight>();
+  /** When a byte of any answer last came. */
+  heardAt = 0;
+  /** When the newest stream began whose answer has begun. */
+  newestAnswered = 0;
   /** Those that stream and have no first byte yet. They queue or fill the cache, which costs the engine most. */
   waiting = 0;
   /** It has answered before. Connections to it may be kept alive, and the server may have closed them since. */
@@ -33,7 +52,7 @@ export class Endpoint {
   constructor(target: Target, clock: Clock) {
     this.key = target.key;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
-    this.breaker = new Breaker(clock);
+    this.breaker = new EndpointBreaker(clock);
     this.origin = target.origin;
     this.available = target.available;
   }
@@ -41,6 +60,14 @@ export class Endpoint {
   /** What the balancer compares. A request without its first byte counts twice. */
   get pressure(): number {
     return this.inFlight + this.waiting;
+  }
+
+  /** A byte of the answer to this request came at `now`. */
+  heard(flight: Flight, now: number): void {
+    this.heardAt = now;
+    if (flight.answered) return;
+    flight.answered = true;
+    if (flight.isStream && flight.begunAt > this.newestAnswered) this.newestAnswered = flight.begunAt;
   }
 
   update(target: Target, probe: Probe | undefined): void {

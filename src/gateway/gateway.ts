@@ -2,14 +2,15 @@ import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { Agent } from 'undici';
+import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import type { EndpointSlice, Pod, Service } from '../kube/types.ts';
+import type { EndpointSlice, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
-import { RetryBudget } from './balance/retry-budget.ts';
-import { BodyBudget } from './calls/read-body.ts';
 import { Discovery } from './discovery/discovery.ts';
-import { KeyLimiter } from './key-limiter.ts';
+import { BodyBudget } from './limits/body-budget.ts';
+import { Limiter } from './limits/limiter.ts';
+import { RetryBudgets } from './limits/retry-budgets.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
@@ -20,9 +21,12 @@ export interface ModelGatewayDeps {
   /** May be narrowed like the Services, whose labels EndpointSlices carry. */
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
+  /** Whose label lets them share model servers. */
+  namespaces: ReadStore<Namespace>;
   /** Berth's own namespace: every tenant may call the models there. */
   namespace: string;
-  /** Sums per API key and minute, in memory or shared by all replicas. The prefix names what is counted. */
+  ceilings: CeilingsOf;
+  /** Sums per API key or tenant and minute, in memory or shared by all replicas. The prefix names what is counted. */
   counter: (prefix: string) => MinuteCounter;
   /** Keeps the answers that clients may continue; by default in the memory of the process. */
   store?: ResponseStore | undefined;
@@ -45,17 +49,18 @@ const HELD_BODIES_MAX = 512 * 1024 * 1024;
 
 /** The model gateway. Apart from counters and stored answers, its state is in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { counter, log, registry, clock } = deps;
+  const { ceilings, counter, log, registry, clock } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const discovery = new Discovery({ ...deps, dispatcher });
   const router = createModelRouter({
     catalog: () => discovery.catalog,
     dispatcher,
     store: deps.store ?? new MemoryStore(clock),
-    limiter: new KeyLimiter(counter('model-requests'), counter('model-tokens'), clock),
+    limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
+    ceilings,
     metrics: new GatewayMetrics(registry, () => discovery.endpoints),
     bodies: new BodyBudget(HELD_BODIES_MAX),
-    retries: new RetryBudget(),
+    retries: new RetryBudgets(),
     log,
     clock,
   });

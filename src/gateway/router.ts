@@ -4,9 +4,10 @@ import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
-import { findModel } from './calls/admit.ts';
+import { findModel, listModels } from './calls/admit.ts';
 import { nextCallId } from './calls/call.ts';
 import { handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
+import { readStored } from './state/history.ts';
 
 const POSTS = {
   '/chat/completions': 'chat',
@@ -28,7 +29,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
     answer('chat', response, () => {
       const principal = getPrincipal(request);
       requireScope(principal);
-      sendModels(request, response, deps.catalog().list(principal.namespace));
+      sendModels(request, response, listModels(deps, principal));
     }),
   );
   router.get('/models/*id', (request, response) =>
@@ -45,7 +46,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
     answer('responses', response, async () => {
       const principal = getPrincipal(request);
       requireScope(principal);
-      const stored = await deps.store.get(principal.keyId, request.params.id);
+      const stored = await readStored(deps.store, principal, request.params.id);
       if (stored === undefined) throw noResponse(request.params.id);
       response.json(stored.response);
     }),
@@ -55,7 +56,7 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
       const { id } = request.params;
       const principal = getPrincipal(request);
       requireScope(principal);
-      if (!(await deps.store.delete(principal.keyId, id))) throw noResponse(id);
+      if (!(await deps.store.delete(principal, id))) throw noResponse(id);
       response.json({ id, object: 'response', deleted: true });
     }),
   );

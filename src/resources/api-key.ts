@@ -30,6 +30,18 @@ export const apiKeySpecSchema = withRules(
       .default([...SCOPES])
       .meta({ 'x-kubernetes-list-type': 'set' })
       .describe('What the key may do: compute:read, compute:write, models.'),
+    models: z
+      .array(
+        patterned(
+          z.string().min(1).max(256),
+          /^[^*]*\*?$/,
+          'write the name of a model, or the start of one and a * at the end, for example qwen*',
+        ).describe('A model, or the start of its name and a * at the end.'),
+      )
+      .min(1)
+      .max(64)
+      .optional()
+      .describe('Models that the key may call. Absent: every model of the tenant.'),
     expiresAt: timeSchema.optional().describe('When the key stops working. Absent: never.'),
     revoked: z
       .boolean()

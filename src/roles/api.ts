@@ -45,13 +45,14 @@ function createInventory({ process, caches, shutdown }: RoleContext): Inventory 
   return inventory;
 }
 
-function createModels({ process, caches, shutdown }: RoleContext, { counters }: Shared) {
+function createModels({ process, caches, shutdown }: RoleContext, { counters, ceilings }: Shared) {
   const { config, log, registry, clock } = process;
   const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
-    ...caches.pick(['services', 'slices', 'pods']),
+    ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
     namespace: config.namespace,
+    ceilings,
     counter: (prefix) => counters.counter(prefix),
     store,
     registry,

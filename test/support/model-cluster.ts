@@ -1,4 +1,4 @@
-import type { EndpointSlice, Pod, Service } from '../../src/kube/types.ts';
+import type { EndpointSlice, Namespace, Pod, Service } from '../../src/kube/types.ts';
 import { FakeStore } from './fake-store.ts';
 
 export interface ServerOptions {
@@ -9,11 +9,12 @@ export interface ServerOptions {
   ports: readonly number[];
 }
 
-/** The three stores that discovery reads, with a short way to fill them. */
+/** The four stores that discovery reads, with a short way to fill them. */
 export class ModelCluster {
   readonly services = new FakeStore<Service>();
   readonly slices = new FakeStore<EndpointSlice>();
   readonly pods = new FakeStore<Pod>();
+  readonly namespaces = new FakeStore<Namespace>();
 
   /** Adds or replaces a labelled Service with one ready pod per port. */
   serve({ name, namespace = 'berth-system', annotations = {}, ports }: ServerOptions): void {
@@ -50,6 +51,11 @@ export class ModelCluster {
         },
       ],
     });
+  }
+
+  /** Lets the Services of a namespace share their models. */
+  letShare(name: string, creationTimestamp = '2026-01-01T00:00:00Z'): void {
+    this.namespaces.put({ metadata: { name, creationTimestamp, labels: { 'berth.dev/shared-models': 'true' } } });
   }
 
   remove(namespace: string, name: string): void {

@@ -7,7 +7,9 @@ import { vi } from 'vitest';
 import { createModelGateway } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { CeilingsOf } from '../../src/access/ceilings.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
@@ -32,21 +34,34 @@ export interface TestGateway {
   close: () => Promise<void>;
 }
 
-/** The real router on a local port, over a cluster that the test fills. Stores answers in memory by default. */
-export async function startGateway(cluster = new ModelCluster(), store?: ResponseStore): Promise<TestGateway> {
+export interface GatewayOptions {
+  /** By default in memory. */
+  store?: ResponseStore;
+  /** By default what holds without a TenantPolicy. */
+  ceilings?: CeilingsOf;
+  clock?: Clock;
+}
+
+/** The real router on a local port, over a cluster that the test fills. */
+export async function startGateway(
+  cluster = new ModelCluster(),
+  { store, ceilings = () => DEFAULT_CEILINGS, clock = systemClock() }: GatewayOptions = {},
+): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
-  const { services, slices, pods } = cluster;
+  const { services, slices, pods, namespaces } = cluster;
   const gateway = createModelGateway({
     services,
     slices,
     pods,
+    namespaces,
+    ceilings,
     namespace: 'berth-system',
     counter: memoryCounter,
     store,
     registry,
     log: quiet,
-    clock: systemClock(),
+    clock,
   });
   gateway.start();
   const app = express();

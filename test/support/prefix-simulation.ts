@@ -80,7 +80,7 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
   function choose(conversation: number): SimulatedEngine | undefined {
     if (policy === 'round-robin') return engines[(turn += 1) % count];
     const key = policy === 'prefix' ? hash32(`conversation ${conversation} of ${seed}`) : undefined;
-    const member = model.pick(key, []);
+    const member = model.pick(key, [], 'tenant');
     return engines.find(({ endpoint }) => endpoint === member?.endpoint);
   }
 
@@ -128,7 +128,7 @@ export function simulate({ policy, engines: count, conversations, turns, seed }:
 }
 
 function newEngine(index: number, clock: Clock): SimulatedEngine {
-  const server = { namespace: 'sim', name: 'sim', uid: 'sim', shared: true, aliases: [], created: 0, problems: [] };
+  const server = { namespace: 'sim', name: 'sim', uid: 'sim', shared: true, aliases: [], problems: [] };
   const target: Target = { key: `engine-${index}`, origin: '', restarts: '', server, available: true };
   return { endpoint: new Endpoint(target, clock), freeAt: 0, starts: [], cache: new Map() };
 }

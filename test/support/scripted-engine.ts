@@ -63,6 +63,8 @@ export interface ScriptedEngine {
   probes: string[];
   /** Sets the behaviour for the next requests, one each. The last stays. */
   behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
+  /** From now on it answers neither calls nor probes, and its connections stay open. */
+  freeze(): void;
   close: () => Promise<void>;
 }
 
@@ -86,6 +88,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
   const probes: string[] = [];
   let script: Behaviour[] = [{ kind: 'answer', reply: { text: 'Hello there' } }];
   const sockets = new Set<Socket>();
+  let isFrozen = false;
   const server = createServer((request, response) => {
     void handle(request, response);
   });
@@ -103,6 +106,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     const dialect = dialectOf(options, path);
     if (request.method === 'GET' || dialect === undefined || Object.keys(body).length === 0) {
       probes.push(`${request.method} ${path}`);
+      if (isFrozen) return;
       answerProbe(options, { path, body, response, known: dialect !== undefined });
       return;
     }
@@ -126,6 +130,10 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     probes,
     behave: (...behaviours) => {
       script = behaviours;
+    },
+    freeze: () => {
+      isFrozen = true;
+      script = [{ kind: 'hang' }];
     },
     close: () =>
       new Promise((resolve) => {

@@ -1,7 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** How much one failure counts. A broken connection says more against a server than an error that it answered. */
-export const FAILURE_WEIGHT = { connection: 1 / 3, unavailable: 1 / 5, error: 1 / 10 } as const;
+/**
+ * How much one failure counts. A broken connection says more against a server than an error that it answered. A server
+ * that is known to hang needs no second failure.
+ */
+export const FAILURE_WEIGHT = { hung: 1, connection: 1 / 3, unavailable: 1 / 5, error: 1 / 10 } as const;
 export type FailureKind = keyof typeof FAILURE_WEIGHT;
 
 const OPEN_MS = 1000;
@@ -32,9 +35,13 @@ export class Breaker {
 
   /** Whether a request may be sent now. */
   get permits(): boolean {
-    if (this.#restUntil > 0 && this.#clock.monotonic() < this.#restUntil) return false;
+    if (this.#restUntil > 0 && this.isResting) return false;
     if (this.#weight < 1) return true;
     return this.#clock.monotonic() >= Math.max(this.#openUntil, this.#trialUntil);
+  }
+
+  get isResting(): boolean {
+    return this.#restUntil > this.#clock.monotonic();
   }
 
   /** Milliseconds until a request may be sent, 0 when one may be sent now. */
@@ -56,9 +63,10 @@ export class Breaker {
     this.#trialUntil = 0;
   }
 
-  fail(kind: FailureKind, begunAt: number): void {
+  /** @param weight of the failure: 1 opens the breaker */
+  fail(weight: number, begunAt: number): void {
     const wasOpen = this.#weight >= 1;
-    this.#weight = Math.min(1, this.#weight + FAILURE_WEIGHT[kind] + 1e-9);
+    this.#weight = Math.min(1, this.#weight + weight + 1e-9);
     // A request that was sent before the breaker opened may fail later and must not keep it open for longer.
     if (this.#weight < 1 || (wasOpen && begunAt < this.#openUntil)) return;
     this.#trialUntil = 0;

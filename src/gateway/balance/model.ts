@@ -67,12 +67,14 @@ export class Model {
   /**
    * Chooses where to send a request: with a key (a hash of what the prefix cache depends on) by consistent hashing with
    * bounded loads, else the endpoint with the fewest requests outstanding. Servers whose own fresh metrics call them
-   * saturated come last. Endpoints in `tried` already got this request.
+   * saturated come last. Endpoints in `tried` already got this request of the tenant.
    */
-  pick(key: number | undefined, tried: readonly Endpoint[]): Member | undefined {
+  pick(key: number | undefined, tried: readonly Endpoint[], tenant: string): Member | undefined {
     const usable = (index: number): boolean => {
       const endpoint = this.members[index]?.endpoint;
-      return endpoint !== undefined && endpoint.available && endpoint.breaker.permits && !tried.includes(endpoint);
+      return (
+        endpoint !== undefined && endpoint.available && endpoint.breaker.permits(tenant) && !tried.includes(endpoint)
+      );
     };
     if (this.members.length <= 1) return usable(0) ? this.members[0] : undefined;
     const now = this.#clock.monotonic();
@@ -81,11 +83,11 @@ export class Model {
     return this.members[index < 0 ? this.#choose(key, now, usable) : index];
   }
 
-  /** Milliseconds until an available endpoint may be tried again, undefined when there is none. */
-  get waitMs(): number | undefined {
+  /** Milliseconds until the tenant may try an available endpoint again, undefined when there is none. */
+  waitMs(tenant: string): number | undefined {
     const waits = this.members
       .filter(({ endpoint }) => endpoint.available)
-      .map(({ endpoint }) => endpoint.breaker.waitMs);
+      .map(({ endpoint }) => endpoint.breaker.waitMs(tenant));
     return waits.length === 0 ? undefined : Math.min(...waits);
   }
 

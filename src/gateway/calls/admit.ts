@@ -1,8 +1,9 @@
-import type { Principal } from '../../access/principal.ts';
+import { mayUseModel, type Principal } from '../../access/principal.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, inspectRequest, requestFeatures, type Dialect } from '../dialects/index.ts';
+import type { BodyHold } from '../limits/body-budget.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
 
@@ -13,6 +14,7 @@ export interface Incoming {
   dialect: Dialect;
   principal: Principal;
   bytes: Buffer;
+  hold: BodyHold;
   sessionHeader: string | undefined;
   startedAt: number;
 }
@@ -26,12 +28,14 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
   const { previousResponseId, itemReferences } = inspection;
   const call: Call = {
     ...incoming,
+    size: bytes.length,
+    mayRetry: true,
     // Checked by `inspectRequest`.
     body: body as Json,
     inspection,
     features: requestFeatures(dialect, body),
-    history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal.keyId, previousResponseId),
-    references: itemReferences.length === 0 ? new Map() : await deps.store.findItems(principal.keyId, itemReferences),
+    history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal, previousResponseId),
+    references: itemReferences.length === 0 ? new Map() : await deps.store.findItems(principal, itemReferences),
     createdAt: Math.floor(deps.clock.now() / 1000),
   };
   return { call, model };
@@ -46,12 +50,16 @@ export function parseBody(bytes: Buffer): unknown {
   }
 }
 
-/** @throws DialectError 404 with the names of the known models */
-export function findModel(deps: ModelRouterDeps, { namespace }: Principal, name: string): Model {
-  const catalog = deps.catalog();
-  const model = catalog.find(namespace, name);
+/**
+ * Finds a model that the key may use. Another one is refused as one that does not exist, as OpenAI does: the answer
+ * says nothing about models beyond the key's own list.
+ *
+ * @throws DialectError 404 with the names of the models that the key may use
+ */
+export function findModel(deps: ModelRouterDeps, principal: Principal, name: string): Model {
+  const model = mayUseModel(principal, name) ? deps.catalog().find(principal.namespace, name) : undefined;
   if (model !== undefined) return model;
-  const known = catalog.list(namespace).map((each) => each.name);
+  const known = listModels(deps, principal).map((each) => each.name);
   throw new DialectError({
     status: 404,
     message: `The model '${name.slice(0, 200)}' does not exist or you do not have access to it. ${knownModels(known)}`,
@@ -60,8 +68,15 @@ export function findModel(deps: ModelRouterDeps, { namespace }: Principal, name:
   });
 }
 
+/** The models that the key may use, by name. */
+export function listModels({ catalog }: Pick<ModelRouterDeps, 'catalog'>, principal: Principal): Model[] {
+  return catalog()
+    .list(principal.namespace)
+    .filter(({ name }) => mayUseModel(principal, name));
+}
+
 function knownModels(names: readonly string[]): string {
-  if (names.length === 0) return 'No model is served at the moment.';
+  if (names.length === 0) return 'No model is served to this key at the moment.';
   const listed = names.slice(0, NAMES_IN_ERROR).map((name) => `'${name}'`);
   const rest = names.length > NAMES_IN_ERROR ? ` and ${names.length - NAMES_IN_ERROR} more` : '';
   return `Known models: ${listed.join(', ')}${rest}.`;

@@ -1,23 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { DialectError } from '../dialects/index.ts';
-import type { Denied } from '../key-limiter.ts';
+import { LimitError } from '../limits/limiter.ts';
 import type { CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { BodyTooLargeError, ClientGoneError, OverloadedError } from './read-body.ts';
 
 const OVERLOAD_RETRY_MS = 1000;
-
-/** The API key has reached a limit. */
-export class LimitError extends Error {
-  override readonly name = 'LimitError';
-  readonly retryAfterMs: number;
-
-  constructor({ message, retryAfterMs }: Denied) {
-    super(message);
-    this.retryAfterMs = retryAfterMs;
-  }
-}
 
 /** Tells the client why its call failed. Returns how the call counts. */
 export function answerError({ log }: { log: Logger }, client: ClientWriter, error: unknown): CallOutcome {

@@ -1,7 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../lib/clock.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
-import { readUpstreamError, type ClientError } from '../dialects/index.ts';
+import { HungError, LostError } from '../balance/hang-watch.ts';
+import { DialectError, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import type { Outcome } from './attempt.ts';
@@ -14,6 +16,8 @@ export interface Served {
   /** Absent when no endpoint was reached. */
   route?: 'native' | 'translated';
   attempts: number;
+  /** How many servers broke the connection while they had the request, which may be what broke them. */
+  crashes: number;
   receiver?: AnswerReceiver;
   /** Milliseconds, monotonic. */
   firstByteAt?: number;
@@ -35,6 +39,7 @@ export interface Failure {
 
 interface Serving {
   deps: { clock: Clock };
+  call: { principal: { namespace: string } };
   client: ClientWriter;
   served: Served;
 }
@@ -46,26 +51,45 @@ const REST_AFTER_429_MS = 1000;
  * that no other endpoint may mend; returns one that another may.
  */
 export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Result): Failure | undefined {
-  const { served } = serving;
+  const { served, call } = serving;
   const { outcome, receiver, begunAt } = result;
+  const tenant = call.principal.namespace;
   switch (outcome.kind) {
     case 'complete':
       endpoint.answered = true;
-      endpoint.breaker.succeed();
+      endpoint.breaker.succeed(tenant);
       served.outcome = receiver.facts.error === undefined ? 'ok' : 'upstream_error';
       return undefined;
     case 'aborted':
-      endpoint.breaker.release();
+      endpoint.breaker.release(tenant);
       served.outcome = 'client_closed';
       return undefined;
-    case 'refused':
-      endpoint.answered = true;
-      return applyRefusal(serving, endpoint, outcome, begunAt);
+    case 'refused': {
+      const { status, headers, body } = outcome;
+      const error = readUpstreamError(status, body);
+      return applyRefusal(serving, endpoint, { status: status < 300 ? error.status : status, headers, error, begunAt });
+    }
     case 'broken':
       break;
   }
-  endpoint.breaker.fail(failureKind(outcome.error), begunAt);
-  return applyBreak(serving, receiver, outcome.error);
+  const { error } = outcome;
+  // The engine's own error, in an answer with a good status.
+  if (error instanceof DialectError && !serving.client.started)
+    return applyRefusal(serving, endpoint, { status: error.status, headers: {}, error, begunAt });
+  blame(endpoint, tenant, error, begunAt);
+  if (wasCrash(error)) served.crashes += 1;
+  return applyBreak(serving, receiver, error);
+}
+
+/** Tells the breaker of a request that broke off. */
+function blame({ breaker }: Endpoint, tenant: string, error: Error, begunAt: number): void {
+  // The watch that found the hang has told the breaker.
+  if (error instanceof HungError) return;
+  if (error instanceof LostError) breaker.release(tenant);
+  else if (isTimeout(error)) breaker.failFor(tenant, 'unavailable', begunAt);
+  else if (wasCrash(error)) breaker.failFor(tenant, 'connection', begunAt);
+  else if (codeOf(error) === '') breaker.failFor(tenant, 'error', begunAt);
+  else breaker.fail('connection', begunAt);
 }
 
 function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error: Error): Failure | undefined {
@@ -75,25 +99,35 @@ function applyBreak({ client, served }: Serving, receiver: AnswerReceiver, error
     return undefined;
   }
   served.outcome = 'upstream_error';
+  if (error instanceof HungError)
+    return { error: { status: 504, message: 'The model server does not answer. Try again shortly.' } };
   if (!isTimeout(error)) return { error: { status: 502, message: brokenMessage(error) } };
   client.sendError({ status: 504, message: 'The model server did not answer in time. Try again later.' });
   return undefined;
 }
 
+interface Refusal {
+  /** What decides whether another endpoint is tried. */
+  status: number;
+  headers: IncomingHttpHeaders;
+  error: ClientError;
+  begunAt: number;
+}
+
 function applyRefusal(
-  { deps, client, served }: Serving,
+  { deps, call, client, served }: Serving,
   endpoint: Endpoint,
-  { status, headers, body }: Extract<Outcome, { kind: 'refused' }>,
-  begunAt: number,
+  { status, headers, error, begunAt }: Refusal,
 ): Failure | undefined {
+  const tenant = call.principal.namespace;
+  endpoint.answered = true;
   const { failover, breaker } = judgeStatus(status);
-  if (breaker === undefined) endpoint.breaker.succeed();
-  else endpoint.breaker.fail(breaker, begunAt);
+  if (breaker === undefined) endpoint.breaker.succeed(tenant);
+  else endpoint.breaker.failFor(tenant, breaker, begunAt);
   const wait =
     retryAfterMs(headers['retry-after'], deps.clock.now()) ?? (status === 429 ? REST_AFTER_429_MS : undefined);
-  const error = readUpstreamError(status, body);
   if (failover) {
-    if (wait !== undefined) endpoint.breaker.rest(wait);
+    if (wait !== undefined) endpoint.breaker.restFor(tenant, wait);
     served.outcome = status === 429 ? 'rate_limited' : 'upstream_error';
     return { error, retryAfterMs: wait };
   }
@@ -131,12 +165,12 @@ export function diedIdle(error: Error): boolean {
 }
 
 function isTimeout(error: Error): boolean {
-  return TIMEOUT_CODES.has(codeOf(error));
+  return TIMEOUT_CODES.has(codeOf(error)) || error instanceof LostError;
 }
 
-function failureKind(error: Error): FailureKind {
-  if (isTimeout(error)) return 'unavailable';
-  return codeOf(error) === '' ? 'error' : 'connection';
+/** The server had the request, and closed the connection or died. */
+function wasCrash(error: Error): boolean {
+  return RESET_CODES.has(codeOf(error));
 }
 
 function brokenMessage(error: Error): string {

@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 export type Outcome =
   /** The whole answer has arrived. */
   | { kind: 'complete' }
-  /** The endpoint answered with an error or another media type. Nothing was passed on. */
+  /** The endpoint answered with an error status or, with a good one, another media type. Nothing was passed on. */
   | { kind: 'refused'; status: number; headers: IncomingHttpHeaders; body: string }
   /** The connection failed or fell silent, or the answer cannot be understood. */
   | { kind: 'broken'; error: Error }
@@ -36,13 +36,18 @@ class AbortedError extends Error {
 /** One request on its way to one endpoint. */
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver;
+  readonly #onBytes: () => void;
   readonly #done = Promise.withResolvers<Outcome>();
   #controller: Dispatcher.DispatchController | undefined;
   #aborted = false;
+  /** Why the gateway ended the request. */
+  #cut: Error | undefined;
   #refusal: Refusal | undefined;
 
-  constructor(receiver: Receiver) {
+  /** @param onBytes is called for everything that the server sends */
+  constructor(receiver: Receiver, onBytes: () => void) {
     this.#receiver = receiver;
+    this.#onBytes = onBytes;
   }
 
   /** Never rejects. */
@@ -53,23 +58,33 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** Closes the connection at once, which is the only way to tell an HTTP/1.1 server to stop. */
   abort(): void {
     this.#aborted = true;
-    this.#controller?.abort(new AbortedError('The client left.'));
+    this.#cut = new AbortedError('The client left.');
+    this.#controller?.abort(this.#cut);
     // The request has not begun, so undici will not report its end.
     if (this.#controller === undefined) this.#done.resolve({ kind: 'aborted' });
   }
 
+  /** Ends the request as broken, with this error. */
+  giveUp(error: Error): void {
+    this.#cut = error;
+    this.#controller?.abort(error);
+    this.#done.resolve({ kind: 'broken', error });
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#aborted) controller.abort(new AbortedError('The client left.'));
+    if (this.#cut !== undefined) controller.abort(this.#cut);
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
+    this.#onBytes();
     if (status < 300 && String(headers['content-type']).startsWith(this.#receiver.contentType)) return;
-    this.#refusal = { status: status < 300 ? 502 : status, headers, chunks: [], size: 0 };
+    this.#refusal = { status, headers, chunks: [], size: 0 };
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#onBytes();
     const refusal = this.#refusal;
     if (refusal === undefined) {
       this.#receiver.data(chunk, controller);

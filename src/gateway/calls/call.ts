@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
+import type { BodyHold } from '../limits/body-budget.ts';
 
 /** One call of a client, read and checked. */
 export interface Call {
@@ -8,8 +9,14 @@ export interface Call {
   id: string;
   dialect: Dialect;
   principal: Principal;
-  /** The body as the client sent it. */
+  /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
+  /** Bytes of the body as it came. */
+  size: number;
+  /** What the body holds of the budget. */
+  hold: BodyHold;
+  /** The body is still there, so another endpoint may be tried. */
+  mayRetry: boolean;
   body: Record<string, unknown>;
   inspection: Inspection;
   features: RequestFeatures;
@@ -45,4 +52,20 @@ export function nextCallId(): string {
 /** Whether the answer is stored for later calls to continue: in the responses dialect, unless the client opts out. */
 export function isStored({ dialect, inspection }: Call): boolean {
   return dialect === 'responses' && inspection.store;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/**
+ * Lets go of the body of a call that is not to be sent again, and of its place in the budget. Not for a call whose
+ * answer is stored: that needs its input until the end.
+ */
+export function letGo(call: Call): void {
+  call.mayRetry = false;
+  call.bytes = NO_BYTES;
+  call.body = {};
+  call.inspection = { ...call.inspection, promptPrefix: [] };
+  call.history = [];
+  call.references = new Map();
+  call.hold.release();
 }

@@ -2,9 +2,10 @@ import type { Request, Response } from 'express';
 import { getPrincipal, type Principal } from '../../access/principal.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
-import type { Reservation } from '../key-limiter.ts';
+import type { BodyHold } from '../limits/body-budget.ts';
+import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { admit, type Incoming } from './admit.ts';
-import { answerError, LimitError } from './answer-error.ts';
+import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
 import { nextCallId, type Call } from './call.ts';
 import { ClientWriter } from './client-writer.ts';
@@ -13,6 +14,7 @@ import { serve } from './serve.ts';
 
 /** The limit that docs/models.md states. */
 export const BODY_MAX = 32 * 1024 * 1024;
+const MIB = 2 ** 20;
 /** A rough estimate: English text has about four characters to a token. */
 const BYTES_PER_TOKEN = 4;
 
@@ -34,7 +36,7 @@ export async function handleCall(
   const principal = getPrincipal(request);
   const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
-  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0 } };
+  const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0, crashes: 0 } };
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
@@ -59,21 +61,27 @@ interface Running {
   summary: CallSummary;
 }
 
-type Origin = Omit<Incoming, 'bytes'>;
+type Origin = Omit<Incoming, 'bytes' | 'hold'>;
 
 async function run({ deps, client, summary }: Running, request: Request, origin: Origin): Promise<void> {
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
-  if (principal.limits !== undefined) {
+  const isMetered = deps.limiter.isMetered(principal);
+  if (isMetered) {
     const denied = await deps.limiter.countRequest(principal);
     if (denied !== undefined) throw new LimitError(denied);
   }
-  const { bytes, heldBytes } = await readBody(request, BODY_MAX, deps.bodies);
+  const hold = holdOf(deps, principal);
   try {
-    const { call, model } = await admit(deps, { ...origin, bytes });
+    // No variable here holds the bytes: the call lets go of them before this function ends.
+    const { call, model } = await admit(deps, {
+      ...origin,
+      hold,
+      bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock }),
+    });
     summary.model = model.name;
-    const reservation = principal.limits === undefined ? undefined : await reserve(deps, call);
+    const reservation = isMetered ? await reserve(deps, call) : undefined;
     try {
       summary.served = await serve(deps, call, model, client);
       summary.usage = usageOf(call, summary.served);
@@ -82,12 +90,20 @@ async function run({ deps, client, summary }: Running, request: Request, origin:
       if (reservation !== undefined) await reservation.replace(inputTokens + outputTokens);
     }
   } finally {
-    deps.bodies.release(heldBytes);
+    hold.release();
   }
 }
 
-async function reserve(deps: ModelRouterDeps, { principal, bytes }: Call): Promise<Reservation> {
-  const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(bytes.length / BYTES_PER_TOKEN));
+/** The place of one body in the budget: within the share of the caller's tenant. */
+export function holdOf(
+  { bodies, ceilings }: Pick<ModelRouterDeps, 'bodies' | 'ceilings'>,
+  { namespace }: Principal,
+): BodyHold {
+  return bodies.hold(namespace, ceilings(namespace).http.bodyMib * MIB);
+}
+
+async function reserve(deps: ModelRouterDeps, { principal, size }: Call): Promise<Reservation> {
+  const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(size / BYTES_PER_TOKEN));
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }
@@ -102,7 +118,7 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
   }
   if (firstByteAt === undefined || outcome === 'client_error') return undefined;
   return {
-    inputTokens: Math.ceil(call.bytes.length / BYTES_PER_TOKEN),
+    inputTokens: Math.ceil(call.size / BYTES_PER_TOKEN),
     outputTokens: estimatedOutputTokens,
     cachedTokens: 0,
     cacheWriteTokens: 0,

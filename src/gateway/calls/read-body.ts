@@ -1,10 +1,23 @@
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../../lib/clock.ts';
+import { DialectError } from '../dialects/index.ts';
+import type { BodyHold } from '../limits/body-budget.ts';
+import { byOperator, LimitError } from '../limits/limiter.ts';
 import { countStructure } from './json-structure.ts';
 
 /** Parsing a million may block every other call for more than a second. No prompt has that many. */
 const STRUCTURE_MAX = 500_000;
 /** A parsed object, array or value takes 20 to 100 bytes. */
 const STRUCTURE_BYTES = 64;
+/** A Buffer of its own for each piece that arrives. A client may send its body byte by byte. */
+const CHUNK_BYTES = 256;
+/** A client that is alive sends something in this time, also over a lossy radio link. */
+const STALL_MS = 10_000;
+/** After the first 10 s: a poor uplink of half a megabit per second carries this. */
+const BYTES_PER_MS = 65_536 / 1000;
+/** Below the 60 s after which the server itself ends a request, without an answer in the dialect's shape. */
+const LONGEST_MS = 55_000;
+const RETRY_MS = 1000;
 
 /** Its message is for the client. */
 export class BodyTooLargeError extends Error {
@@ -15,55 +28,34 @@ export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
 }
 
-/** Bounds the memory that the request bodies of all calls hold. */
-export class BodyBudget {
-  readonly #max: number;
-  #held = 0;
-
-  /** @param max bytes */
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Little is held: even when parsed, which may take 30 times as much, it fits. */
-  get isCalm(): boolean {
-    return this.#held <= this.#max / 64;
-  }
-
-  take(bytes: number): boolean {
-    if (this.#held + bytes > this.#max) return false;
-    this.#held += bytes;
-    return true;
-  }
-
-  release(bytes: number): void {
-    this.#held -= bytes;
-  }
-}
-
 /** Its message is for the client. */
 export class OverloadedError extends Error {
   override readonly name = 'OverloadedError';
 }
 
-export interface HeldBody {
-  bytes: Buffer;
-  /** What the caller releases when it drops the body. */
-  heldBytes: number;
+export interface Reading {
+  /** Bytes. */
+  limit: number;
+  /** Takes what the body needs. Released here when the promise rejects, else by the caller. */
+  hold: BodyHold;
+  clock: Clock;
 }
 
 /**
- * Reads the whole body, at most `limit` bytes, of a request that is to be parsed as JSON. Rejects with
- * BodyTooLargeError, ClientGoneError, and OverloadedError when the budget is used up.
+ * Reads the whole body of a request that is to be parsed as JSON. Rejects with BodyTooLargeError, ClientGoneError,
+ * OverloadedError when the budget of all is used up, LimitError when the tenant's share of it is, and DialectError 408
+ * when the client sends nothing for 10 s, less than 64 KiB per second, or for 55 s in all.
  */
-export function readBody(request: IncomingMessage, limit: number, budget: BodyBudget): Promise<HeldBody> {
+export function readBody(request: IncomingMessage, { limit, hold, clock }: Reading): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const watch = new Watch(clock, () => fail(tooSlow()));
     let size = 0;
     let done = false;
     const fail = (error: Error): void => {
       done = true;
-      budget.release(size);
+      watch.end();
+      hold.release();
       chunks.length = 0;
       reject(error);
     };
@@ -71,40 +63,80 @@ export function readBody(request: IncomingMessage, limit: number, budget: BodyBu
       // Node emits `close` after a complete request too.
       if (!done) fail(new ClientGoneError('The client left while it sent the body.'));
     };
+    const take = (bytes: number): boolean => {
+      const result = hold.take(bytes);
+      if (result === 'taken') return true;
+      if (result === 'all-full') fail(overloaded());
+      else fail(hold.held + bytes > hold.most ? beyondShare(hold.most) : shareFull(hold.most));
+      return false;
+    };
     if (Number(request.headers['content-length'] ?? 0) > limit) {
-      done = true;
-      reject(tooLong(limit));
+      fail(tooLong(limit));
       return;
     }
     request.on('data', (chunk: Buffer) => {
       if (done) return;
       if (size + chunk.length > limit) {
         fail(tooLong(limit));
-      } else if (budget.take(chunk.length)) {
+      } else if (take(chunk.length + CHUNK_BYTES)) {
         size += chunk.length;
         chunks.push(chunk);
-      } else {
-        fail(overloaded());
+        watch.received(size);
       }
     });
     request.on('end', () => {
       if (done) return;
       const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
+      hold.give(chunks.length * CHUNK_BYTES);
+      // The listeners live as long as the request, which outlives the body.
+      chunks.length = 0;
       // A short body cannot have too many pieces, and counting would cost as much as parsing.
-      const count = size <= STRUCTURE_MAX && budget.isCalm ? 0 : countStructure(bytes, STRUCTURE_MAX);
-      const parsed = count * STRUCTURE_BYTES;
+      const count = size <= STRUCTURE_MAX && hold.budget.isCalm ? 0 : countStructure(bytes, STRUCTURE_MAX);
       if (count > STRUCTURE_MAX) {
         fail(tooManyPieces());
-      } else if (budget.take(parsed)) {
+      } else if (take(count * STRUCTURE_BYTES)) {
         done = true;
-        resolve({ bytes, heldBytes: size + parsed });
-      } else {
-        fail(overloaded());
+        watch.end();
+        resolve(bytes);
       }
     });
     request.on('error', gone);
     request.on('close', gone);
   });
+}
+
+/** Watches the pace of one body. */
+class Watch {
+  readonly #clock: Clock;
+  readonly #tooSlow: () => void;
+  readonly #startedAt: number;
+  #lastAt: number;
+  #size = 0;
+  #cancel: () => void;
+
+  constructor(clock: Clock, tooSlow: () => void) {
+    this.#clock = clock;
+    this.#tooSlow = tooSlow;
+    this.#startedAt = this.#lastAt = clock.monotonic();
+    this.#cancel = clock.setTimeout(() => this.#check(), STALL_MS);
+  }
+
+  /** @param size bytes that have come so far */
+  received(size: number): void {
+    this.#size = size;
+    this.#lastAt = this.#clock.monotonic();
+  }
+
+  end(): void {
+    this.#cancel();
+  }
+
+  #check(): void {
+    const pace = this.#startedAt + Math.min(STALL_MS + this.#size / BYTES_PER_MS, LONGEST_MS);
+    const left = Math.min(this.#lastAt + STALL_MS, pace) - this.#clock.monotonic();
+    if (left <= 0) this.#tooSlow();
+    else this.#cancel = this.#clock.setTimeout(() => this.#check(), left);
+  }
 }
 
 function tooLong(limit: number): BodyTooLargeError {
@@ -117,6 +149,28 @@ function tooManyPieces(): BodyTooLargeError {
   );
 }
 
+function tooSlow(): DialectError {
+  return new DialectError({
+    status: 408,
+    message: 'The request body did not arrive in time: send it at 64 KiB per second or more, without a pause of 10 s.',
+    code: 'request_timeout',
+  });
+}
+
 function overloaded(): OverloadedError {
   return new OverloadedError('The gateway holds too many requests at the moment. Try again shortly.');
+}
+
+function shareFull(most: number): LimitError {
+  return new LimitError({
+    limit: 'http.bodyMib',
+    message: `The calls of this tenant together hold ${most / 2 ** 20} MiB of request bodies, which is its share. Wait for some to finish. ${byOperator('http.bodyMib')}`,
+    retryAfterMs: RETRY_MS,
+  });
+}
+
+function beyondShare(most: number): BodyTooLargeError {
+  return new BodyTooLargeError(
+    `The request body needs more than the ${most / 2 ** 20} MiB that this tenant may hold in all. ${byOperator('http.bodyMib')}`,
+  );
 }

@@ -1,16 +1,17 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
+import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hash32 } from '../balance/hash.ts';
 import type { Member, Model } from '../balance/model.ts';
-import type { RetryBudget } from '../balance/retry-budget.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { Endpoint, Flight } from '../endpoint.ts';
+import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
 import { Attempt } from './attempt.ts';
-import { isStored, type Call } from './call.ts';
+import { isStored, letGo, type Call } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 import { StreamReceiver } from './stream-receiver.ts';
 import { dispatchOptions, upstreamRequest, type UpstreamRequest } from './upstream-request.ts';
@@ -18,39 +19,47 @@ import { WholeReceiver } from './whole-receiver.ts';
 
 export interface ServeDeps {
   dispatcher: Dispatcher;
-  retries: RetryBudget;
+  retries: RetryBudgets;
   store: ResponseStore;
+  ceilings: CeilingsOf;
   log: Logger;
   clock: Clock;
 }
 
 const MAX_ATTEMPTS = 3;
+/** A request that has broken two servers in a row is likely to break the third. */
+const MAX_CRASHES = 2;
+const NO_BYTES = Buffer.alloc(0);
 /** Longer prefixes are compared by their first characters alone. */
 const KEY_CHARS = 32_768;
 const NO_SERVER_RETRY_MS = 5000;
 
 /**
  * Sends a call to an endpoint of its model, and the answer to the client. When one fails before its first byte, another
- * is tried: three in all, never the same twice. Throws DialectError when the chosen one cannot serve the call.
+ * is tried: three in all, never the same twice, and one at most after a crash. Throws DialectError when the chosen one cannot serve the call.
  */
 export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried: Endpoint[] = [];
-  const served: Served = { outcome: 'unavailable', attempts: 0 };
+  const served: Served = { outcome: 'unavailable', attempts: 0, crashes: 0 };
+  const tenant = call.principal.namespace;
+  const retries = deps.retries.of(tenant, model.name);
   let failure: Failure | undefined;
-  deps.retries.earn();
+  retries.earn();
   if (call.inspection.stream) client.keepAlive();
   while (served.attempts < MAX_ATTEMPTS) {
-    const member = model.pick(key, tried);
-    if (member === undefined || (served.attempts > 0 && !deps.retries.spend())) break;
+    const member = model.pick(key, tried, tenant);
+    const isRetry = served.attempts > 0;
+    if (member === undefined || (isRetry && (!call.mayRetry || served.crashes >= MAX_CRASHES || !retries.spend())))
+      break;
     tried.push(member.endpoint);
     served.attempts += 1;
     const next = await tryMember({ deps, call, client, served }, member);
     if (next === undefined) return served;
     failure = next;
   }
-  failure ??= unavailable(model);
+  failure ??= unavailable(model, tenant);
   client.sendError(failure.error, failure.retryAfterMs);
   return served;
 }
@@ -72,7 +81,7 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
   endpoint.inFlight += 1;
   try {
     let result = await send(serving, endpoint, request);
-    if (result.outcome.kind === 'broken' && !client.started && endpoint.answered && diedIdle(result.outcome.error)) {
+    if (wasIdle(serving, endpoint, result)) {
       result = await send(serving, endpoint, request);
     }
     const { outcome, receiver } = result;
@@ -88,27 +97,54 @@ async function tryMember(serving: Serving, member: Member): Promise<Failure | un
   }
 }
 
+/** Whether the request met a connection that the server had closed while it was idle, and may go out on another one. */
+function wasIdle({ call, client, served }: Serving, endpoint: Endpoint, { outcome }: Result): boolean {
+  if (outcome.kind !== 'broken' || client.started || !call.mayRetry) return false;
+  // After a crash, what looks like a connection that died idle may be the next crash.
+  return served.crashes === 0 && endpoint.answered && diedIdle(outcome.error);
+}
+
 async function send(serving: Serving, endpoint: Endpoint, request: UpstreamRequest): Promise<Result> {
   const { deps, call, client, served } = serving;
-  const begunAt = endpoint.breaker.begin();
+  const tenant = call.principal.namespace;
+  const isStream = call.inspection.stream;
+  const begunAt = endpoint.breaker.begin(tenant);
   // When an answer comes whole, its first byte says nothing about the queue.
-  let waiting = call.inspection.stream ? 1 : 0;
+  let waiting = isStream ? 1 : 0;
   endpoint.waiting += waiting;
   const begun = (): void => {
     endpoint.waiting -= waiting;
     waiting = 0;
   };
+  const free = (): void => {
+    // A translated answer repeats parts of its request.
+    if (!request.native || isStored(call)) return;
+    letGo(call);
+    request.body = NO_BYTES;
+  };
   const receiver = receiverFor(call, request, client, () => {
     served.firstByteAt = deps.clock.monotonic();
     begun();
-    // A stream may last for minutes. Other calls need not wait for its end.
-    if (call.inspection.stream) endpoint.breaker.release();
+    if (!isStream) return;
+    // A stream may last for minutes. Other calls need not wait for its end, nor does it need its body.
+    endpoint.breaker.release(tenant);
+    free();
   });
-  const attempt = new Attempt(receiver);
+  const attempt = new Attempt(receiver, () => endpoint.heard(flight, deps.clock.monotonic()));
+  const flight: Flight = {
+    begunAt,
+    isStream,
+    size: call.size,
+    answered: false,
+    giveUp: (error) => attempt.giveUp(error),
+    letGo: free,
+  };
+  endpoint.flights.add(flight);
   client.onGone(() => attempt.abort());
   if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint.origin, request), attempt);
   const outcome = await attempt.outcome;
   client.onGone(undefined);
+  endpoint.flights.delete(flight);
   begun();
   return { outcome, receiver, begunAt };
 }
@@ -120,31 +156,36 @@ function receiverFor(
   onFirstByte: () => void,
 ): AnswerReceiver {
   const { id, createdAt, inspection, body } = call;
-  const context = { id, createdAt, model: inspection.model, request: body };
+  const context = { id, createdAt, model: inspection.model, request: request.native ? undefined : body };
   const deps = { call, request, client, context, onFirstByte };
   return inspection.stream ? new StreamReceiver(deps) : new WholeReceiver(deps);
 }
 
 /** Stores a complete answer for later calls to continue. Never rejects. */
-async function storeAnswer({ store, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
+async function storeAnswer({ store, ceilings, log }: ServeDeps, call: Call, answer: AnswerReceiver): Promise<void> {
   const { inspection, principal, body, references } = call;
   const { responseId, items } = answer.facts;
   if (responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
-    await store.put(principal.keyId, responseId, {
-      items: [...parseInput(body.input, references), ...items],
-      response: answer.response,
-      ...(previous !== undefined && { previous }),
-    });
+    await store.put(
+      principal,
+      responseId,
+      {
+        items: [...parseInput(body.input, references), ...items],
+        response: answer.response,
+        ...(previous !== undefined && { previous }),
+      },
+      ceilings(principal.namespace).models.storedResponses,
+    );
   } catch (err) {
     // The answer itself is good. The client gets it, and cannot continue it by its id.
     log.warn({ err }, 'Answer was not stored');
   }
 }
 
-function unavailable(model: Model): Failure {
-  const wait = model.waitMs;
+function unavailable(model: Model, tenant: string): Failure {
+  const wait = model.waitMs(tenant);
   const message =
     wait === undefined
       ? `The model '${model.name}' has no ready server at the moment. Try again later.`

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
@@ -16,6 +17,9 @@ export interface UpstreamRequest {
 /** Long enough for a call that waits in the queue of its engine. */
 const FIRST_BYTE_TIMEOUT_MS = 600_000;
 const SILENCE_TIMEOUT_MS = 300_000;
+
+/** From here on it matters that the body is let go before the answer is complete. */
+const LARGE_BODY = 65_536;
 
 /** @throws DialectError when the endpoint cannot serve the call */
 export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): UpstreamRequest {
@@ -42,18 +46,29 @@ export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLe
   return { dialect, native, path, body: Buffer.from(JSON.stringify(body)) };
 }
 
-export function dispatchOptions(
-  call: Call,
-  origin: string,
-  { path, body }: UpstreamRequest,
-): Dispatcher.DispatchOptions {
+/** undici holds a Buffer until the answer is complete, and what a stream gives until it is sent. */
+async function* bytesOf(request: UpstreamRequest): AsyncGenerator<Buffer> {
+  yield request.body;
+}
+
+export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
+  const { path, body } = request;
   const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
   return {
     origin,
     path,
     method: 'POST',
-    headers: ['content-type', 'application/json', 'accept', accept, 'x-request-id', call.id],
-    body,
+    headers: [
+      'content-type',
+      'application/json',
+      'accept',
+      accept,
+      'x-request-id',
+      call.id,
+      'content-length',
+      String(body.length),
+    ],
+    body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
     headersTimeout: FIRST_BYTE_TIMEOUT_MS,
     bodyTimeout: SILENCE_TIMEOUT_MS,
   };

@@ -1,5 +1,5 @@
 import { isObject } from '../../lib/json.ts';
-import { observeBody, translateResponse } from '../dialects/index.ts';
+import { DialectError, errorInAnswer, observeBody, translateResponse } from '../dialects/index.ts';
 import {
   AnswerTooLongError,
   HELD_MAX,
@@ -47,6 +47,8 @@ export class WholeReceiver implements AnswerReceiver {
       this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#size);
     onFirstByte();
     if (request.native) {
+      const error = errorInAnswer(bytes);
+      if (error !== undefined) throw new DialectError(error);
       if (!looksLikeObject(bytes)) throw new NotJsonError('The answer is not a JSON object.');
       this.facts = { ...NOTHING, ...observeBody(call.dialect, bytes) };
       if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));

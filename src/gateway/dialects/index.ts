@@ -31,4 +31,4 @@ export {
   type TranslationContext,
   type Usage,
 } from './types.ts';
-export { readUpstreamError } from './errors/upstream-error.ts';
+export { errorInAnswer, readUpstreamError } from './errors/upstream-error.ts';

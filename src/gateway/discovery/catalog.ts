@@ -15,7 +15,8 @@ type ModelTable = ReadonlyMap<string, Model>;
 
 /**
  * The models that each tenant may call: those of its own namespace and the shared ones. One namespace alone serves a
- * name: the caller's own, else Berth's, else the first that shared it. No tenant can pull away another's traffic.
+ * name: the caller's own, else Berth's, else the oldest of the namespaces that the operator lets share. No tenant can
+ * pull away another's traffic.
  */
 export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;
@@ -38,12 +39,12 @@ export class Catalog {
 }
 
 /** @param models of the previous catalogue: a model is reused while its members stay, because its ring is costly */
-export function buildCatalog(states: readonly ServerState[], ownNamespace: string, models: ModelCache): Catalog {
+export function buildCatalog(states: readonly ServerState[], models: ModelCache): Catalog {
   const byNamespace = Map.groupBy(states, ({ server }) => server.namespace);
   const own = new Map<string, ModelTable>();
   for (const [namespace, group] of byNamespace) own.set(namespace, tableOf(group, `own/${namespace}`, models));
   const shared = new Map<string, Model>();
-  for (const [namespace, group] of sharers(states, ownNamespace)) {
+  for (const [namespace, group] of sharers(states)) {
     for (const [name, model] of tableOf(group, `shared/${namespace}`, models)) {
       if (!shared.has(name)) shared.set(name, model);
     }
@@ -53,15 +54,10 @@ export function buildCatalog(states: readonly ServerState[], ownNamespace: strin
 }
 
 /** The namespaces that share servers, in the order of their right to a name. */
-function sharers(states: readonly ServerState[], ownNamespace: string): [string, ServerState[]][] {
-  const groups = [
-    ...Map.groupBy(
-      states.filter(({ server }) => server.shared),
-      ({ server }) => server.namespace,
-    ),
-  ];
-  const rank = ([namespace, group]: [string, ServerState[]]): number =>
-    namespace === ownNamespace ? -1 : Math.min(...group.map(({ server }) => server.created));
+function sharers(states: readonly ServerState[]): [string, ServerState[]][] {
+  const shared = states.filter(({ server }) => server.sharedRank !== undefined);
+  const groups = [...Map.groupBy(shared, ({ server }) => server.namespace)];
+  const rank = ([, group]: [string, ServerState[]]): number => group[0]?.server.sharedRank ?? 0;
   return groups.toSorted((a, b) => rank(a) - rank(b) || (a[0] < b[0] ? -1 : 1));
 }
 

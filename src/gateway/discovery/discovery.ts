@@ -1,22 +1,24 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { ReadStore } from '../../kube/watch/store.ts';
-import { keyOf, type EndpointSlice, type Pod, type Service } from '../../kube/types.ts';
+import { keyOf, type EndpointSlice, type Namespace, type Pod, type Service } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';
 import { buildCatalog, Catalog, ModelCache, type ServerState } from './catalog.ts';
 import { probe } from './probe.ts';
 import { Prober } from './prober.ts';
-import { readServer } from './server-spec.ts';
+import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
 import { targetsOf } from './targets.ts';
-import type { Probe, Target } from './types.ts';
+import type { Probe, ServerSpec, Target } from './types.ts';
 
 export interface DiscoveryDeps {
   services: ReadStore<Service>;
   slices: ReadStore<EndpointSlice>;
   pods: ReadStore<Pod>;
+  namespaces: ReadStore<Namespace>;
   /** Berth's own namespace: its model servers are shared with every tenant. */
   namespace: string;
   dispatcher: Dispatcher;
@@ -36,9 +38,12 @@ export class Discovery {
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #podKeys = new Set<string>();
   readonly #lastProbes = new Map<string, Probe>();
+  /** What was logged about a Service, by its uid. */
+  readonly #told = new Map<string, string>();
   readonly #models: ModelCache;
   readonly #prober: Prober;
   readonly #scraper: Scraper;
+  readonly #hangWatch: HangWatch;
   #catalog = new Catalog(new Map(), new Map());
   #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -58,6 +63,11 @@ export class Discovery {
       fetch: ({ origin }) => this.#metrics(origin),
       clock: deps.clock,
     });
+    this.#hangWatch = new HangWatch({
+      endpoints: () => this.#endpoints.values(),
+      ask: (endpoint, signal) => this.#ask(endpoint, signal),
+      clock: deps.clock,
+    });
   }
 
   get catalog(): Catalog {
@@ -69,15 +79,17 @@ export class Discovery {
   }
 
   start(): void {
-    const { services, slices, pods } = this.#deps;
+    const { services, slices, pods, namespaces } = this.#deps;
     this.#unsubscribe = [
       services.onChange(() => this.#schedule()),
       slices.onChange(() => this.#schedule()),
       // The cluster has many pods. Only those of model servers matter.
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
+      namespaces.onChange(({ before, after }) => sharesModels(before) !== sharesModels(after) && this.#schedule()),
     ];
     this.#prober.start();
     this.#scraper.start();
+    this.#hangWatch.start();
     this.#schedule();
   }
 
@@ -86,6 +98,7 @@ export class Discovery {
     clearTimeout(this.#timer);
     this.#prober.stop();
     this.#scraper.stop();
+    this.#hangWatch.stop();
   }
 
   #schedule(): void {
@@ -113,22 +126,22 @@ export class Discovery {
       return { server, endpoints, lastProbe: this.#lastProbes.get(server.uid) };
     });
     const uids = new Set(servers.map(({ server }) => server.uid));
-    for (const uid of this.#lastProbes.keys()) if (!uids.has(uid)) this.#lastProbes.delete(uid);
-    this.#catalog = buildCatalog(states, this.#deps.namespace, this.#models);
+    for (const byUid of [this.#lastProbes, this.#told])
+      for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
+    this.#catalog = buildCatalog(states, this.#models);
   }
 
   #readServers() {
-    const { services, slices, pods, namespace, log } = this.#deps;
+    const { services, slices, pods, namespaces, namespace } = this.#deps;
     const byService = Map.groupBy(
       slices.values(),
       ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
     );
     this.#podKeys.clear();
     return [...services.values()].flatMap((service) => {
-      const server = readServer(service, namespace);
+      const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name) });
       if (server === undefined) return [];
-      if (server.problems.length > 0)
-        log.debug({ service: keyOf(service), problems: server.problems }, 'Annotations of a model server were ignored');
+      this.#tell(server);
       const pod = (key: string): Pod | undefined => {
         this.#podKeys.add(key);
         return pods.get(key);
@@ -136,6 +149,15 @@ export class Discovery {
       const own = byService.get(keyOf(service)) ?? [];
       return [{ server, targets: targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace }) }];
     });
+  }
+
+  /** Logs once what is wrong with a Service. */
+  #tell({ uid, namespace, name, problems }: ServerSpec): void {
+    const text = problems.join('; ');
+    if ((this.#told.get(uid) ?? '') === text) return;
+    this.#told.set(uid, text);
+    if (text === '') return;
+    this.#deps.log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
   }
 
   #endpoint(target: Target): Endpoint {
@@ -157,6 +179,13 @@ export class Discovery {
     return found;
   }
 
+  /** Any answer will do: it shows that the server is there. */
+  async #ask({ origin, probe }: Endpoint, signal: AbortSignal): Promise<void> {
+    const path = `${probe?.prefix ?? ''}/v1/models`;
+    const limits = { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_MAX_BYTES };
+    await smallRequest(this.#deps.dispatcher, { origin, path, signal, ...limits });
+  }
+
   async #metrics(origin: string): Promise<string> {
     const request = { origin, path: '/metrics', timeoutMs: PROBE_TIMEOUT_MS, maxBytes: METRICS_MAX_BYTES };
     return (await smallRequest(this.#deps.dispatcher, request)).text;
@@ -168,6 +197,10 @@ export class Discovery {
     if (attempt === 1) this.#deps.log.info(fields, 'Model server does not answer probes yet');
     else this.#deps.log.debug(fields, 'Model server still does not answer probes');
   }
+}
+
+function sharesModels(namespace: Namespace | undefined): boolean {
+  return namespace?.metadata.labels?.[SHARED_MODELS_LABEL] === 'true';
 }
 
 function serviceOf({ server }: Target): string {

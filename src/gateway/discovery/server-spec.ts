@@ -1,22 +1,32 @@
-import type { Service } from '../../kube/types.ts';
+import type { Namespace, Service } from '../../kube/types.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
 import type { ModelAlias, ServerSpec } from './types.ts';
 
 export const MODEL_SERVER_LABEL = 'berth.dev/model-server';
+/** On a Namespace: its Services may share their models. Namespaces belong to the operator of the cluster. */
+export const SHARED_MODELS_LABEL = 'berth.dev/shared-models';
 
 const PREFIX = /^(\/[A-Za-z0-9._~-]+){1,8}$/;
 const MODEL_NAME = /^[^\s,=\p{Cc}][^,=\p{Cc}]{0,255}$/u;
 const MAX_ALIASES = 64;
 
+export interface NamespaceSource {
+  /** Berth's own namespace. */
+  own: string;
+  find: (name: string) => Namespace | undefined;
+}
+
 /**
  * Reads a Service labelled `berth.dev/model-server=true`. Annotations, all optional:
  * `berth.dev/model-port` (port name or number), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
  * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), and `berth.dev/shared=true`
- * (every tenant may call it). Services of `sharedNamespace`, which is Berth's own, are always shared.
+ * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
+ * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
+ * namespace to the operator.
  *
  * @returns undefined when the Service has no such label or is being deleted
  */
-export function readServer(service: Service, sharedNamespace: string): ServerSpec | undefined {
+export function readServer(service: Service, { own, find }: NamespaceSource): ServerSpec | undefined {
   const { metadata } = service;
   if (metadata.labels?.[MODEL_SERVER_LABEL] !== 'true' || metadata.deletionTimestamp !== undefined) return undefined;
   const annotations = metadata.annotations ?? {};
@@ -26,19 +36,28 @@ export function readServer(service: Service, sharedNamespace: string): ServerSpe
   const prefix = readPrefix(annotations['berth.dev/model-path-prefix'], problems);
   const engine = readEngine(annotations['berth.dev/model-engine'], problems);
   const dialects = readDialects(annotations['berth.dev/model-dialects'], problems);
+  const wantsShared = annotations['berth.dev/shared'] === 'true';
+  const sharedRank = namespace === own ? -1 : wantsShared ? rankOf(find(namespace)) : undefined;
+  if (wantsShared && sharedRank === undefined)
+    problems.push(`berth.dev/shared needs the label ${SHARED_MODELS_LABEL}=true on the namespace`);
   return {
     namespace,
     name: metadata.name,
     uid: metadata.uid ?? `${namespace}/${metadata.name}`,
-    shared: namespace === sharedNamespace || annotations['berth.dev/shared'] === 'true',
     aliases: readAliases(annotations['berth.dev/model-aliases'], problems),
-    created: Math.floor(Date.parse(metadata.creationTimestamp ?? '') / 1000) || 0,
     problems,
+    ...(sharedRank !== undefined && { sharedRank }),
     ...(port && { port }),
     ...(prefix !== undefined && { prefix }),
     ...(engine && { engine }),
     ...(dialects && { dialects }),
   };
+}
+
+/** The age of a namespace that may share: its tenants can change neither. Undefined for any other namespace. */
+function rankOf(namespace: Namespace | undefined): number | undefined {
+  if (namespace?.metadata.labels?.[SHARED_MODELS_LABEL] !== 'true') return undefined;
+  return Math.max(0, Date.parse(namespace.metadata.creationTimestamp ?? '') || 0);
 }
 
 /** A tenant that labels a Service chooses the path: it may hold no query, no `..` and nothing to escape. */

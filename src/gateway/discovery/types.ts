@@ -34,15 +34,16 @@ export interface ServerSpec {
   namespace: string;
   name: string;
   uid: string;
-  shared: boolean;
+  /**
+   * Its right to the names of its models, for every tenant: the smallest goes first. Absent: for its own tenant alone.
+   */
+  sharedRank?: number;
   /** Port name or number as the annotation gives it. */
   port?: string;
   prefix?: string;
   aliases: readonly ModelAlias[];
   engine?: Engine;
   dialects?: readonly Dialect[];
-  /** Unix seconds. */
-  created: number;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }

@@ -1,3 +1,4 @@
+import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { HistoryItem } from '../dialects/index.ts';
 
@@ -11,37 +12,46 @@ export interface StoredResponse {
   response: unknown;
 }
 
-/** Answers by API key and id. A key never sees the answers of another. */
+/** Whose answers they are. */
+export type Owner = Pick<Principal, 'namespace' | 'keyId'>;
+
+/** Answers by API key and id. A key never sees the answers of another. The keys of a tenant share the tenant's bounds. */
 export interface ResponseStore {
-  get(keyId: string, id: string): Promise<StoredResponse | undefined>;
-  put(keyId: string, id: string, stored: StoredResponse): Promise<void>;
+  get(owner: Owner, id: string): Promise<StoredResponse | undefined>;
+  /** @param most answers that the tenant may have */
+  put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void>;
   /** @returns whether the answer was stored */
-  delete(keyId: string, id: string): Promise<boolean>;
+  delete(owner: Owner, id: string): Promise<boolean>;
   /** Items of the key's stored answers by their id. Unknown ids are left out. */
-  findItems(keyId: string, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
+  findItems(owner: Owner, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
 }
 
 export interface StoreBounds {
   ttlMs: number;
   /** UTF-16 code units of JSON, each of which takes up to two bytes of heap. */
-  maxSizePerKey: number;
+  maxSizePerTenant: number;
   maxSize: number;
 }
 
 export const DEFAULT_STORE_BOUNDS: StoreBounds = {
   ttlMs: 24 * 3600 * 1000,
-  maxSizePerKey: 16 * 1024 * 1024,
+  maxSizePerTenant: 32 * 1024 * 1024,
   maxSize: 128 * 1024 * 1024,
 };
 
 interface Entry {
   json: string;
   expiresAt: number;
+  /** Keys of its items in {@link TenantAnswers.items}. */
+  items: readonly string[];
 }
 
-/** The answers of one API key, least recently used first. */
-interface KeyAnswers {
+/** The answers of one tenant. */
+interface TenantAnswers {
+  /** By key and id, least recently used first. */
   entries: Map<string, Entry>;
+  /** The answer that has an item, by API key and id of the item. */
+  items: Map<string, string>;
   size: number;
 }
 
@@ -58,14 +68,14 @@ export function itemsById(items: readonly HistoryItem[], wanted: ReadonlySet<str
 }
 
 /**
- * Keeps answers in memory. When a bound is reached, the least recently used answers go, first within the key's own
- * bound, then over all keys. An answer beyond the key's bound is not stored.
+ * Keeps answers in memory. When a bound of a tenant is reached, its least recently used answers go. When the bound of
+ * all is reached, those of the tenant that holds the most go: who holds little loses nothing to who holds much. An
+ * answer beyond the tenant's bound is not stored.
  */
 export class MemoryStore implements ResponseStore {
   readonly #clock: Clock;
   readonly #bounds: StoreBounds;
-  /** Least recently written first. */
-  readonly #keys = new Map<string, KeyAnswers>();
+  readonly #tenants = new Map<string, TenantAnswers>();
   #size = 0;
 
   constructor(clock: Clock, bounds: StoreBounds = DEFAULT_STORE_BOUNDS) {
@@ -73,74 +83,100 @@ export class MemoryStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  async get(keyId: string, id: string): Promise<StoredResponse | undefined> {
-    const answers = this.#keys.get(keyId);
-    const entry = answers?.entries.get(id);
-    if (answers === undefined || entry === undefined) return undefined;
-    if (this.#isExpired(entry)) {
-      this.#drop(keyId, answers, id);
-      return undefined;
-    }
-    answers.entries.delete(id);
-    answers.entries.set(id, entry);
-    return parse(entry);
+  async get(owner: Owner, id: string): Promise<StoredResponse | undefined> {
+    const answers = this.#tenants.get(owner.namespace);
+    return answers === undefined ? undefined : this.#read(owner.namespace, answers, nameOf(owner, id));
   }
 
-  async put(keyId: string, id: string, stored: StoredResponse): Promise<void> {
+  async put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void> {
+    const { namespace } = owner;
+    const { ttlMs, maxSizePerTenant, maxSize } = this.#bounds;
     const json = JSON.stringify(stored);
-    const { ttlMs, maxSizePerKey, maxSize } = this.#bounds;
-    const answers = this.#keys.get(keyId) ?? { entries: new Map<string, Entry>(), size: 0 };
-    this.#drop(keyId, answers, id);
-    if (json.length > maxSizePerKey) return;
-    answers.entries.set(id, { json, expiresAt: this.#clock.monotonic() + ttlMs });
+    const name = nameOf(owner, id);
+    const answers = this.#tenants.get(namespace) ?? { entries: new Map(), items: new Map(), size: 0 };
+    this.#drop(namespace, answers, name);
+    if (json.length > maxSizePerTenant || most < 1) return;
+    const ids = new Set(stored.items.flatMap((item) => item.id ?? []));
+    const items = [...ids].map((item) => nameOf(owner, item));
+    answers.entries.set(name, { json, expiresAt: this.#clock.monotonic() + ttlMs, items });
+    for (const item of items) answers.items.set(item, name);
     answers.size += json.length;
     this.#size += json.length;
-    this.#keys.delete(keyId);
-    this.#keys.set(keyId, answers);
-    this.#dropOldest(keyId, answers, () => answers.size <= maxSizePerKey);
-    for (const oldest of this.#keys) {
-      if (this.#size <= maxSize) return;
-      this.#dropOldest(...oldest, () => this.#size <= maxSize);
+    this.#tenants.set(namespace, answers);
+    this.#dropOldest(namespace, answers, () => answers.size <= maxSizePerTenant && answers.entries.size <= most);
+    while (this.#size > maxSize) {
+      const [largest, second] = this.#largest();
+      if (largest === undefined) return;
+      const bound = second?.[1].size ?? 0;
+      this.#dropOldest(...largest, () => this.#size <= maxSize || largest[1].size < bound);
     }
   }
 
-  async delete(keyId: string, id: string): Promise<boolean> {
-    const answers = this.#keys.get(keyId);
-    return answers !== undefined && this.#drop(keyId, answers, id);
+  async delete(owner: Owner, id: string): Promise<boolean> {
+    const answers = this.#tenants.get(owner.namespace);
+    return answers !== undefined && this.#drop(owner.namespace, answers, nameOf(owner, id));
   }
 
-  async findItems(keyId: string, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
+  async findItems(owner: Owner, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
     const found = new Map<string, HistoryItem[]>();
-    if (ids.length === 0) return found;
+    const answers = this.#tenants.get(owner.namespace);
+    if (answers === undefined) return found;
     const wanted = new Set(ids);
-    for (const entry of this.#keys.get(keyId)?.entries.values() ?? []) {
-      if (this.#isExpired(entry)) continue;
-      for (const [id, items] of itemsById(parse(entry).items, wanted)) found.set(id, items);
+    const names = new Set(ids.flatMap((id) => answers.items.get(nameOf(owner, id)) ?? []));
+    for (const name of names) {
+      const stored = this.#read(owner.namespace, answers, name);
+      for (const [id, items] of itemsById(stored?.items ?? [], wanted))
+        if (answers.items.get(nameOf(owner, id)) === name) found.set(id, items);
     }
     return found;
   }
 
-  #isExpired({ expiresAt }: Entry): boolean {
-    return expiresAt <= this.#clock.monotonic();
+  #read(tenant: string, answers: TenantAnswers, name: string): StoredResponse | undefined {
+    const entry = answers.entries.get(name);
+    if (entry === undefined) return undefined;
+    if (entry.expiresAt <= this.#clock.monotonic()) {
+      this.#drop(tenant, answers, name);
+      return undefined;
+    }
+    answers.entries.delete(name);
+    answers.entries.set(name, entry);
+    return parse(entry);
   }
 
-  #drop(keyId: string, answers: KeyAnswers, id: string): boolean {
-    const entry = answers.entries.get(id);
+  /** The two tenants that hold the most. */
+  #largest(): [string, TenantAnswers][] {
+    let first: [string, TenantAnswers] | undefined;
+    let second: [string, TenantAnswers] | undefined;
+    for (const tenant of this.#tenants) {
+      if (first === undefined || tenant[1].size > first[1].size) [first, second] = [tenant, first];
+      else if (second === undefined || tenant[1].size > second[1].size) second = tenant;
+    }
+    return [first, second].filter((tenant) => tenant !== undefined);
+  }
+
+  #drop(tenant: string, answers: TenantAnswers, name: string): boolean {
+    const entry = answers.entries.get(name);
     if (entry === undefined) return false;
-    answers.entries.delete(id);
+    answers.entries.delete(name);
+    for (const item of entry.items) if (answers.items.get(item) === name) answers.items.delete(item);
     answers.size -= entry.json.length;
     this.#size -= entry.json.length;
-    if (answers.entries.size === 0) this.#keys.delete(keyId);
+    if (answers.entries.size === 0) this.#tenants.delete(tenant);
     return true;
   }
 
   /** Drops all in one walk. Finding the first key of a map walks over every entry that was deleted before it. */
-  #dropOldest(keyId: string, answers: KeyAnswers, isEnough: () => boolean): void {
-    for (const id of answers.entries.keys()) {
+  #dropOldest(tenant: string, answers: TenantAnswers, isEnough: () => boolean): void {
+    for (const name of answers.entries.keys()) {
       if (isEnough()) return;
-      this.#drop(keyId, answers, id);
+      this.#drop(tenant, answers, name);
     }
   }
+}
+
+/** Ids of API keys have no slash, so no two pairs have one name. */
+export function nameOf({ keyId }: Pick<Owner, 'keyId'>, id: string): string {
+  return `${keyId}/${id}`;
 }
 
 function parse({ json }: Entry): StoredResponse {

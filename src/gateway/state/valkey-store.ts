@@ -5,6 +5,8 @@ import { DialectError, type HistoryItem } from '../dialects/index.ts';
 import {
   DEFAULT_STORE_BOUNDS,
   itemsById,
+  nameOf,
+  type Owner,
   type ResponseStore,
   type StoreBounds,
   type StoredResponse,
@@ -14,9 +16,10 @@ import {
 const COMMAND_MS = 2000;
 
 /**
- * An API key has two entries in one slot of a cluster. `KEYS[1]` is a hash: `r:ID` has the time when an answer expires
- * and the answer, `i:ID` the ids of its items, `o:ITEM` the id of the answer with an item, `size` the bytes of all
- * answers. `KEYS[2]` orders the answers by last use, in microseconds.
+ * A tenant has two entries in one slot of a cluster. Names are the id of an API key, a slash, and the id of an answer or
+ * item. `KEYS[1]` is a hash: `r:NAME` has the time when an answer expires and the answer, `i:NAME` the names of its
+ * items, `o:ITEM` the name of the answer with an item, `size` the bytes of all answers. `KEYS[2]` orders the answers by
+ * last use, in microseconds.
  */
 const HEAD = `
 local data, used = KEYS[1], KEYS[2]
@@ -36,7 +39,7 @@ end
 `;
 
 const PUT = `${HEAD}
-local id, json, items, ttl, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local id, json, items, ttl, max, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 -- A server that is short of memory may have evicted one of the two.
 if redis.call('exists', data) ~= redis.call('exists', used) then redis.call('del', data, used) end
 drop(id)
@@ -46,7 +49,7 @@ redis.call('hset', data, 'r:' .. id, value, 'i:' .. id, items)
 for _, item in ipairs(cjson.decode(items)) do redis.call('hset', data, 'o:' .. item, id) end
 redis.call('zadd', used, now, id)
 local size = redis.call('hincrby', data, 'size', #value)
-while size > max do
+while size > max or redis.call('zcard', used) > most do
   drop(redis.call('zrange', used, 0, 0)[1])
   size = tonumber(redis.call('hget', data, 'size'))
 end
@@ -72,8 +75,8 @@ return drop(ARGV[1])
 `;
 
 /**
- * Keeps answers in Valkey or Redis: every replica can continue what another answered. The bounds per key hold in bytes;
- * over all keys, the server's own memory limit holds. While the server cannot be reached, calls fail with 503.
+ * Keeps answers in Valkey or Redis: every replica can continue what another answered. The bounds per tenant hold in
+ * bytes; over all tenants, the server's own memory limit holds. While the server cannot be reached, calls fail with 503.
  */
 export class ValkeyStore implements ResponseStore {
   readonly #client: Redis;
@@ -87,36 +90,38 @@ export class ValkeyStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  async get(keyId: string, id: string): Promise<StoredResponse | undefined> {
-    const json = await this.#run(GET, keyId, id);
-    return typeof json === 'string' ? (JSON.parse(json) as StoredResponse) : undefined;
+  get(owner: Owner, id: string): Promise<StoredResponse | undefined> {
+    return this.#read(owner.namespace, nameOf(owner, id));
   }
 
-  async put(keyId: string, id: string, stored: StoredResponse): Promise<void> {
+  async put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void> {
     const json = JSON.stringify(stored);
-    const { ttlMs, maxSizePerKey } = this.#bounds;
-    if (Buffer.byteLength(json) > maxSizePerKey) return;
-    const items = JSON.stringify([...new Set(stored.items.flatMap((item) => item.id ?? []))]);
-    await this.#run(PUT, keyId, id, json, items, ttlMs, maxSizePerKey);
+    const { ttlMs, maxSizePerTenant } = this.#bounds;
+    if (Buffer.byteLength(json) > maxSizePerTenant || most < 1) return;
+    const ids = new Set(stored.items.flatMap((item) => item.id ?? []));
+    const items = JSON.stringify([...ids].map((item) => nameOf(owner, item)));
+    await this.#run(PUT, owner.namespace, nameOf(owner, id), json, items, ttlMs, maxSizePerTenant, most);
   }
 
-  async delete(keyId: string, id: string): Promise<boolean> {
-    return (await this.#run(DELETE, keyId, id)) === 1;
+  async delete(owner: Owner, id: string): Promise<boolean> {
+    return (await this.#run(DELETE, owner.namespace, nameOf(owner, id))) === 1;
   }
 
-  async findItems(keyId: string, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
+  async findItems(owner: Owner, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
     if (ids.length === 0) return new Map();
-    const owners = await this.#reach(this.#client.hmget(dataOf(keyId), ...ids.map((id) => `o:${id}`)));
-    const known = [...new Set(owners)].filter((owner) => owner !== null);
+    const { namespace } = owner;
+    const fields = ids.map((id) => `o:${nameOf(owner, id)}`);
+    const names = await this.#reach(this.#client.hmget(dataOf(namespace), ...fields));
+    const known = [...new Set(names)].filter((name) => name !== null);
     const wanted = new Set(ids);
     const answers = new Map(
       await Promise.all(
-        known.map(async (owner) => [owner, itemsById((await this.get(keyId, owner))?.items ?? [], wanted)] as const),
+        known.map(async (name) => [name, itemsById((await this.#read(namespace, name))?.items ?? [], wanted)] as const),
       ),
     );
     const found = new Map<string, readonly HistoryItem[]>();
     for (const [index, id] of ids.entries()) {
-      const items = answers.get(owners[index] ?? '')?.get(id);
+      const items = answers.get(names[index] ?? '')?.get(id);
       if (items !== undefined) found.set(id, items);
     }
     return found;
@@ -126,8 +131,13 @@ export class ValkeyStore implements ResponseStore {
     this.#client.disconnect();
   }
 
-  #run(script: string, keyId: string, ...args: (string | number)[]): Promise<unknown> {
-    return this.#reach(this.#client.eval(script, 2, dataOf(keyId), `${dataOf(keyId)}:used`, ...args));
+  async #read(tenant: string, name: string): Promise<StoredResponse | undefined> {
+    const json = await this.#run(GET, tenant, name);
+    return typeof json === 'string' ? (JSON.parse(json) as StoredResponse) : undefined;
+  }
+
+  #run(script: string, tenant: string, ...args: (string | number)[]): Promise<unknown> {
+    return this.#reach(this.#client.eval(script, 2, dataOf(tenant), `${dataOf(tenant)}:used`, ...args));
   }
 
   async #reach<T>(command: Promise<T>): Promise<T> {
@@ -144,6 +154,6 @@ export class ValkeyStore implements ResponseStore {
   }
 }
 
-function dataOf(keyId: string): string {
-  return `berth:responses:{${keyId}}`;
+function dataOf(tenant: string): string {
+  return `berth:tenant-responses:{${tenant}}`;
 }

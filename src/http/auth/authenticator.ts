@@ -33,6 +33,7 @@ function toPrincipal(key: ApiKey): Principal {
     name: key.metadata.name,
     scopes: scopesOf(key),
     ...(key.spec.limits && { limits: key.spec.limits }),
+    ...(key.spec.models && { models: key.spec.models }),
   };
 }
 

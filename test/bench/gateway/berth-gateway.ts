@@ -5,6 +5,7 @@ import { createModelGateway } from '../../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../../src/access/principal.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
 
 /** The gateway over a cluster of one Service, with a key look-up in front. Usage: berth-gateway.ts PORT UPSTREAMS KEY */
@@ -18,6 +19,8 @@ const gateway = createModelGateway({
   services: cluster.services,
   slices: cluster.slices,
   pods: cluster.pods,
+  namespaces: cluster.namespaces,
+  ceilings: () => DEFAULT_CEILINGS,
   namespace: 'berth-system',
   counter: memoryCounter,
   registry: new Registry(),

@@ -8,6 +8,12 @@ import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.
 import { startValkey, type ValkeyServer } from '../../support/valkey/server.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+/** Two keys of one tenant, and one of another. */
+const A = { namespace: 'tenant-a', keyId: 'a' };
+const B = { namespace: 'tenant-a', keyId: 'b' };
+const C = { namespace: 'tenant-c', keyId: 'c' };
+const MOST = 100;
+
 let valkey: ValkeyServer;
 let admin: Redis;
 
@@ -27,7 +33,7 @@ beforeEach(async () => {
 
 async function reachable(store: ResponseStore): Promise<void> {
   await waitFor('Valkey to be reached', () =>
-    store.get('nobody', 'none').then(
+    store.get(A, 'none').then(
       () => true,
       () => false,
     ),
@@ -39,7 +45,7 @@ function stored(text: string, itemId = `item-${text}`): StoredResponse {
 }
 
 describeWith('Python venv')('the store in Valkey', () => {
-  const bounds = { ttlMs: 3_600_000, maxSizePerKey: 1000, maxSize: 0 };
+  const bounds = { ttlMs: 3_600_000, maxSizePerTenant: 1000, maxSize: 0 };
   let store: ValkeyStore;
 
   beforeAll(async () => {
@@ -49,68 +55,86 @@ describeWith('Python venv')('the store in Valkey', () => {
   afterAll(() => store.close());
 
   it('gives back to the key that stored, and to no other', async () => {
-    await store.put('a', 'r1', stored('ünï'));
-    expect(await store.get('a', 'r1')).toEqual(stored('ünï'));
-    expect(await store.get('b', 'r1')).toBeUndefined();
-    expect(await store.delete('b', 'r1')).toBe(false);
-    expect(await store.delete('a', 'r1')).toBe(true);
-    expect(await store.get('a', 'r1')).toBeUndefined();
-    expect(await store.delete('a', 'r1')).toBe(false);
+    await store.put(A, 'r1', stored('ünï'), MOST);
+    expect(await store.get(A, 'r1')).toEqual(stored('ünï'));
+    expect(await store.get(B, 'r1')).toBeUndefined();
+    expect(await store.delete(B, 'r1')).toBe(false);
+    expect(await store.delete(A, 'r1')).toBe(true);
+    expect(await store.get(A, 'r1')).toBeUndefined();
+    expect(await store.delete(A, 'r1')).toBe(false);
   });
 
   it('finds items by their id, of the answer that had them last', async () => {
-    await store.put('a', 'r1', stored('one', 'msg_1'));
-    await store.put('a', 'r2', stored('two', 'msg_1'));
-    await store.put('a', 'r3', stored('three', 'msg_3'));
-    const found = await store.findItems('a', ['msg_3', 'msg_1', 'unknown']);
+    await store.put(A, 'r1', stored('one', 'msg_1'), MOST);
+    await store.put(A, 'r2', stored('two', 'msg_1'), MOST);
+    await store.put(A, 'r3', stored('three', 'msg_3'), MOST);
+    const found = await store.findItems(A, ['msg_3', 'msg_1', 'unknown']);
     expect([...found.values()]).toEqual([stored('three', 'msg_3').items, stored('two', 'msg_1').items]);
-    await store.delete('a', 'r1');
-    expect((await store.findItems('a', ['msg_1'])).size).toBe(1);
-    await store.delete('a', 'r2');
-    expect((await store.findItems('a', ['msg_1'])).size).toBe(0);
-    expect((await store.findItems('b', ['msg_3'])).size).toBe(0);
+    await store.delete(A, 'r1');
+    expect((await store.findItems(A, ['msg_1'])).size).toBe(1);
+    await store.delete(A, 'r2');
+    expect((await store.findItems(A, ['msg_1'])).size).toBe(0);
+    expect((await store.findItems(B, ['msg_3'])).size).toBe(0);
   });
 
-  it('drops what was not used for longest when the key is full, and leaves other keys alone', async () => {
-    await store.put('b', 'r1', stored('b'));
-    for (const id of ['r1', 'r2', 'r3']) await store.put('a', id, stored(`${id}${'x'.repeat(60)}`));
-    await store.get('a', 'r1');
-    await store.put('a', 'r4', stored(`r4${'x'.repeat(60)}`));
-    const left = await Promise.all(['r1', 'r2', 'r3', 'r4'].map((id) => store.get('a', id)));
-    expect(left.map((one) => one !== undefined)).toEqual([true, false, true, true]);
-    expect(await store.get('b', 'r1')).toBeDefined();
-    const size = Number(await admin.hget('berth:responses:{a}', 'size'));
+  it('drops what was not used for longest when the tenant is full, and leaves other tenants alone', async () => {
+    await store.put(C, 'r1', stored('c'), MOST);
+    for (const id of ['r1', 'r2', 'r3']) await store.put(A, id, stored(`${id}${'x'.repeat(60)}`), MOST);
+    await store.get(A, 'r1');
+    // Another key of the same tenant.
+    await store.put(B, 'r4', stored(`r4${'x'.repeat(60)}`), MOST);
+    const left = await Promise.all(['r1', 'r2', 'r3'].map((id) => store.get(A, id)));
+    expect(left.map((one) => one !== undefined)).toEqual([true, false, true]);
+    expect(await store.get(B, 'r4')).toBeDefined();
+    expect(await store.get(C, 'r1')).toBeDefined();
+    const size = Number(await admin.hget('berth:tenant-responses:{tenant-a}', 'size'));
     expect(size).toBeGreaterThan(500);
     expect(size).toBeLessThanOrEqual(1000);
   });
 
-  it('does not keep what is larger than a key may hold', async () => {
-    await store.put('a', 'small', stored('one'));
-    await store.put('a', 'big', stored('x'.repeat(1000)));
-    expect(await store.get('a', 'big')).toBeUndefined();
-    expect(await store.get('a', 'small')).toBeDefined();
+  it('keeps as many answers of a tenant as its ceiling says', async () => {
+    await store.put(C, 'r1', stored('c'), 2);
+    await store.put(A, 'r1', stored('one'), 2);
+    await store.put(B, 'r2', stored('two'), 2);
+    await store.put(A, 'r3', stored('three'), 2);
+    expect(await store.get(A, 'r1')).toBeUndefined();
+    expect(await store.get(B, 'r2')).toBeDefined();
+    expect(await store.get(A, 'r3')).toBeDefined();
+    expect(await store.get(C, 'r1')).toBeDefined();
+    await store.put(A, 'r4', stored('four'), 0);
+    expect(await store.get(A, 'r4')).toBeUndefined();
+  });
+
+  it('does not keep what is larger than a tenant may hold', async () => {
+    await store.put(A, 'small', stored('one'), MOST);
+    await store.put(A, 'big', stored('x'.repeat(1000)), MOST);
+    expect(await store.get(A, 'big')).toBeUndefined();
+    expect(await store.get(A, 'small')).toBeDefined();
   });
 
   it('forgets after the time to live, one by one and all together', async () => {
     const brief = new ValkeyStore(valkey.url, quiet, { ...bounds, ttlMs: 300 });
     await reachable(brief);
-    await brief.put('a', 'r1', stored('one'));
-    expect(await brief.get('a', 'r1')).toBeDefined();
-    await store.put('a', 'r2', stored('two'));
-    await waitFor('r1 to expire', async () => (await brief.get('a', 'r1')) === undefined);
-    expect(await brief.get('a', 'r2')).toBeDefined();
-    expect(await brief.findItems('a', ['item-one'])).toEqual(new Map());
-    await brief.put('c', 'r1', stored('one'));
-    await waitFor('the key to leave', async () => (await admin.keys('berth:responses:{c}*')).length === 0);
+    await brief.put(A, 'r1', stored('one'), MOST);
+    expect(await brief.get(A, 'r1')).toBeDefined();
+    await store.put(A, 'r2', stored('two'), MOST);
+    await waitFor('r1 to expire', async () => (await brief.get(A, 'r1')) === undefined);
+    expect(await brief.get(A, 'r2')).toBeDefined();
+    expect(await brief.findItems(A, ['item-one'])).toEqual(new Map());
+    await brief.put(C, 'r1', stored('one'), MOST);
+    await waitFor(
+      'the tenant to leave',
+      async () => (await admin.keys('berth:tenant-responses:{tenant-c}*')).length === 0,
+    );
     brief.close();
   });
 
   it('begins anew when the server has evicted half of what it knew', async () => {
-    await store.put('a', 'r1', stored('one'));
-    await admin.del('berth:responses:{a}:used');
-    await store.put('a', 'r2', stored('two'));
-    expect(await store.get('a', 'r1')).toBeUndefined();
-    expect(await store.get('a', 'r2')).toBeDefined();
+    await store.put(A, 'r1', stored('one'), MOST);
+    await admin.del('berth:tenant-responses:{tenant-a}:used');
+    await store.put(A, 'r2', stored('two'), MOST);
+    expect(await store.get(A, 'r1')).toBeUndefined();
+    expect(await store.get(A, 'r2')).toBeDefined();
   });
 });
 
@@ -128,7 +152,7 @@ describeWith('Python venv')('two replicas of the gateway', () => {
   beforeAll(async () => {
     engine = await startEngine({ engine: 'tgi' });
     stores = [1, 2].map(() => new ValkeyStore(valkey.url, quiet));
-    const gateways = stores.map((store) => startGateway(undefined, store));
+    const gateways = stores.map((store) => startGateway(undefined, { store }));
     [first, second] = (await Promise.all(gateways)) as [TestGateway, TestGateway];
     for (const gateway of [first, second]) {
       gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });

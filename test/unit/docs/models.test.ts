@@ -8,9 +8,14 @@ const text = readFileSync(new URL('../../../docs/models.md', import.meta.url), '
 const yaml = /^```yaml\n(.*?)^```/ms.exec(text)?.[1] ?? '';
 const [deployment, service] = parseAllDocuments(yaml).map((document) => document.toJS() as Service);
 
+const NAMESPACES = {
+  own: 'berth-system',
+  find: (name: string) => ({ metadata: { name, labels: { 'berth.dev/shared-models': 'true' } } }),
+};
+
 test('the documented Service is a model server whose model has the name that the examples call', () => {
-  const server = readServer(service as Service, 'berth-system');
-  expect(server).toMatchObject({ shared: true, problems: [], aliases: [{ alias: 'qwen', model: 'Qwen/Qwen3-8B' }] });
+  const server = readServer(service as Service, NAMESPACES);
+  expect(server).toMatchObject({ sharedRank: -1, problems: [], aliases: [{ alias: 'qwen', model: 'Qwen/Qwen3-8B' }] });
   expect(deployment).toMatchObject({ spec: { template: { metadata: { labels: { app: 'qwen' } } } } });
   for (const use of text.matchAll(/\bmodel ?= ?"([\w-]+)"|MODEL=([\w-]+)/g)) expect(use[1] ?? use[2]).toBe('qwen');
 });
@@ -24,7 +29,7 @@ test('every annotation in the table is one that is read', () => {
   };
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
-  const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, 'berth-system');
+  const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, NAMESPACES);
   expect(names).toHaveLength(6);
   expect(read).toMatchObject({
     port: 'true',
@@ -32,6 +37,6 @@ test('every annotation in the table is one that is read', () => {
     aliases: [{ alias: 'true' }],
     engine: 'ollama',
     dialects: ['chat'],
-    shared: true,
+    sharedRank: 0,
   });
 });

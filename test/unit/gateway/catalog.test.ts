@@ -27,9 +27,8 @@ function state(
     namespace: OWN,
     name: 'llm',
     uid: `${server.namespace ?? OWN}/${server.name ?? 'llm'}`,
-    shared: server.namespace === undefined || server.namespace === OWN,
+    ...(server.namespace === undefined || server.namespace === OWN ? { sharedRank: -1 } : {}),
     aliases: [],
-    created: 0,
     problems: [],
     ...server,
   };
@@ -44,7 +43,7 @@ function state(
 }
 
 function catalogOf(...states: ServerState[]) {
-  return buildCatalog(states, OWN, new ModelCache(clock));
+  return buildCatalog(states, new ModelCache(clock));
 }
 
 describe('catalog', () => {
@@ -66,11 +65,11 @@ describe('catalog', () => {
     expect(catalog.list('c')).toEqual([]);
   });
 
-  it('serves a name from one namespace: the caller’s own, else Berth’s, else the first that shared it', () => {
+  it('serves a name from one namespace: the caller’s own, else Berth’s, else the oldest that may share', () => {
     const catalog = catalogOf(
-      state({ namespace: 'late', shared: true, created: 20 }, probeOf('tiny', 'other')),
-      state({ namespace: 'early', shared: true, created: 10 }, probeOf('tiny', 'other')),
-      state({ namespace: OWN, created: 30 }, probeOf('tiny')),
+      state({ namespace: 'late', sharedRank: 20 }, probeOf('tiny', 'other')),
+      state({ namespace: 'early', sharedRank: 10 }, probeOf('tiny', 'other')),
+      state({ namespace: OWN }, probeOf('tiny')),
       state({ namespace: 'a' }, probeOf('tiny')),
     );
     const namespaces = (caller: string, model: string) =>
@@ -113,8 +112,8 @@ describe('catalog', () => {
   it('keeps a model while its members stay', () => {
     const cache = new ModelCache(clock);
     const states = [state({}, probeOf('tiny'), { pods: 2 })];
-    const first = buildCatalog(states, OWN, cache).find('t', 'tiny');
-    expect(buildCatalog(states, OWN, cache).find('t', 'tiny')).toBe(first);
-    expect(buildCatalog([state({}, probeOf('tiny'), { pods: 2 })], OWN, cache).find('t', 'tiny')).not.toBe(first);
+    const first = buildCatalog(states, cache).find('t', 'tiny');
+    expect(buildCatalog(states, cache).find('t', 'tiny')).toBe(first);
+    expect(buildCatalog([state({}, probeOf('tiny'), { pods: 2 })], cache).find('t', 'tiny')).not.toBe(first);
   });
 });

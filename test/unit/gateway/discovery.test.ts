@@ -1,10 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
 import { targetsOf } from '../../../src/gateway/discovery/targets.ts';
-import type { EndpointSlice, Pod, Service } from '../../../src/kube/types.ts';
+import type { EndpointSlice, Namespace, Pod, Service } from '../../../src/kube/types.ts';
 import { modelPod } from '../../support/model-cluster.ts';
 
 const OWN = 'berth-system';
+
+const platform: Namespace = {
+  metadata: {
+    name: 'platform',
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    labels: { 'berth.dev/shared-models': 'true' },
+  },
+};
+const NAMESPACES = {
+  own: OWN,
+  find: (name: string) => (name === 'platform' ? platform : { metadata: { name } }),
+};
 
 function service(annotations: Record<string, string> = {}, namespace = 'team'): Service {
   return {
@@ -20,15 +32,25 @@ function service(annotations: Record<string, string> = {}, namespace = 'team'): 
 
 describe('readServer', () => {
   it('takes only labelled Services that are not being deleted', () => {
-    expect(readServer({ ...service(), metadata: { ...service().metadata, labels: {} } }, OWN)).toBeUndefined();
+    expect(readServer({ ...service(), metadata: { ...service().metadata, labels: {} } }, NAMESPACES)).toBeUndefined();
     const leaving = { ...service().metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
-    expect(readServer({ ...service(), metadata: leaving }, OWN)).toBeUndefined();
-    expect(readServer(service(), OWN)).toMatchObject({ namespace: 'team', name: 'llm', shared: false, aliases: [] });
+    expect(readServer({ ...service(), metadata: leaving }, NAMESPACES)).toBeUndefined();
+    expect(readServer(service(), NAMESPACES)).toMatchObject({ namespace: 'team', name: 'llm', aliases: [] });
   });
 
-  it('shares the Services of its own namespace and those that say so', () => {
-    expect(readServer(service({}, OWN), OWN)?.shared).toBe(true);
-    expect(readServer(service({ 'berth.dev/shared': 'true' }), OWN)?.shared).toBe(true);
+  it('shares the Services of its own namespace, and those of namespaces that the operator lets share', () => {
+    const shared = { 'berth.dev/shared': 'true' };
+    expect(readServer(service({}, OWN), NAMESPACES)?.sharedRank).toBe(-1);
+    expect(readServer(service(shared, 'platform'), NAMESPACES)?.sharedRank).toBe(Date.UTC(2026, 0));
+    expect(readServer(service({}, 'platform'), NAMESPACES)).not.toHaveProperty('sharedRank');
+  });
+
+  it('shares no Service of a tenant, whatever it says, and says why', () => {
+    const server = readServer(service({ 'berth.dev/shared': 'true' }), NAMESPACES);
+    expect(server).not.toHaveProperty('sharedRank');
+    expect(server?.problems).toEqual([
+      'berth.dev/shared needs the label berth.dev/shared-models=true on the namespace',
+    ]);
   });
 
   it('reads the annotations', () => {
@@ -40,7 +62,7 @@ describe('readServer', () => {
         'berth.dev/model-engine': 'vLLM',
         'berth.dev/model-dialects': 'chat,messages',
       }),
-      OWN,
+      NAMESPACES,
     );
     expect(server).toMatchObject({
       port: 'api',
@@ -61,7 +83,7 @@ describe('readServer', () => {
     ['berth.dev/model-aliases', 'a=b=c'],
     ['berth.dev/model-aliases', '=x'],
   ])('ignores %s: %s and says so', (name, value) => {
-    const server = readServer(service({ [name]: value }), OWN);
+    const server = readServer(service({ [name]: value }), NAMESPACES);
     expect(server?.problems).toHaveLength(1);
     expect(server).toMatchObject({ aliases: [] });
     expect(server).not.toHaveProperty('prefix');
@@ -91,7 +113,7 @@ function targets(
 ) {
   const { pods = [modelPod('team', 'p', '10.0.0.5')], annotations = {}, namespace = 'team' } = options;
   const labelled = service(annotations, namespace);
-  const server = readServer(labelled, OWN);
+  const server = readServer(labelled, NAMESPACES);
   if (server === undefined) throw new Error('not a server');
   const pod = (key: string) => pods.find(({ metadata }) => `${metadata.namespace}/${metadata.name}` === key);
   return targetsOf({ server, service: labelled, slices, pod, trustedNamespace: OWN });

@@ -1,23 +1,26 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
-import { KeyLimiter } from '../../../src/gateway/key-limiter.ts';
+import { Limiter } from '../../../src/gateway/limits/limiter.ts';
 import type { Principal } from '../../../src/access/principal.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import type { CeilingsOf } from '../../../src/access/ceilings.ts';
+import { type Ceilings, DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 
-function setup() {
-  return new KeyLimiter(memoryCounter(), memoryCounter(), systemClock());
+function setup(models: Partial<Ceilings['models']> = {}) {
+  const ceilings: CeilingsOf = () => ({ ...DEFAULT_CEILINGS, models: { ...DEFAULT_CEILINGS.models, ...models } });
+  return new Limiter({ requests: memoryCounter(), tokens: memoryCounter(), ceilings, clock: systemClock() });
 }
 
 function caller(limits: NonNullable<Principal['limits']>, keyId = 'k'): Principal {
   return { keyId, namespace: 'a', name: 'n', scopes: ['models'], limits };
 }
 
-describe('KeyLimiter', () => {
+describe('Limiter', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it('counts requests per minute, per key', async () => {
+  it('counts requests per minute, by key', async () => {
     const limiter = setup();
     const key = caller({ requestsPerMinute: 2 });
     expect(await limiter.countRequest(key)).toBeUndefined();
@@ -70,5 +73,43 @@ describe('KeyLimiter', () => {
       expect(await limiter.countRequest(key)).toBeUndefined();
       expect(limiter.enter(key)).toBeUndefined();
     }
+  });
+
+  it('counts the keys of a tenant together, names the ceiling, and says who can raise it', async () => {
+    const limiter = setup({ callsPerMinute: 2, tokensPerMinute: 100, callsAtOnce: 1 });
+    const [one, other] = [caller({}, 'k1'), caller({}, 'k2')];
+    const stranger = { ...caller({}, 'k3'), namespace: 'b' };
+    expect(await limiter.countRequest(one)).toBeUndefined();
+    expect(await limiter.countRequest(other)).toBeUndefined();
+    const denied = await limiter.countRequest(one);
+    expect(denied).toMatchObject({ limit: 'models.callsPerMinute' });
+    expect(denied?.message).toMatch(/2 requests per minute.*operator.*models\.callsPerMinute.*TenantPolicy/);
+    expect(await limiter.countRequest(stranger)).toBeUndefined();
+
+    expect(limiter.enter(one)).toBeUndefined();
+    expect(limiter.enter(other)).toMatchObject({ limit: 'models.callsAtOnce' });
+    expect(limiter.enter(stranger)).toBeUndefined();
+    limiter.leave(one);
+    expect(limiter.enter(other)).toBeUndefined();
+
+    expect(await limiter.reserveTokens(one, 100)).toHaveProperty('replace');
+    expect(await limiter.reserveTokens(other, 1)).toMatchObject({ limit: 'models.tokensPerMinute' });
+    expect(await limiter.reserveTokens(stranger, 1)).toHaveProperty('replace');
+  });
+
+  it('takes nothing of one limit when the other refuses', async () => {
+    const limiter = setup({ callsPerMinute: 2, tokensPerMinute: 100, callsAtOnce: 2 });
+    const [tight, free] = [
+      caller({ requestsPerMinute: 1, concurrentRequests: 1, tokensPerMinute: 1000 }, 'k1'),
+      caller({}, 'k2'),
+    ];
+    for (let count = 0; count < 9; count += 1) await limiter.countRequest(tight);
+    expect(await limiter.countRequest(free)).toBeUndefined();
+    for (let count = 0; count < 9; count += 1) limiter.enter(tight);
+    expect(limiter.enter(free)).toBeUndefined();
+    expect(await limiter.reserveTokens(free, 100)).toHaveProperty('replace');
+    // The tenant's limit refuses; the key gets its tokens back, and so has all of its own once the minute is over.
+    for (let count = 0; count < 20; count += 1)
+      expect(await limiter.reserveTokens(tight, 90)).toMatchObject({ limit: 'models.tokensPerMinute' });
   });
 });

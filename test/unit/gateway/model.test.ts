@@ -8,7 +8,7 @@ import { fakeClock } from '../../support/fake-clock.ts';
 function modelWith(count: number) {
   const clock = fakeClock();
   clock.stall(10_000);
-  const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
+  const server = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] };
   const endpoints = Array.from({ length: count }, (_, index) => {
     const target: Target = { key: `pod-${index}`, origin: '', restarts: '', server, available: true };
     return new Endpoint(target, clock);
@@ -24,19 +24,19 @@ function modelWith(count: number) {
 describe('Model', () => {
   it('without a key picks where the fewest requests are outstanding, and spreads ties', () => {
     const { model, endpoints } = modelWith(3);
-    const picked = new Set([0, 1, 2].map(() => model.pick(undefined, [])?.endpoint));
+    const picked = new Set([0, 1, 2].map(() => model.pick(undefined, [], 'tenant')?.endpoint));
     expect(picked.size).toBe(3);
     for (const [index, endpoint] of endpoints.entries()) endpoint.inFlight = [2, 1, 3][index] ?? 0;
-    for (let count = 0; count < 5; count += 1) expect(model.pick(undefined, [])?.endpoint).toBe(endpoints[1]);
+    for (let count = 0; count < 5; count += 1) expect(model.pick(undefined, [], 'tenant')?.endpoint).toBe(endpoints[1]);
   });
 
   it('with a key stays on one endpoint until that one is above its share', () => {
     const { model } = modelWith(4);
-    const home = model.pick(12_345, [])?.endpoint as Endpoint;
+    const home = model.pick(12_345, [], 'tenant')?.endpoint as Endpoint;
     home.inFlight = 1;
-    expect(model.pick(12_345, [])?.endpoint).not.toBe(home);
+    expect(model.pick(12_345, [], 'tenant')?.endpoint).not.toBe(home);
     for (const { endpoint } of model.members) endpoint.inFlight = 5;
-    expect(model.pick(12_345, [])?.endpoint).toBe(home);
+    expect(model.pick(12_345, [], 'tenant')?.endpoint).toBe(home);
   });
 
   it('never picks an endpoint that was tried, drains, or has an open breaker', () => {
@@ -44,8 +44,8 @@ describe('Model', () => {
     const [tried, draining, open, good] = endpoints as [Endpoint, Endpoint, Endpoint, Endpoint];
     draining.available = false;
     for (let count = 0; count < 3; count += 1) open.breaker.fail('connection', 0);
-    for (let key = 0; key < 50; key += 1) expect(model.pick(key * 80_000_000, [tried])?.endpoint).toBe(good);
-    expect(model.pick(undefined, [tried, good])).toBeUndefined();
+    for (let key = 0; key < 50; key += 1) expect(model.pick(key * 80_000_000, [tried], 'tenant')?.endpoint).toBe(good);
+    expect(model.pick(undefined, [tried, good], 'tenant')).toBeUndefined();
     expect(model.readyCount).toBe(3);
   });
 
@@ -54,19 +54,19 @@ describe('Model', () => {
     const [full, free] = endpoints as [Endpoint, Endpoint];
     full.load = { waiting: 9, running: 4, kvUsage: 0.5, at: clock.monotonic() };
     const keys = Array.from({ length: 40 }, (_, index) => index * 100_000_000);
-    for (const key of keys) expect(model.pick(key, [])?.endpoint).toBe(free);
-    expect(model.pick(0, [free])?.endpoint).toBe(full);
+    for (const key of keys) expect(model.pick(key, [], 'tenant')?.endpoint).toBe(free);
+    expect(model.pick(0, [free], 'tenant')?.endpoint).toBe(full);
     clock.stall(5001);
-    expect(new Set(keys.map((key) => model.pick(key, [])?.endpoint)).size).toBe(2);
+    expect(new Set(keys.map((key) => model.pick(key, [], 'tenant')?.endpoint)).size).toBe(2);
   });
 
   it('says when an endpoint may be tried again', () => {
     const { model, endpoints } = modelWith(2);
-    expect(model.waitMs).toBe(0);
+    expect(model.waitMs('tenant')).toBe(0);
     for (const endpoint of endpoints) endpoint.breaker.rest(3000);
-    expect(model.waitMs).toBe(3000);
+    expect(model.waitMs('tenant')).toBe(3000);
     for (const endpoint of endpoints) endpoint.available = false;
-    expect(model.waitMs).toBeUndefined();
+    expect(model.waitMs('tenant')).toBeUndefined();
   });
 });
 

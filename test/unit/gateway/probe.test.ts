@@ -9,9 +9,7 @@ const SERVER: ServerSpec = {
   namespace: 'team',
   name: 'llm',
   uid: 'svc',
-  shared: false,
   aliases: [],
-  created: 0,
   problems: [],
 };
 

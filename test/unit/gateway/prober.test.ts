@@ -13,7 +13,7 @@ const FOUND: Probe = {
 };
 
 function target(key: string, more: Partial<Target> = {}): Target {
-  const server = { namespace: 'a', name: 's', uid: 'u', shared: false, aliases: [], created: 0, problems: [] };
+  const server = { namespace: 'a', name: 's', uid: 'u', aliases: [], problems: [] };
   return { key, origin: `http://${key}`, restarts: '1', server, available: true, ...more };
 }
 

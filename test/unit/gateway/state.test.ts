@@ -106,7 +106,7 @@ describe.each([true, false])('an answer that is to be stored, stream %s', (strea
     const memory = new MemoryStore(systemClock());
     const put = vi.spyOn(memory, 'put').mockReturnValue(stored.promise);
     const engine = await startEngine({ engine: 'tgi' });
-    const gateway = await startGateway(undefined, memory);
+    const gateway = await startGateway(undefined, { store: memory });
     gateway.cluster.serve({ name: 'tiny-server', ports: [engine.port] });
     await gateway.ready('tiny');
     const ended = vi.fn();

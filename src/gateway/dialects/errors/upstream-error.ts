@@ -38,8 +38,26 @@ export function readUpstreamError(status: number, body: string): ClientError {
       code: 'upstream_unauthorized',
     };
   }
-  if (status < 400) return { ...describe(parseJson(body), body), status: 502 };
+  if (status < 400) {
+    const answer = parseJson(body);
+    return isErrorObject(answer) ? readErrorObject(answer) : { ...describe(answer, body), status: 502 };
+  }
   return { ...describe(parseJson(body), body), status };
+}
+
+/** What an error begins with. The answers of every dialect begin otherwise. */
+const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"(?:object|type)"\s*:\s*"error")/;
+
+/** The error that an engine sent in place of an answer, with the status of an answer. Reads no more of an answer than its start. */
+export function errorInAnswer(bytes: Buffer): ClientError | undefined {
+  if (!ERROR_START.test(bytes.toString('latin1', 0, 128))) return undefined;
+  const answer = parseJson(bytes.toString('utf8'));
+  return isErrorObject(answer) ? readErrorObject(answer) : undefined;
+}
+
+function isErrorObject(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  return isObject(value.error) || typeof value.error === 'string' || value.object === 'error';
 }
 
 /** Reads an error object inside a stream or a 200 body. Keeps the status that it names. */

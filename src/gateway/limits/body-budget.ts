@@ -1,0 +1,64 @@
+import { Shares } from '../../lib/shares.ts';
+
+/** Bounds the memory that the request bodies of all calls hold, and the share of it that each tenant holds. */
+export class BodyBudget {
+  readonly #max: number;
+  readonly #shares: Shares;
+
+  /** @param max bytes of all tenants together */
+  constructor(max: number) {
+    this.#max = max;
+    this.#shares = new Shares(max);
+  }
+
+  /** Little is held: even when parsed, which may take 30 times as much, it fits. */
+  get isCalm(): boolean {
+    return this.#shares.total <= this.#max / 64;
+  }
+
+  /**
+   * Begins to hold a body of the tenant.
+   *
+   * @param most bytes that the tenant may hold, in all its bodies together
+   */
+  hold(tenant: string, most: number): BodyHold {
+    return new BodyHold(this, this.#shares, { tenant, most });
+  }
+}
+
+/** What one body holds of the budget. */
+export class BodyHold {
+  readonly budget: BodyBudget;
+  readonly #shares: Shares;
+  readonly #tenant: string;
+  #held = 0;
+  /** Bytes that the tenant may hold. */
+  readonly most: number;
+
+  constructor(budget: BodyBudget, shares: Shares, { tenant, most }: { tenant: string; most: number }) {
+    this.budget = budget;
+    this.#shares = shares;
+    this.#tenant = tenant;
+    this.most = most;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  take(bytes: number): ReturnType<Shares['take']> {
+    const result = this.#shares.take(this.#tenant, bytes, this.most);
+    if (result === 'taken') this.#held += bytes;
+    return result;
+  }
+
+  give(bytes: number): void {
+    this.#held -= bytes;
+    this.#shares.give(this.#tenant, bytes);
+  }
+
+  /** Gives everything back. Does nothing the second time. */
+  release(): void {
+    this.give(this.#held);
+  }
+}
