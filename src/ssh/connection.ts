@@ -10,6 +10,7 @@ import { isRekeying } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
 import type { Backlog, SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
+import type { TenantPlaces } from './tenant-places.ts';
 
 export interface Gateway {
   endpoint: StreamEndpoint;
@@ -18,6 +19,7 @@ export interface Gateway {
   activity: Pick<Activity, 'began'>;
   log: Logger;
   backlog: Backlog;
+  places: TenantPlaces;
   clock: Clock;
 }
 

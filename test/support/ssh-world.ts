@@ -18,6 +18,7 @@ import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts'
 import type { AuditRecord } from '../../src/ssh/audit.ts';
 import { StoreDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
 import { loadHostKeys, knownHostsLine } from '../../src/ssh/login/host-key.ts';
+import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
 import { waitFor } from './wait-for.ts';
@@ -116,6 +117,7 @@ export async function sshWorld(): Promise<SshWorld> {
       log,
       audit: (record) => records.push(record),
       activity: { began: () => () => undefined },
+      ceilingsOf: () => DEFAULT_CEILINGS,
       clock,
       ...overrides,
     });

@@ -4,10 +4,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-import { loginTo, loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
+import { loginTo, loneGateway, type LoneGateway, NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const LIMITS = { burst: 1000, perSecond: 1000, failures: 2, failureWindowSeconds: 10, pending: 1000 };
+const LIMITS = { ...NO_ADDRESS_LIMITS, failures: 2, failureWindowSeconds: 10 };
 
 let server: SshServer | undefined;
 afterEach(() => server?.close(0));
