@@ -64,8 +64,12 @@ class ChannelRequests {
   #session({ accept, reject }: Answer<Session>): void {
     if (!this.#take(reject)) return;
     const session = accept();
+    const ended = new AbortController();
+    // ssh2 closes no session of a connection that is gone.
+    this.#live.gone.addEventListener('abort', () => ended.abort(), { signal: ended.signal });
+    ended.signal.addEventListener('abort', () => this.#give());
     session.once('close', () => {
-      this.#give();
+      ended.abort();
       closeUnstarted(this.#live.client, session);
     });
     new ProgramSession(this.#live).listen(session);

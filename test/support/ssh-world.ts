@@ -31,6 +31,8 @@ export interface InstanceOptions {
   tools?: boolean;
   sshKeyIds?: number[];
   idleTimeout?: string;
+  /** Published login; the bare name unless given, as older versions published it. */
+  login?: string;
 }
 
 /** A namespace on the real node with instances, keys and a gateway: what the tests log in to. */
@@ -158,7 +160,9 @@ export async function sshWorld(): Promise<SshWorld> {
         spec: { gpu: { count: 1 }, sshKeyIds: options.sshKeyIds ?? [], idleTimeout: options.idleTimeout },
       } as unknown as GpuInstance);
       const ref = { namespace, name };
-      await client.patch(GPU_INSTANCES, ref, { status: { podName: name } }, { type: 'merge', subresource: 'status' });
+      const ssh = { host: '127.0.0.1', port: 1, user: options.login ?? name };
+      const status = { podName: name, ssh };
+      await client.patch(GPU_INSTANCES, ref, { status }, { type: 'merge', subresource: 'status' });
       await waitFor('a running container', () => directory.find({ instance: name, namespace })?.target, 60_000);
     },
     configOf: (gateway, identity) => {

@@ -78,9 +78,9 @@ onNode('logins', () => {
     const ref = { namespace: world.namespace, name: 'idle' };
     await world.client.patch(GPU_INSTANCES, ref, status, { type: 'merge', subresource: 'status' });
     await waitFor('the state', () =>
-      world.directory.find({ instance: 'idle', namespace: undefined })?.condition.startsWith('stopped'),
+      world.directory.find({ instance: 'idle', namespace: world.namespace })?.condition.startsWith('stopped'),
     );
-    const result = await as(keys.laptop).ssh('idle', 'true');
+    const result = await as(keys.laptop).ssh(`idle.${world.namespace}`, 'true');
     expect(result).toMatchObject({ code: 255, stderr: 'berth: instance idle is stopped: Start it to log in.\n' });
   });
 
