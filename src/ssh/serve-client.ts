@@ -107,6 +107,7 @@ class ChannelRequests {
 function liveConnection(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
+  const { namespace } = who.instance;
   return {
     gateway,
     id: randomUUID(),
@@ -114,7 +115,7 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     socket,
     key: who.key,
     login: {
-      namespace: who.instance.namespace,
+      namespace,
       instance: who.instance.name,
       instanceUid: who.instance.uid,
       fingerprint: who.key.fingerprint,
@@ -123,8 +124,8 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     },
     gone: gone.signal,
     channels: new Set(),
-    windows: new Windows(client),
-    queue: new SendQueue(client, socket, gateway.backlog),
+    windows: new Windows(client, gateway.wideWindows.of(namespace)),
+    queue: new SendQueue(client, socket, gateway.longQueues.of(namespace)),
     isCut: false,
     notices: new Set(),
   };

@@ -6,11 +6,12 @@ import { awaitIdent, isOpenSsh } from './ident.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
 import { serveClient } from './serve-client.ts';
+import { FairBytes } from './ssh2/fair-bytes.ts';
 import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';
 
-export interface SshServerDeps extends Omit<Gateway, 'backlog' | 'places'> {
+export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows' | 'places'> {
   ceilingsOf: CeilingsOf;
   /** Private key in OpenSSH's format. */
   hostKey: string;
@@ -31,7 +32,7 @@ const LOGIN_GRACE_MS = 60_000;
 // A quarter of a replica's memory: what each byte costs besides, and everything else, needs the rest.
 const MAX_BUFFERED = 256 * 1024 * 1024;
 // Of that, for queues of full length. The rest is for short queues, for what waits before them, and for what clients send.
-const AMPLE_SHARE = 1 / 4;
+const LONG_QUEUES_SHARE = 1 / 4;
 const MEMORY_CHECK_MS = 250;
 const LAST_WORDS_LIMIT_MS = 2_000;
 const REFUSAL_LOG_MS = 5_000;
@@ -70,7 +71,8 @@ export class SshServer {
     this.#maxBuffered = deps.maxBuffered ?? MAX_BUFFERED;
     const most = { connections: deps.maxConnections ?? MAX_CONNECTIONS, channels: MAX_CHANNELS };
     const places = new TenantPlaces(deps.ceilingsOf, most);
-    this.#gateway = { ...deps, places, backlog: { bytes: 0, ample: this.#maxBuffered * AMPLE_SHARE } };
+    const longQueues = new FairBytes(this.#maxBuffered * LONG_QUEUES_SHARE);
+    this.#gateway = { ...deps, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
     const limiter = new AddressLimiter(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, deps.clock);
     this.#pending = new PendingLogins(limiter, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
     this.#forOpenSsh = protocolServer(deps.hostKey, { gcmOnly: true });
