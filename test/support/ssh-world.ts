@@ -46,6 +46,8 @@ export interface SshWorld {
   records: AuditRecord[];
   /** Makes a key pair, registers it, and returns the path of the private half. */
   addKey(name: string): Promise<string>;
+  /** Registers a public key that the caller has. */
+  addPublicKey(name: string, publicKey: string): Promise<void>;
   removeKey(name: string): Promise<void>;
   addInstance(name: string, options: InstanceOptions): Promise<void>;
   /** Starts a gateway of its own, with another endpoint if given; `configOf` it for clients. */
@@ -128,6 +130,15 @@ export async function sshWorld(): Promise<SshWorld> {
     return server;
   };
   const server = await startGateway();
+  const addPublicKey = async (name: string, publicKey: string): Promise<void> => {
+    await client.create<SshKey>(SSH_KEYS, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SSHKey',
+      metadata: { name, namespace },
+      spec: { publicKey, displayName: name },
+    });
+    await waitFor('the key in the cache', () => keys.store.get(`${namespace}/${name}`));
+  };
   return {
     client,
     connection,
@@ -141,15 +152,10 @@ export async function sshWorld(): Promise<SshWorld> {
       const pair = newEd25519Key('');
       const path = join(folder, name);
       writeFileSync(path, pair.private, { mode: 0o600 });
-      await client.create<SshKey>(SSH_KEYS, {
-        apiVersion: 'berth.dev/v1alpha1',
-        kind: 'SSHKey',
-        metadata: { name, namespace },
-        spec: { publicKey: pair.public, displayName: name },
-      });
-      await waitFor('the key in the cache', () => keys.store.get(`${namespace}/${name}`));
+      await addPublicKey(name, pair.public);
       return path;
     },
+    addPublicKey,
     removeKey: (name) => client.delete(SSH_KEYS, { namespace, name }),
     addInstance: async (name, options) => {
       await client.create(PODS, podOf(name, namespace, options));
