@@ -21,6 +21,7 @@ export const NO_ADDRESS_LIMITS = {
   failures: 1e6,
   failureWindowSeconds: 1,
   pending: 1e6,
+  pendingOfKnown: 1e6,
 };
 
 /**

@@ -18,6 +18,8 @@ export interface AddressLimits {
   failureWindowSeconds: number;
   /** Connections of one address that have not logged in yet. */
   pending: number;
+  /** The same for an address from which somebody logged in. */
+  pendingOfKnown: number;
 }
 
 // A key exchange and all around it cost about 2 ms of one core. So one address costs 1 %, and all of them 12 %.
@@ -29,6 +31,7 @@ export const DEFAULT_ADDRESS_LIMITS: AddressLimits = {
   failures: 30,
   failureWindowSeconds: 300,
   pending: 16,
+  pendingOfKnown: 64,
 };
 
 const MAX_ADDRESSES = 50_000;
@@ -90,8 +93,9 @@ export class AddressLimiter {
   /** Whether the address may connect now. Counts the attempt and, when it is admitted, one pending login. */
   admit(address: string): boolean {
     const tally = this.#tallyOf(address);
-    const { burst, failures, pending } = this.#limits;
-    if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= pending) return false;
+    const { burst, failures, pending, pendingOfKnown } = this.#limits;
+    const places = this.#isKnown(address) ? pendingOfKnown : pending;
+    if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= places) return false;
     tally.connects += 1;
     tally.pending += 1;
     return true;
@@ -118,7 +122,11 @@ export class AddressLimiter {
   }
 
   #together(address: string): LeakyCount {
-    return this.#known.get(limitKey(address)) === undefined ? this.#ofStrangers : this.#ofKnown;
+    return this.#isKnown(address) ? this.#ofKnown : this.#ofStrangers;
+  }
+
+  #isKnown(address: string): boolean {
+    return this.#known.get(limitKey(address)) === true;
   }
 
   #tallyOf(address: string): Tally {

@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 export interface PacketGuardDeps {
   clock: Pick<Clock, 'monotonic'>;
   /** The client broke a rule and is hung up on. */
-  refused(why: string): void;
+  refused: (why: string) => void;
 }
 
 /**

@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
@@ -46,8 +46,9 @@ onNode('logins', () => {
 
   it.each(['rsa-sha2-512', 'rsa-sha2-256'])('accepts a client that signs with %s alone', async (algorithm) => {
     const path = join(world.folder, algorithm);
-    execFileSync('ssh-keygen', ['-q', '-t', 'rsa', '-b', '3072', '-N', '', '-f', path]);
-    await world.addPublicKey(algorithm, readFileSync(`${path}.pub`, 'utf8').trim());
+    const pair = ssh2.utils.generateKeyPairSync('rsa', { bits: 2048 });
+    writeFileSync(path, pair.private, { mode: 0o600 });
+    await world.addPublicKey(algorithm, pair.public);
     const flags = ['-o', `PubkeyAcceptedAlgorithms=${algorithm}`];
     expect(await as(path).ssh('open', 'true', { flags })).toMatchObject({ code: 0, stderr: '' });
   });

@@ -32,6 +32,13 @@ describe('AddressLimiter', () => {
     expect(limiter.admit('a')).toBe(true);
   });
 
+  it('lets an address from which somebody logged in have more logins under way', () => {
+    const limiter = new AddressLimiter({ ...NO_ADDRESS_LIMITS, pending: 1, pendingOfKnown: 2 }, fakeClock());
+    expect([limiter.admit('a'), limiter.admit('a')]).toEqual([true, false]);
+    limiter.ended('a', 'logged in');
+    expect([limiter.admit('a'), limiter.admit('a'), limiter.admit('a')]).toEqual([true, true, false]);
+  });
+
   it('bounds logins under way', () => {
     const limiter = new AddressLimiter(LIMITS, fakeClock());
     expect([limiter.admit('a'), limiter.admit('a'), limiter.admit('a')]).toEqual([true, true, false]);

@@ -33,13 +33,12 @@ function addInstance(
   namespace: string,
   name: string,
   sshKeyIds: number[] = [],
-  more: object = {},
-  status: object = {},
+  more: { metadata?: object; status?: object } = {},
 ): InstanceView {
   const object = {
-    metadata: meta(namespace, name, more),
+    metadata: meta(namespace, name, more.metadata),
     spec: { sshKeyIds },
-    status: { podName: `${name}-1`, ...status },
+    status: { podName: `${name}-1`, ...more.status },
   };
   instances.upsert(object as unknown as GpuInstance);
   const view = directory.find({ instance: name, namespace });
@@ -75,12 +74,12 @@ describe('an instance', () => {
     ['running and being deleted', { running: {} }, { instance: { deletionTimestamp: 'now' } }, false],
   ])('%s has a target: %4$s', (_name, state, { pod, instance }, expected) => {
     addPod('a', 'i-1', state, pod);
-    expect(addInstance('a', 'i', [], instance).target?.pod).toBe(expected ? 'i-1' : undefined);
+    expect(addInstance('a', 'i', [], { metadata: instance }).target?.pod).toBe(expected ? 'i-1' : undefined);
   });
 
   it('on a simulated node has no target, and says so', () => {
     addPod('a', 'i-1', { running: {} });
-    const view = addInstance('a', 'i', [], {}, { claim: { simulated: true } });
+    const view = addInstance('a', 'i', [], { status: { claim: { simulated: true } } });
     expect(view.target).toBeUndefined();
     expect(view.condition).toBe('on a simulated node: nothing runs there, so there is nothing to log in to.');
   });
@@ -91,7 +90,8 @@ describe('a bare name', () => {
   /** An instance whose record published its bare name, as records once did. */
   const published = (namespace: string, second: number): void => {
     const creationTimestamp = `2026-01-01T00:00:0${second}Z`;
-    addInstance(namespace, 'i-one', [], { creationTimestamp }, { ssh: { host: 'h', port: 1, user: 'i-one' } });
+    const status = { ssh: { host: 'h', port: 1, user: 'i-one' } };
+    addInstance(namespace, 'i-one', [], { metadata: { creationTimestamp }, status });
   };
 
   it('opens nothing when it was never published', () => {
@@ -101,7 +101,7 @@ describe('a bare name', () => {
 
   it('opens the instance that published it, also when others take the name, and nothing after its end', () => {
     published('victim', 5);
-    addInstance('attacker', 'i-one', [], { creationTimestamp: '2026-01-01T00:00:00Z' });
+    addInstance('attacker', 'i-one', [], { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } });
     expect(bare()).toBe('victim-i-one');
     const victim = instances.store.get('victim/i-one');
     if (victim !== undefined) instances.remove(victim);

@@ -27,7 +27,7 @@ function stranger(kex?: KexAlgorithm): { client: ssh2.Client; inside: Insides; c
   client.on('error', () => undefined);
   const { port } = server.address;
   const algorithms = kex === undefined ? {} : { kex: [kex] };
-  client.connect({ host: '127.0.0.1', port, username: 'i-one', algorithms, authHandler: () => undefined as never });
+  client.connect({ host: '127.0.0.1', port, username: 'i-one', algorithms, authHandler: () => undefined });
   return { client, inside: client as unknown as Insides, closed: closeOf(client) };
 }
 
