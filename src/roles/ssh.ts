@@ -1,3 +1,4 @@
+import { ceilingsReader } from '../access/ceilings.ts';
 import { EventRecorder } from '../kube/events.ts';
 import { auditSink } from '../ssh/audit.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
@@ -17,6 +18,7 @@ export const sshRole: Role = async (context) => {
   const server = new SshServer({
     endpoint: connection,
     directory,
+    ceilingsOf: ceilingsReader(caches.get('tenantLimits')),
     audit: auditSink(log, events),
     activity: context.activity(),
     log,

@@ -8,8 +8,10 @@ import type { InstanceDirectory, InstanceView } from './directory.ts';
 import type { AuthorizedKey } from './login/authorized-key.ts';
 import { isRekeying } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
-import type { Backlog, SendQueue } from './ssh2/send-queue.ts';
+import type { FairBytes } from './ssh2/fair-bytes.ts';
+import type { SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
+import type { TenantPlaces } from './tenant-places.ts';
 
 export interface Gateway {
   endpoint: StreamEndpoint;
@@ -17,7 +19,11 @@ export interface Gateway {
   audit: AuditSink;
   activity: Pick<Activity, 'began'>;
   log: Logger;
-  backlog: Backlog;
+  /** For send queues of full length. */
+  longQueues: FairBytes;
+  /** For windows beyond the first one of each channel. */
+  wideWindows: FairBytes;
+  places: TenantPlaces;
   clock: Clock;
 }
 
@@ -116,17 +122,32 @@ function bufferedBy(connection: LiveConnection): number {
   return bytes;
 }
 
-/** Cuts the connections for which most bytes wait, until at most `limit` bytes wait for all others together. */
+/**
+ * Cuts connections until at most `limit` bytes wait for all others together: each time the one for which most bytes wait
+ * of the tenant for which most wait.
+ */
 export function freeMemory(connections: Iterable<LiveConnection>, limit: number): void {
   const holders = [...connections]
     .filter(({ isCut }) => !isCut)
     .map((connection) => ({ connection, bytes: bufferedBy(connection) }));
   let total = holders.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= limit) return;
-  for (const { connection, bytes } of holders.toSorted((a, b) => b.bytes - a.bytes)) {
-    if (total <= limit) return;
+  const sorted = holders.toSorted((a, b) => b.bytes - a.bytes);
+  const tenants = [...Map.groupBy(sorted, ({ connection }) => connection.login.namespace).values()].map((held) => ({
+    held,
+    bytes: held.reduce((sum, { bytes }) => sum + bytes, 0),
+  }));
+  while (total > limit) {
+    const largest = tenants.reduce((most, tenant) => (tenant.bytes > most.bytes ? tenant : most));
+    const next = largest.held.shift();
+    if (next === undefined) return;
+    const { connection, bytes } = next;
     connection.gateway.log.warn({ connection: connection.id, bytes }, 'Connection cut to free memory');
-    cutConnection(connection, 'The gateway is short of memory, and this connection holds most of it. Connect again.');
+    cutConnection(
+      connection,
+      `The gateway is short of memory, and namespace ${connection.login.namespace} holds most of it. Connect again.`,
+    );
+    largest.bytes -= bytes;
     total -= bytes;
   }
 }

@@ -20,7 +20,10 @@ export interface InstanceView {
 
 /** What the gateway knows of instances and keys. Reads are live: use an answer for one decision and do not keep it. */
 export interface InstanceDirectory {
-  /** Undefined when there is no such instance, or several namespaces have one of this name and the user gave none. */
+  /**
+   * Undefined when there is no such instance. A name without a namespace is that of the instance whose record published
+   * it so.
+   */
   find(user: InstanceUser): InstanceView | undefined;
   /** Every usable key of the instance's namespace. */
   tenantKeys(instance: InstanceView): Iterable<AuthorizedKey>;
@@ -42,7 +45,20 @@ function namespaceOf(object: KubeObject): string {
   return object.metadata.namespace ?? '';
 }
 
+function createdAt({ metadata }: KubeObject): number {
+  return Date.parse(metadata.creationTimestamp ?? '') || 0;
+}
+
+function conditionOf(instance: GpuInstance): string {
+  if (instance.status?.claim?.simulated === true) {
+    return 'on a simulated node: nothing runs there, so there is nothing to log in to.';
+  }
+  const { state, message } = instanceState(instance);
+  return message === '' ? state : `${state}: ${message}`;
+}
+
 function targetOf(instance: GpuInstance, pods: ReadStore<Pod>): PodTarget | undefined {
+  if (instance.status?.claim?.simulated === true) return undefined;
   const pod = runningPod(instance, pods);
   return pod === undefined || pod.metadata.deletionTimestamp !== undefined ? undefined : podTarget(pod);
 }
@@ -57,18 +73,29 @@ export class StoreDirectory implements InstanceDirectory {
   }
 
   find({ instance: name, namespace }: InstanceUser): InstanceView | undefined {
-    const found = this.#stores.instances.by('name', name);
-    const matching = namespace === undefined ? found : found.filter((each) => namespaceOf(each) === namespace);
-    const [instance] = matching;
-    if (instance === undefined || matching.length > 1) return undefined;
-    const { state, message } = instanceState(instance);
+    const instance =
+      namespace === undefined ? this.#published(name) : this.#stores.instances.get(keyOf({ namespace, name }));
+    if (instance === undefined) return undefined;
     return {
       namespace: namespaceOf(instance),
       name,
       uid: instance.metadata.uid ?? '',
       target: targetOf(instance, this.#stores.pods),
-      condition: message === '' ? state : `${state}: ${message}`,
+      condition: conditionOf(instance),
     };
+  }
+
+  /**
+   * The instance whose record published its bare name as the login, as records once did for names that Berth had made.
+   * The controller alone writes it, and never for a new instance. So an instance that another tenant gives the name
+   * neither blocks the login nor gets its sessions, whatever keys it has. Of several from that time the oldest has it.
+   */
+  #published(name: string): GpuInstance | undefined {
+    const [oldest, next] = this.#stores.instances
+      .by('name', name)
+      .filter(({ status }) => status?.ssh?.user === name)
+      .toSorted((a, b) => createdAt(a) - createdAt(b));
+    return oldest !== undefined && next !== undefined && createdAt(oldest) === createdAt(next) ? undefined : oldest;
   }
 
   tenantKeys({ namespace }: InstanceView): AuthorizedKey[] {

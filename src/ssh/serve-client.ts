@@ -2,17 +2,29 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
+import { guardPackets } from './login/packet-guard.ts';
 import { serveForward, type ForwardTarget } from './session/forward.ts';
 import { ProgramSession } from './session/session.ts';
-import { closeUnstarted, refuseTinyPackets } from './ssh2/private.ts';
-import type { Connection, ServerChannel, Session } from './ssh2/protocol.ts';
+import {
+  announceSignatures,
+  closeUnstarted,
+  refuseChannel,
+  refuseTinyPackets,
+  RESOURCE_SHORTAGE,
+} from './ssh2/private.ts';
+import { type Connection, type ServerChannel, type Session, SIGNATURES } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
 import { Windows } from './ssh2/windows.ts';
 
 const MAX_CHANNELS = 128;
+// A client that is refused reads why, and hangs up.
+const LAST_WORDS_MS = 2_000;
 
 export interface ClientEvents {
-  keyOffered(): void;
+  /** The client offered a key or broke a rule: without a login, its end is a failure. */
+  tried(): void;
+  /** The client signed with a key that opens its instance: whatever follows is no failure. */
+  signed(): void;
   opened(connection: LiveConnection): void;
   closed(connection: LiveConnection): void;
 }
@@ -50,37 +62,52 @@ class ChannelRequests {
   }
 
   #session({ accept, reject }: Answer<Session>): void {
-    if (this.#open >= MAX_CHANNELS) {
-      reject();
-      return;
-    }
+    if (!this.#take(reject)) return;
     const session = accept();
-    this.#open += 1;
+    const ended = new AbortController();
+    // ssh2 closes no session of a connection that is gone.
+    this.#live.gone.addEventListener('abort', () => ended.abort(), { signal: ended.signal });
+    ended.signal.addEventListener('abort', () => this.#give());
     session.once('close', () => {
-      this.#open -= 1;
+      ended.abort();
       closeUnstarted(this.#live.client, session);
     });
     new ProgramSession(this.#live).listen(session);
   }
 
   #forward(to: ForwardTarget, answer: Answer<ServerChannel>): void {
-    if (this.#open >= MAX_CHANNELS) {
-      answer.reject();
-      return;
-    }
-    this.#open += 1;
+    if (!this.#take(answer.reject)) return;
     const { gateway, id } = this.#live;
     serveForward(this.#live, to, answer)
       .catch((error: unknown) => gateway.log.error({ connection: id, err: error }, 'Forward failed'))
-      .finally(() => {
-        this.#open -= 1;
-      });
+      .finally(() => this.#give());
+  }
+
+  /** Takes a place for one channel, or refuses the channel. */
+  #take(reject: () => void): boolean {
+    const { client, gateway, login } = this.#live;
+    const refusal =
+      this.#open >= MAX_CHANNELS
+        ? `this connection has ${MAX_CHANNELS} open channels, which is the limit of one connection.`
+        : gateway.places.take('channels', login.namespace);
+    if (refusal === undefined) {
+      this.#open += 1;
+      return true;
+    }
+    refuseChannel(client, reject, RESOURCE_SHORTAGE, `berth: ${refusal}`);
+    return false;
+  }
+
+  #give(): void {
+    this.#open -= 1;
+    this.#live.gateway.places.give('channels', this.#live.login.namespace);
   }
 }
 
 function liveConnection(gateway: Gateway, client: Connection, socket: Socket, who: Authenticated): LiveConnection {
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
+  const { namespace } = who.instance;
   return {
     gateway,
     id: randomUUID(),
@@ -88,7 +115,7 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     socket,
     key: who.key,
     login: {
-      namespace: who.instance.namespace,
+      namespace,
       instance: who.instance.name,
       instanceUid: who.instance.uid,
       fingerprint: who.key.fingerprint,
@@ -97,11 +124,19 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
     },
     gone: gone.signal,
     channels: new Set(),
-    windows: new Windows(client),
-    queue: new SendQueue(client, socket, gateway.backlog),
+    windows: new Windows(client, gateway.wideWindows.of(namespace)),
+    queue: new SendQueue(client, socket, gateway.longQueues.of(namespace)),
     isCut: false,
     notices: new Set(),
   };
+}
+
+/** Takes the place of a connection for its tenant until the socket closes. Answers why when there is none. */
+function takePlace({ places }: Gateway, socket: Socket, tenant: string): string | undefined {
+  const refusal = places.take('connections', tenant);
+  if (refusal === undefined) socket.once('close', () => places.give('connections', tenant));
+  else setTimeout(() => socket.destroy(), LAST_WORDS_MS).unref();
+  return refusal;
 }
 
 /** Serves one client from its first byte to its last. An error of the protocol ends this client and nothing else. */
@@ -114,10 +149,21 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     reason = error.message;
     log.debug({ err: error }, 'Client failed');
   });
+  announceSignatures(client, SIGNATURES);
+  guardPackets(client, socket, {
+    clock,
+    refused: (why) => {
+      reason = why;
+      log.debug({ address: socket.remoteAddress, why }, 'Client asks for too much');
+      events.tried();
+    },
+  });
   authenticate(client, gateway.directory, {
-    keyOffered: () => events.keyOffered(),
-    done: (authenticated) => {
+    keyOffered: () => events.tried(),
+    admit: (authenticated) => {
       who = authenticated;
+      events.signed();
+      return takePlace(gateway, socket, authenticated.instance.namespace);
     },
   });
   client.once('ready', () => {

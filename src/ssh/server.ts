@@ -1,33 +1,41 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { CeilingsOf } from '../access/ceilings.ts';
 import { cutConnection, freeMemory, recheck, type Gateway, type LiveConnection } from './connection.ts';
 import { awaitIdent, isOpenSsh } from './ident.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
 import { serveClient } from './serve-client.ts';
-import { checkPrivateFields, socketOf } from './ssh2/private.ts';
+import { FairBytes } from './ssh2/fair-bytes.ts';
+import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
+import { TenantPlaces } from './tenant-places.ts';
 
-export interface SshServerDeps extends Omit<Gateway, 'backlog'> {
+export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows' | 'places'> {
+  ceilingsOf: CeilingsOf;
   /** Private key in OpenSSH's format. */
   hostKey: string;
   listen: { host: string; port: number };
   /** Connections that have not logged in. */
   maxPending?: number;
+  /** Connections that have logged in. */
+  maxConnections?: number;
   /** Bytes that may wait for sessions and clients to read them, of all connections together. */
   maxBuffered?: number;
   addressLimits?: AddressLimits;
 }
 
 const MAX_CONNECTIONS = 10_000;
+const MAX_CHANNELS = 20_000;
 const MAX_PENDING = 512;
 const LOGIN_GRACE_MS = 60_000;
 // A quarter of a replica's memory: what each byte costs besides, and everything else, needs the rest.
 const MAX_BUFFERED = 256 * 1024 * 1024;
 // Of that, for queues of full length. The rest is for short queues, for what waits before them, and for what clients send.
-const AMPLE_SHARE = 1 / 4;
+const LONG_QUEUES_SHARE = 1 / 4;
 const MEMORY_CHECK_MS = 250;
 const LAST_WORDS_LIMIT_MS = 2_000;
+const REFUSAL_LOG_MS = 5_000;
 
 type ProtocolServer = ReturnType<typeof protocolServer>;
 
@@ -54,12 +62,17 @@ export class SshServer {
   readonly #forOthers: ProtocolServer;
   #address: AddressInfo = { address: '', family: '', port: 0 };
   #memoryCheck: NodeJS.Timeout | undefined;
+  /** Since the last line about them in the log. */
+  #refusals = 0;
   #unsubscribe = (): void => undefined;
 
   constructor(deps: SshServerDeps) {
     this.#deps = deps;
     this.#maxBuffered = deps.maxBuffered ?? MAX_BUFFERED;
-    this.#gateway = { ...deps, backlog: { bytes: 0, ample: this.#maxBuffered * AMPLE_SHARE } };
+    const most = { connections: deps.maxConnections ?? MAX_CONNECTIONS, channels: MAX_CHANNELS };
+    const places = new TenantPlaces(deps.ceilingsOf, most);
+    const longQueues = new FairBytes(this.#maxBuffered * LONG_QUEUES_SHARE);
+    this.#gateway = { ...deps, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
     const limiter = new AddressLimiter(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, deps.clock);
     this.#pending = new PendingLogins(limiter, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
     this.#forOpenSsh = protocolServer(deps.hostKey, { gcmOnly: true });
@@ -110,9 +123,8 @@ export class SshServer {
 
   #onSocket(socket: Socket): void {
     socket.on('error', () => undefined);
-    const full = this.#sockets.size >= MAX_CONNECTIONS;
-    if (full || !this.#pending.admit(socket)) {
-      this.#deps.log.info({ address: socket.remoteAddress, full }, 'Connection refused');
+    if (!this.#pending.admit(socket)) {
+      this.#refused(socket);
       socket.destroy();
       return;
     }
@@ -125,6 +137,17 @@ export class SshServer {
     void this.#handOver(socket);
   }
 
+  /** One line for all of some seconds: strangers must not fill the log. */
+  #refused({ remoteAddress: address }: Socket): void {
+    this.#refusals += 1;
+    if (this.#refusals > 1) return;
+    const tell = (): void => {
+      this.#deps.log.info({ count: this.#refusals, first: address }, 'Connections refused');
+      this.#refusals = 0;
+    };
+    setTimeout(tell, REFUSAL_LOG_MS).unref();
+  }
+
   async #handOver(socket: Socket): Promise<void> {
     const first = await awaitIdent(socket);
     if (!socket.destroyed) (isOpenSsh(first) ? this.#forOpenSsh : this.#forOthers).injectSocket(socket);
@@ -132,8 +155,14 @@ export class SshServer {
 
   #onClient(client: Connection): void {
     const socket = socketOf(client);
+    if (!this.#pending.mayExchange(socket)) {
+      this.#refused(socket);
+      hangUpOn(client);
+      return;
+    }
     serveClient(this.#gateway, client, socket, {
-      keyOffered: () => this.#pending.keyOffered(socket),
+      tried: () => this.#pending.tried(socket),
+      signed: () => this.#pending.signed(socket),
       opened: (connection) => {
         this.#pending.ended(socket, 'logged in');
         this.#live.add(connection);

@@ -4,6 +4,7 @@ import { parseAuthorizedKey } from '../../src/ssh/login/authorized-key.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { InstanceView } from '../../src/ssh/directory.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
+import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 
 export interface LoneGateway {
@@ -11,6 +12,17 @@ export interface LoneGateway {
   /** Private half of the one key that opens the one instance. */
   key: string;
 }
+
+const NO_LEAK = { burst: 1e6, perSecond: 1e6 };
+export const NO_ADDRESS_LIMITS = {
+  ...NO_LEAK,
+  exchanges: NO_LEAK,
+  allExchanges: NO_LEAK,
+  failures: 1e6,
+  failureWindowSeconds: 1,
+  pending: 1e6,
+  pendingOfKnown: 1e6,
+};
 
 /**
  * A gateway without a cluster: one instance, `i-one`, and one key that opens it; no limits for addresses. The instance is
@@ -37,8 +49,9 @@ export async function loneGateway(
     log: pino({ level: 'silent' }),
     audit: () => undefined,
     activity: { began: () => () => undefined },
+    ceilingsOf: () => DEFAULT_CEILINGS,
     clock: systemClock(),
-    addressLimits: { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 },
+    addressLimits: NO_ADDRESS_LIMITS,
     ...overrides,
   });
   await server.listen();
@@ -46,9 +59,13 @@ export async function loneGateway(
 }
 
 /** Logs in with a key; undefined when the connection ends before. */
-export async function loginTo(server: SshServer, privateKey: string): Promise<ssh2.Client | undefined> {
+export async function loginTo(
+  server: SshServer,
+  privateKey: string,
+  onBanner: (text: string) => void = () => undefined,
+): Promise<ssh2.Client | undefined> {
   const client = new ssh2.Client();
-  client.on('error', () => undefined);
+  client.on('error', () => undefined).on('banner', onBanner);
   const done = new Promise<ssh2.Client | undefined>((resolve) => {
     client.once('ready', () => resolve(client)).once('close', () => resolve(undefined));
   });

@@ -18,6 +18,7 @@ import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts'
 import type { AuditRecord } from '../../src/ssh/audit.ts';
 import { StoreDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
 import { loadHostKeys, knownHostsLine } from '../../src/ssh/login/host-key.ts';
+import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import { SshServer, type SshServerDeps } from '../../src/ssh/server.ts';
 import { importSshImages, TOOLS } from './ssh-images.ts';
 import { waitFor } from './wait-for.ts';
@@ -30,6 +31,8 @@ export interface InstanceOptions {
   tools?: boolean;
   sshKeyIds?: number[];
   idleTimeout?: string;
+  /** Published login; the bare name unless given, as older versions published it. */
+  login?: string;
 }
 
 /** A namespace on the real node with instances, keys and a gateway: what the tests log in to. */
@@ -43,6 +46,8 @@ export interface SshWorld {
   records: AuditRecord[];
   /** Makes a key pair, registers it, and returns the path of the private half. */
   addKey(name: string): Promise<string>;
+  /** Registers a public key that the caller has. */
+  addPublicKey(name: string, publicKey: string): Promise<void>;
   removeKey(name: string): Promise<void>;
   addInstance(name: string, options: InstanceOptions): Promise<void>;
   /** Starts a gateway of its own, with another endpoint if given; `configOf` it for clients. */
@@ -116,6 +121,7 @@ export async function sshWorld(): Promise<SshWorld> {
       log,
       audit: (record) => records.push(record),
       activity: { began: () => () => undefined },
+      ceilingsOf: () => DEFAULT_CEILINGS,
       clock,
       ...overrides,
     });
@@ -124,6 +130,15 @@ export async function sshWorld(): Promise<SshWorld> {
     return server;
   };
   const server = await startGateway();
+  const addPublicKey = async (name: string, publicKey: string): Promise<void> => {
+    await client.create<SshKey>(SSH_KEYS, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SSHKey',
+      metadata: { name, namespace },
+      spec: { publicKey, displayName: name },
+    });
+    await waitFor('the key in the cache', () => keys.store.get(`${namespace}/${name}`));
+  };
   return {
     client,
     connection,
@@ -137,15 +152,10 @@ export async function sshWorld(): Promise<SshWorld> {
       const pair = newEd25519Key('');
       const path = join(folder, name);
       writeFileSync(path, pair.private, { mode: 0o600 });
-      await client.create<SshKey>(SSH_KEYS, {
-        apiVersion: 'berth.dev/v1alpha1',
-        kind: 'SSHKey',
-        metadata: { name, namespace },
-        spec: { publicKey: pair.public, displayName: name },
-      });
-      await waitFor('the key in the cache', () => keys.store.get(`${namespace}/${name}`));
+      await addPublicKey(name, pair.public);
       return path;
     },
+    addPublicKey,
     removeKey: (name) => client.delete(SSH_KEYS, { namespace, name }),
     addInstance: async (name, options) => {
       await client.create(PODS, podOf(name, namespace, options));
@@ -156,7 +166,9 @@ export async function sshWorld(): Promise<SshWorld> {
         spec: { gpu: { count: 1 }, sshKeyIds: options.sshKeyIds ?? [], idleTimeout: options.idleTimeout },
       } as unknown as GpuInstance);
       const ref = { namespace, name };
-      await client.patch(GPU_INSTANCES, ref, { status: { podName: name } }, { type: 'merge', subresource: 'status' });
+      const ssh = { host: '127.0.0.1', port: 1, user: options.login ?? name };
+      const status = { podName: name, ssh };
+      await client.patch(GPU_INSTANCES, ref, { status }, { type: 'merge', subresource: 'status' });
       await waitFor('a running container', () => directory.find({ instance: name, namespace })?.target, 60_000);
     },
     configOf: (gateway, identity) => {

@@ -92,7 +92,8 @@ function withSsh(state: string, port: number, offers: readonly TourOffer[]): str
   if (offer === undefined) return [];
   const key = `${state}/tour_key`;
   const known = `${state}/known_hosts`;
-  const hostKey = `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"known_hosts":"[^"]*"' | cut -d'"' -f4`;
+  const fromRecord = (field: string): string =>
+    `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"${field}":"[^"]*"' | cut -d'"' -f4`;
   const body = `{"ask_id":${offer.id},"name":"shell","template_image":"${BUSYBOX_IMAGE}"}`;
   return [
     '# rent a real container, and run a command in it over SSH',
@@ -100,8 +101,9 @@ function withSsh(state: string, port: number, offers: readonly TourOffer[]): str
     call('ssh-keys', `-d "{\\"name\\":\\"tour\\",\\"public_key\\":\\"$(cat '${key}.pub')\\"}"`),
     createLine(body),
     'kubectl wait gpuinstance "$ID" --for=condition=Ready --timeout=60s',
-    `${hostKey} > '${known}'`,
-    `ssh -i '${key}' -p ${port} -o UserKnownHostsFile='${known}' "$ID@127.0.0.1" 'hostname; env | sort'`,
+    `${fromRecord('known_hosts')} > '${known}'`,
+    `LOGIN=$(${fromRecord('user')})`,
+    `ssh -i '${key}' -p ${port} -o UserKnownHostsFile='${known}' "$LOGIN@127.0.0.1" 'hostname; env | sort'`,
     call('instances/$ID', '-X DELETE'),
     '',
   ];

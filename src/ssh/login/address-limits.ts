@@ -1,29 +1,44 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
+import { Lru } from '../../lib/lru.ts';
+import { type Leak, LeakyCount } from './leaky-count.ts';
+
+export type LoginOutcome = 'logged in' | 'failed' | 'closed';
 
 export interface AddressLimits {
   /** New connections that one address may open at once, refilled at `perSecond`. */
   burst: number;
   perSecond: number;
+  /** Key exchanges of one address that did not lead to a login. */
+  exchanges: Leak;
+  /** The same of all addresses together: of those from which nobody logged in yet, and again of the others. */
+  allExchanges: Leak;
   /** Logins that may fail before the address is refused, refilled over `failureWindowSeconds`. */
   failures: number;
   failureWindowSeconds: number;
   /** Connections of one address that have not logged in yet. */
   pending: number;
+  /** The same for an address from which somebody logged in. */
+  pendingOfKnown: number;
 }
 
+// A key exchange and all around it cost about 2 ms of one core. So one address costs 1 %, and all of them 12 %.
 export const DEFAULT_ADDRESS_LIMITS: AddressLimits = {
   burst: 200,
   perSecond: 20,
+  exchanges: { burst: 40, perSecond: 5 },
+  allExchanges: { burst: 400, perSecond: 60 },
   failures: 30,
   failureWindowSeconds: 300,
-  pending: 64,
+  pending: 16,
+  pendingOfKnown: 64,
 };
 
 const MAX_ADDRESSES = 50_000;
 
 interface Tally {
   connects: number;
+  exchanges: LeakyCount;
   failures: number;
   pending: number;
   /** When it was last brought up to date, monotonic milliseconds. */
@@ -63,33 +78,67 @@ export class AddressLimiter {
   readonly #limits: AddressLimits;
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #tallies = new Map<string, Tally>();
+  /** Addresses from which somebody logged in. Strangers cannot push them out. */
+  readonly #known = new Lru<string, true>(MAX_ADDRESSES);
+  readonly #ofStrangers: LeakyCount;
+  readonly #ofKnown: LeakyCount;
 
   constructor(limits: AddressLimits, clock: Pick<Clock, 'monotonic'>) {
     this.#limits = limits;
     this.#clock = clock;
+    this.#ofStrangers = new LeakyCount(limits.allExchanges, clock);
+    this.#ofKnown = new LeakyCount(limits.allExchanges, clock);
   }
 
   /** Whether the address may connect now. Counts the attempt and, when it is admitted, one pending login. */
   admit(address: string): boolean {
     const tally = this.#tallyOf(address);
-    const { burst, failures, pending } = this.#limits;
-    if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= pending) return false;
+    const { burst, failures, pending, pendingOfKnown } = this.#limits;
+    const places = this.#isKnown(address) ? pendingOfKnown : pending;
+    if (tally.connects + 1 > burst || tally.failures >= failures || tally.pending >= places) return false;
     tally.connects += 1;
     tally.pending += 1;
     return true;
   }
 
+  /** Whether the address may exchange keys now, which a login gives back. */
+  exchange(address: string): boolean {
+    const { exchanges } = this.#tallyOf(address);
+    if (!exchanges.add()) return false;
+    if (this.#together(address).add()) return true;
+    exchanges.remove();
+    return false;
+  }
+
   /** A pending login of the address ended; a failure counts against the address. */
-  ended(address: string, failed: boolean): void {
+  ended(address: string, outcome: LoginOutcome): void {
     const tally = this.#tallyOf(address);
     tally.pending = Math.max(0, tally.pending - 1);
-    if (failed) tally.failures += 1;
+    if (outcome === 'failed') tally.failures += 1;
+    if (outcome !== 'logged in') return;
+    tally.exchanges.remove();
+    this.#together(address).remove();
+    this.#known.set(limitKey(address), true);
+  }
+
+  #together(address: string): LeakyCount {
+    return this.#isKnown(address) ? this.#ofKnown : this.#ofStrangers;
+  }
+
+  #isKnown(address: string): boolean {
+    return this.#known.get(limitKey(address)) === true;
   }
 
   #tallyOf(address: string): Tally {
     const key = limitKey(address);
     const now = this.#clock.monotonic();
-    const tally = this.#tallies.get(key) ?? { connects: 0, failures: 0, pending: 0, at: now };
+    const tally = this.#tallies.get(key) ?? {
+      connects: 0,
+      exchanges: new LeakyCount(this.#limits.exchanges, this.#clock),
+      failures: 0,
+      pending: 0,
+      at: now,
+    };
     const { perSecond, failures, failureWindowSeconds } = this.#limits;
     const seconds = Math.max(0, now - tally.at) / 1000;
     tally.connects = Math.max(0, tally.connects - seconds * perSecond);

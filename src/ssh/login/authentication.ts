@@ -12,7 +12,8 @@ export interface Authenticated {
 export interface AuthenticationEvents {
   /** The client offered a key. The answer tells it something, also when it does not sign with the key. */
   keyOffered(): void;
-  done(authenticated: Authenticated): void;
+  /** Why the client may not log in although its key opens the instance; undefined when it may. */
+  admit(authenticated: Authenticated): string | undefined;
 }
 
 // sshd allows 6; agents of people who rent machines hold more keys than that.
@@ -63,7 +64,12 @@ export function authenticate(client: Connection, directory: InstanceDirectory, e
       context.reject(METHODS);
       return;
     }
-    if (who !== 'unsigned') events.done(who);
-    context.accept();
+    const refusal = who === 'unsigned' ? undefined : events.admit(who);
+    if (refusal === undefined) {
+      context.accept();
+      return;
+    }
+    sendBanner(client, `berth: ${refusal}`);
+    client.end();
   });
 }

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
+import { securityKeyVerifier } from './security-key.ts';
 import { verifierOf, type Verify } from '../ssh2/protocol.ts';
 
 /** A public key that may open instances. */
@@ -18,11 +19,11 @@ function digestOf(blob: Buffer): Buffer {
   return createHash('sha256').update(blob).digest();
 }
 
-/** Undefined for what no login can use: no public key, a type not verifiable here (DSA, FIDO), RSA below 2048 bits. */
+/** Undefined for what no login can use: no public key, a type that is not verified here (DSA), RSA below 2048 bits. */
 export function parseAuthorizedKey(text: string, resource: string, id: number): AuthorizedKey | undefined {
   try {
     const { type, blob, fingerprint } = parseSshPublicKey(text);
-    const verify = verifierOf(`${type} ${blob.toString('base64')}`);
+    const verify = securityKeyVerifier(type, blob) ?? verifierOf(`${type} ${blob.toString('base64')}`);
     if (verify === undefined) return undefined;
     return {
       resource,

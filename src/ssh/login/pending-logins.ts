@@ -9,7 +9,7 @@ interface Pending {
   network: string;
   grace: NodeJS.Timeout;
   /** Without a login, its end is a failure then. */
-  hasOfferedKey: boolean;
+  hasTried: boolean;
 }
 
 /**
@@ -52,7 +52,7 @@ export class PendingLogins {
     if (!this.#limiter.admit(remote)) return false;
     const grace = setTimeout(() => socket.destroy(), this.#limits.graceMs);
     const [address, network] = [limitKey(remote), networkOf(remote)];
-    this.#pending.set(socket, { remote, address, network, grace, hasOfferedKey: false });
+    this.#pending.set(socket, { remote, address, network, grace, hasTried: false });
     const loser = this.#pending.size > this.#limits.places ? crowdedOut(this.#pending) : undefined;
     if (loser !== undefined) {
       this.ended(loser, 'closed');
@@ -61,9 +61,22 @@ export class PendingLogins {
     return true;
   }
 
-  keyOffered(socket: Socket): void {
+  /** Whether the client may exchange keys now. */
+  mayExchange(socket: Socket): boolean {
     const login = this.#pending.get(socket);
-    if (login !== undefined) login.hasOfferedKey = true;
+    return login !== undefined && this.#limiter.exchange(login.remote);
+  }
+
+  /** The client offered a key or broke a rule. */
+  tried(socket: Socket): void {
+    const login = this.#pending.get(socket);
+    if (login !== undefined) login.hasTried = true;
+  }
+
+  /** The client showed that it may log in: when it does not, that is no failure. */
+  signed(socket: Socket): void {
+    const login = this.#pending.get(socket);
+    if (login !== undefined) login.hasTried = false;
   }
 
   /** The connection logged in or is closed. Without effect when it was not pending. */
@@ -72,7 +85,7 @@ export class PendingLogins {
     if (login === undefined) return;
     this.#pending.delete(socket);
     clearTimeout(login.grace);
-    this.#limiter.ended(login.remote, outcome === 'closed' && login.hasOfferedKey);
+    this.#limiter.ended(login.remote, outcome === 'closed' && login.hasTried ? 'failed' : outcome);
   }
 
   /** Hangs up on all of them. */

@@ -5,6 +5,7 @@ import { forwardPort } from '../../kube/streams/port-forward.ts';
 import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
 import { instanceOf, type LiveConnection } from '../connection.ts';
 import type { ChannelOutput } from '../ssh2/channel-output.ts';
+import { CONNECT_FAILED, refuseChannel } from '../ssh2/private.ts';
 import type { ServerChannel } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { startInPod, type PodProcess } from './pod-process.ts';
@@ -20,6 +21,16 @@ const CONNECT_TIMEOUT_MS = 15_000;
 const LINGER_MS = 3_000;
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '::1']);
 const PORT_MAX = 65_535;
+const MAX_REASON = 300;
+
+/** A forward is not opened. The message tells the user why. */
+class RefusedForwardError extends Error {
+  override name = 'RefusedForwardError';
+}
+
+function placeOf(to: ForwardTarget): string {
+  return to.kind === 'tcp' ? `${to.host}:${to.port}` : to.path;
+}
 
 /** An open connection inside the instance. */
 interface Remote {
@@ -46,14 +57,15 @@ async function throughRelay(
   target: PodTarget,
   to: ForwardTarget,
   signal: AbortSignal,
-): Promise<Remote | undefined> {
+): Promise<Remote> {
   const address = to.kind === 'tcp' ? ['tcp', to.host, String(to.port)] : ['unix', to.path];
   const action = { kind: 'program', argv: [`${TOOLS_BIN}/relay`, ...address] } as const;
   const process = await startInPod(connection.gateway.endpoint, target, { action }, signal);
   const line = await readUntil(process.stdout, LINE_FEED, { limit: MAX_LINE, signal }).catch(() => undefined);
   if (line?.toString() !== 'ok') {
     process.close();
-    return undefined;
+    const said = /^error: (.*)$/.exec(line?.toString() ?? '')?.[1];
+    throw new RefusedForwardError(`${placeOf(to)} cannot be reached from the instance: ${said ?? 'no answer'}`);
   }
   return {
     output: process.stdout,
@@ -82,17 +94,26 @@ async function throughKubelet(
   return { output: stream, input: stream, outputLength: never, inputOver: never, drop: () => stream.destroy() };
 }
 
-async function connect(
-  connection: LiveConnection,
-  to: ForwardTarget,
-  signal: AbortSignal,
-): Promise<Remote | undefined> {
-  const target = instanceOf(connection)?.target;
-  if (target === undefined) return undefined;
+/** Rejects with an error whose message is for the user. */
+async function connect(connection: LiveConnection, to: ForwardTarget, signal: AbortSignal): Promise<Remote> {
+  if (to.kind === 'tcp' && (to.port < 1 || to.port > PORT_MAX)) {
+    throw new RefusedForwardError(`${to.port} is not the number of a port`);
+  }
+  const instance = instanceOf(connection);
+  if (instance === undefined) throw new RefusedForwardError(`instance ${connection.login.instance} is gone`);
+  const { target } = instance;
+  if (target === undefined) throw new RefusedForwardError(`instance ${instance.name} is ${instance.condition}`);
   if (target.tools) return await throughRelay(connection, target, to, signal);
   if (to.kind === 'tcp' && LOOPBACK.has(to.host)) return await throughKubelet(connection, target, to.port, signal);
-  connection.notices.add('only ports of the instance itself can be forwarded: the instance carries no tools.');
-  return undefined;
+  const reason = 'only ports of the instance itself can be forwarded: the instance carries no tools.';
+  connection.notices.add(reason);
+  throw new RefusedForwardError(reason);
+}
+
+function reasonOf(error: unknown, to: ForwardTarget, isLate: boolean): string {
+  if (isLate) return `${placeOf(to)} did not answer within ${CONNECT_TIMEOUT_MS / 1000} seconds`;
+  const reason = error instanceof Error ? error.message : 'unknown';
+  return error instanceof RefusedForwardError ? reason : `the instance cannot be reached: ${reason}`;
 }
 
 /** Passes on what the client sends, until it ends or nobody in the instance reads it any more. */
@@ -153,26 +174,26 @@ export async function serveForward(
   to: ForwardTarget,
   answer: { accept: () => ServerChannel; reject: () => void },
 ): Promise<void> {
-  if (to.kind === 'tcp' && (to.port < 1 || to.port > PORT_MAX)) {
-    answer.reject();
-    return;
-  }
   // Not AbortSignal.timeout: it would also end the connection that was made in time.
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(), CONNECT_TIMEOUT_MS);
-  let remote: Remote | undefined;
+  const refuse = (reason: string): void => {
+    // A program in the instance may have written a part of it.
+    const text = `berth: ${reason.slice(0, MAX_REASON)}`.replaceAll(/[^ -~]/g, '?');
+    refuseChannel(connection.client, answer.reject, CONNECT_FAILED, text);
+  };
+  let remote: Remote;
   try {
     remote = await connect(connection, to, AbortSignal.any([connection.gone, limit.signal]));
   } catch (error) {
     connection.gateway.log.info({ connection: connection.id, err: error }, 'Forward was not opened');
+    if (!connection.gone.aborted) refuse(reasonOf(error, to, limit.signal.aborted));
+    return;
   } finally {
     clearTimeout(timer);
   }
-  const channel = remote === undefined ? undefined : answer.accept();
-  if (remote === undefined || channel === undefined) {
-    remote?.drop();
-    answer.reject();
-    return;
-  }
-  await join(connection, channel, remote);
+  const channel = answer.accept();
+  // A client that is gone.
+  if (channel === undefined) remote.drop();
+  else await join(connection, channel, remote);
 }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
 import ssh2Package from 'ssh2/package.json' with { type: 'json' };
+import { wireString } from './wire.ts';
 
 /** lib/server.js and lib/protocol/Protocol.js. */
 interface PrivateConnection {
@@ -10,6 +11,11 @@ interface PrivateConnection {
   _protocol: {
     /** Our KEXINIT, until the keys that it began are in use. */
     _kexinit: Buffer | undefined;
+    _kex: { remoteExtInfoEnabled: boolean } | undefined;
+    /** Takes every packet that comes when keys are in use and none are being exchanged. */
+    _onPayload: (payload: Uint8Array) => unknown;
+    _onHandshakeComplete: (...negotiated: unknown[]) => void;
+    cleanup(): void;
     _cipher: { encrypt(packet: Buffer): void };
     _packetRW: { write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer } };
     _handlers: { CHANNEL_OPEN: (protocol: unknown, info: ChannelOpen) => void };
@@ -45,11 +51,15 @@ const FIELDS = {
   Connection: ['_sock', '_chanMgr.remove()', '_protocol'],
   Protocol: [
     '_kexinit',
+    '_kex',
+    '_onPayload()',
+    '_onHandshakeComplete()',
     '_cipher.encrypt()',
     '_packetRW.write.allocStart',
     '_packetRW.write.alloc()',
     '_packetRW.write.finalize()',
     '_handlers.CHANNEL_OPEN()',
+    'cleanup()',
     'channelClose()',
     'channelOpenConfirm()',
     'channelOpenFail()',
@@ -114,8 +124,14 @@ function inside(connection: Connection): PrivateConnection {
   return connection as unknown as PrivateConnection;
 }
 
+/** Message numbers (RFC 4250 section 4.1.2). */
+export const KEXINIT = 20;
+const EXT_INFO = 7;
 const USERAUTH_BANNER = 53;
-const CONNECT_FAILED = 2;
+/** Reasons for which a channel is not opened (RFC 4250 section 4.3). */
+export const CONNECT_FAILED = 2;
+export const RESOURCE_SHORTAGE = 4;
+type ChannelRefusal = typeof CONNECT_FAILED | typeof RESOURCE_SHORTAGE;
 /** Bytes. OpenSSH's smallest packet is 16 KiB; no client is known that takes less than some KiB. */
 const SMALLEST_PACKET = 256;
 
@@ -124,21 +140,55 @@ export function socketOf(connection: Connection): Socket {
   return inside(connection)._sock;
 }
 
+/** Hangs up. Unlike for a socket that is destroyed, what the client sent already is not worked on. */
+export function hangUpOn(connection: Connection): void {
+  const { _protocol: protocol, _sock: socket } = inside(connection);
+  protocol.cleanup();
+  socket.destroy();
+}
+
+function send(connection: Connection, message: Buffer): void {
+  const { _protocol: protocol } = inside(connection);
+  const { write } = protocol._packetRW;
+  const packet = write.alloc(message.length);
+  message.copy(packet, write.allocStart);
+  protocol._cipher.encrypt(write.finalize(packet));
+}
+
 /**
  * Sends SSH_MSG_USERAUTH_BANNER (RFC 4252 section 5.4). Clients print it before they report how the login ended: it is
  * the only way to say why a login is refused.
  */
 export function sendBanner(connection: Connection, text: string): void {
+  send(connection, Buffer.concat([Buffer.of(USERAUTH_BANNER), wireString(`${text}\r\n`), wireString('')]));
+}
+
+/**
+ * Tells the client which signatures it may log in with (RFC 8308 section 3.1), in the place of ssh2, whose list lacks a
+ * comma and names algorithms that are refused here. Call it before keys are exchanged.
+ */
+export function announceSignatures(connection: Connection, algorithms: readonly string[]): void {
   const { _protocol: protocol } = inside(connection);
-  const { write } = protocol._packetRW;
-  const message = Buffer.from(`${text}\r\n`);
-  let offset = write.allocStart;
-  const packet = write.alloc(1 + 4 + message.length + 4);
-  packet[offset] = USERAUTH_BANNER;
-  offset = packet.writeUInt32BE(message.length, offset + 1);
-  offset += message.copy(packet, offset);
-  packet.writeUInt32BE(0, offset);
-  protocol._cipher.encrypt(write.finalize(packet));
+  const complete = protocol._onHandshakeComplete.bind(protocol);
+  let isFirst = true;
+  protocol._onHandshakeComplete = (...negotiated) => {
+    const { _kex: exchange } = protocol;
+    const isAsked = isFirst && exchange?.remoteExtInfoEnabled === true;
+    isFirst = false;
+    if (exchange !== undefined) exchange.remoteExtInfoEnabled = false;
+    complete(...negotiated);
+    if (!isAsked) return;
+    const one = Buffer.of(0, 0, 0, 1);
+    const extension = [wireString('server-sig-algs'), wireString(algorithms.join(','))];
+    send(connection, Buffer.concat([Buffer.of(EXT_INFO), one, ...extension]));
+  };
+}
+
+/** Drops the packets of a client that `allows`, which gets the number of each message, does not take. Call it before keys are exchanged. */
+export function screenPackets(connection: Connection, allows: (message: number) => boolean): void {
+  const { _protocol: protocol } = inside(connection);
+  const pass = protocol._onPayload;
+  protocol._onPayload = (payload) => (allows(payload[0] ?? 0) ? pass(payload) : undefined);
 }
 
 /** Answers CLOSE and frees the number (RFC 4254 section 5.3) of an unstarted session, as ssh2 does for all others. */
@@ -153,6 +203,18 @@ export function closeUnstarted(connection: Connection, session: Session): void {
 /** Whether keys are being exchanged. ssh2 queues all that it is to send meanwhile, without a limit (lib/protocol/utils.js). */
 export function isRekeying(connection: Connection): boolean {
   return inside(connection)._protocol._kexinit !== undefined;
+}
+
+/** Refuses a channel, by ssh2's `reject`, with words for the user: OpenSSH's client prints them. */
+export function refuseChannel(connection: Connection, reject: () => void, reason: ChannelRefusal, text: string): void {
+  const { _protocol: protocol } = inside(connection);
+  const fail = protocol.channelOpenFail.bind(protocol);
+  protocol.channelOpenFail = (remote) => fail(remote, reason, text);
+  try {
+    reject();
+  } finally {
+    protocol.channelOpenFail = fail;
+  }
 }
 
 /**

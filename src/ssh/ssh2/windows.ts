@@ -1,4 +1,5 @@
 import type { Connection, ServerChannel } from 'ssh2';
+import type { Portion } from './fair-bytes.ts';
 import { isClosed, takeOverWindows } from './private.ts';
 
 /** Bytes that a client may always send into a channel before its program reads. */
@@ -28,9 +29,12 @@ export class Windows {
   readonly #adjust: (channel: ServerChannel, bytes: number) => void;
   /** Bytes that the client may still send, or has sent and nobody has read, for each channel. */
   readonly #ahead = new Map<ServerChannel, number>();
+  readonly #portion: Portion;
   #shared = 0;
 
-  constructor(client: Connection) {
+  /** Windows beyond the first ones come out of `portion`, too. */
+  constructor(client: Connection, portion: Portion) {
+    this.#portion = portion;
     this.#adjust = takeOverWindows(client, FIRST_WINDOW);
   }
 
@@ -69,14 +73,17 @@ export class Windows {
     // What the client sent before our CLOSE is still read, and no longer renewed.
     if (isClosed(channel)) return;
     const beyond = Math.max(0, left - FIRST_WINDOW);
-    const window = FIRST_WINDOW + Math.min(bytes, LARGEST_WINDOW - FIRST_WINDOW, beyond + SHARED_WINDOW - this.#shared);
+    const room = Math.max(0, Math.min(SHARED_WINDOW - this.#shared, this.#portion.left()));
+    const window = FIRST_WINDOW + Math.min(bytes, LARGEST_WINDOW - FIRST_WINDOW, beyond + room);
     if (window - left < window / 2) return;
     this.#set(channel, window);
     this.#adjust(channel, window - left);
   }
 
   #set(channel: ServerChannel, bytes: number): void {
-    this.#shared += Math.max(0, bytes - FIRST_WINDOW) - Math.max(0, (this.#ahead.get(channel) ?? 0) - FIRST_WINDOW);
+    const more = Math.max(0, bytes - FIRST_WINDOW) - Math.max(0, (this.#ahead.get(channel) ?? 0) - FIRST_WINDOW);
+    this.#shared += more;
+    this.#portion.change(more);
     this.#ahead.set(channel, bytes);
   }
 }

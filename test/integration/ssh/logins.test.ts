@@ -1,8 +1,14 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { loadHostKeys } from '../../../src/ssh/login/host-key.ts';
+import { softwareKey } from '../../support/security-key.ts';
+import { sshAgent } from '../../support/ssh-agent.ts';
 import { BARE } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
@@ -36,6 +42,39 @@ onNode('logins', () => {
   it('accepts every key of the namespace when the instance names none, and id.namespace', async () => {
     expect((await as(keys.laptop).ssh('open', 'true')).code).toBe(0);
     expect((await as(keys.desk).ssh(`open.${world.namespace}`, 'true')).code).toBe(0);
+  });
+
+  it.each(['rsa-sha2-512', 'rsa-sha2-256'])('accepts a client that signs with %s alone', async (algorithm) => {
+    const path = join(world.folder, algorithm);
+    const pair = ssh2.utils.generateKeyPairSync('rsa', { bits: 2048 });
+    writeFileSync(path, pair.private, { mode: 0o600 });
+    await world.addPublicKey(algorithm, pair.public);
+    const flags = ['-o', `PubkeyAcceptedAlgorithms=${algorithm}`];
+    expect(await as(path).ssh('open', 'true', { flags })).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each(['ed25519', 'ecdsa'] as const)('accepts a security key of type %s', async (kind) => {
+    const key = softwareKey(kind);
+    const path = join(world.folder, `sk-${kind}.pub`);
+    writeFileSync(path, `${key.line}\n`);
+    await world.addPublicKey(`sk-${kind}`, key.line);
+    const socket = join(world.folder, `agent-${kind}`);
+    const end = await sshAgent(socket, key);
+    const flags = ['-o', `IdentityAgent=${socket}`];
+    expect(await as(path).ssh('open', 'true', { flags })).toMatchObject({ code: 0, stderr: '' });
+    await end();
+  });
+
+  it.each([
+    ['connections', /^berth: namespace \S+ has 0 SSH connections, and its limit is 0\. .*raise ssh\.connections/m],
+    ['channels', /open failed: resource shortage: berth: namespace \S+ has 0 open SSH channels, .*raise ssh\.channels/],
+  ])('says on the terminal which ceiling of the tenant was reached: %s', async (place, words) => {
+    const ceilings = { ...DEFAULT_CEILINGS, ssh: { ...DEFAULT_CEILINGS.ssh, [place]: 0 } };
+    const full = await world.startGateway({ ceilingsOf: () => ceilings });
+    const flags = ['-o', 'LogLevel=INFO'];
+    const result = await sshClient(world.configOf(full, keys.laptop)).ssh('open', 'true', { flags });
+    expect(result.code).toBe(255);
+    expect(result.stderr).toMatch(words);
   });
 
   it('tells the owner of a key that it is not on this instance', async () => {
@@ -78,9 +117,9 @@ onNode('logins', () => {
     const ref = { namespace: world.namespace, name: 'idle' };
     await world.client.patch(GPU_INSTANCES, ref, status, { type: 'merge', subresource: 'status' });
     await waitFor('the state', () =>
-      world.directory.find({ instance: 'idle', namespace: undefined })?.condition.startsWith('stopped'),
+      world.directory.find({ instance: 'idle', namespace: world.namespace })?.condition.startsWith('stopped'),
     );
-    const result = await as(keys.laptop).ssh('idle', 'true');
+    const result = await as(keys.laptop).ssh(`idle.${world.namespace}`, 'true');
     expect(result).toMatchObject({ code: 255, stderr: 'berth: instance idle is stopped: Start it to log in.\n' });
   });
 

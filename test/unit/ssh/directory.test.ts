@@ -29,8 +29,17 @@ function meta(namespace: string, name: string, more: object = {}) {
   return { namespace, name, uid: `${namespace}-${name}`, resourceVersion: String(version), ...more };
 }
 
-function addInstance(namespace: string, name: string, sshKeyIds: number[] = [], more: object = {}): InstanceView {
-  const object = { metadata: meta(namespace, name, more), spec: { sshKeyIds }, status: { podName: `${name}-1` } };
+function addInstance(
+  namespace: string,
+  name: string,
+  sshKeyIds: number[] = [],
+  more: { metadata?: object; status?: object } = {},
+): InstanceView {
+  const object = {
+    metadata: meta(namespace, name, more.metadata),
+    spec: { sshKeyIds },
+    status: { podName: `${name}-1`, ...more.status },
+  };
   instances.upsert(object as unknown as GpuInstance);
   const view = directory.find({ instance: name, namespace });
   if (view === undefined) throw new Error('The instance was not found.');
@@ -49,14 +58,13 @@ function addPod(namespace: string, name: string, state: object, more: object = {
 }
 
 describe('an instance', () => {
-  it('is found by its name while one namespace alone has it, and always with its namespace', () => {
+  it('is found by its name and its namespace', () => {
     addInstance('a', 'i-one');
-    expect(directory.find({ instance: 'i-one', namespace: undefined })?.uid).toBe('a-i-one');
     addInstance('b', 'i-one');
-    expect(directory.find({ instance: 'i-one', namespace: undefined })).toBeUndefined();
+    expect(directory.find({ instance: 'i-one', namespace: 'a' })?.uid).toBe('a-i-one');
     expect(directory.find({ instance: 'i-one', namespace: 'b' })?.uid).toBe('b-i-one');
     expect(directory.find({ instance: 'i-one', namespace: 'c' })).toBeUndefined();
-    expect(directory.find({ instance: 'i-two', namespace: undefined })).toBeUndefined();
+    expect(directory.find({ instance: 'i-two', namespace: 'a' })).toBeUndefined();
   });
 
   it.each<[string, object, { pod?: object; instance?: object }, boolean]>([
@@ -66,7 +74,46 @@ describe('an instance', () => {
     ['running and being deleted', { running: {} }, { instance: { deletionTimestamp: 'now' } }, false],
   ])('%s has a target: %4$s', (_name, state, { pod, instance }, expected) => {
     addPod('a', 'i-1', state, pod);
-    expect(addInstance('a', 'i', [], instance).target?.pod).toBe(expected ? 'i-1' : undefined);
+    expect(addInstance('a', 'i', [], { metadata: instance }).target?.pod).toBe(expected ? 'i-1' : undefined);
+  });
+
+  it('on a simulated node has no target, and says so', () => {
+    addPod('a', 'i-1', { running: {} });
+    const view = addInstance('a', 'i', [], { status: { claim: { simulated: true } } });
+    expect(view.target).toBeUndefined();
+    expect(view.condition).toBe('on a simulated node: nothing runs there, so there is nothing to log in to.');
+  });
+});
+
+describe('a bare name', () => {
+  const bare = (): string | undefined => directory.find({ instance: 'i-one', namespace: undefined })?.uid;
+  /** An instance whose record published its bare name, as records once did. */
+  const published = (namespace: string, second: number): void => {
+    const creationTimestamp = `2026-01-01T00:00:0${second}Z`;
+    const status = { ssh: { host: 'h', port: 1, user: 'i-one' } };
+    addInstance(namespace, 'i-one', [], { metadata: { creationTimestamp }, status });
+  };
+
+  it('opens nothing when it was never published', () => {
+    addInstance('a', 'i-one');
+    expect(bare()).toBeUndefined();
+  });
+
+  it('opens the instance that published it, also when others take the name, and nothing after its end', () => {
+    published('victim', 5);
+    addInstance('attacker', 'i-one', [], { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } });
+    expect(bare()).toBe('victim-i-one');
+    const victim = instances.store.get('victim/i-one');
+    if (victim !== undefined) instances.remove(victim);
+    expect(bare()).toBeUndefined();
+  });
+
+  it('opens the oldest of several that published it', () => {
+    published('attacker', 2);
+    published('victim', 1);
+    expect(bare()).toBe('victim-i-one');
+    published('twin', 1);
+    expect(bare()).toBeUndefined();
   });
 });
 

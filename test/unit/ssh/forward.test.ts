@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
-import { expect, it } from 'vitest';
+import { promisify } from 'node:util';
+import type { ClientChannel } from 'ssh2';
+import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../../src/ssh/audit.ts';
 import { channelServer, frame } from '../../support/channel-server.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
@@ -13,6 +15,25 @@ interface Insides {
   _sock: Socket;
   _protocol: { directTcpip(channel: number, window: number, packet: number, to: typeof TO): void };
 }
+
+describe('a forward that is not opened', () => {
+  const toolless = { namespace: 'team', pod: 'p', container: 'main', uid: 'u', tools: false };
+
+  it.each([
+    [undefined, '127.0.0.1', 80, 'instance i-one is stopped'],
+    [toolless, '127.0.0.1', 0, '0 is not the number of a port'],
+    [toolless, '10.0.0.1', 80, 'only ports of the instance itself can be forwarded: the instance carries no tools.'],
+    [toolless, '127.0.0.1', 80, 'the instance cannot be reached: '],
+  ])('says why (%j, %s, %d)', async (target, host, port, reason) => {
+    const { server, key } = await loneGateway({}, target);
+    const client = await loginTo(server, key);
+    if (client === undefined) throw new Error('refused');
+    const forward = promisify<string, number, string, number, ClientChannel>(client.forwardOut.bind(client));
+    await expect(forward('', 0, host, port)).rejects.toThrow(`(SSH) Channel open failure: berth: ${reason}`);
+    client.destroy();
+    await server.close(0);
+  });
+});
 
 it('a forward ends with its client also when its last bytes wait for the window', async () => {
   const kubelet = await channelServer('v4.channel.k8s.io');

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import ssh2 from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-import { loginTo, loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
+import { loginTo, loneGateway, type LoneGateway, NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const LIMITS = { burst: 1000, perSecond: 1000, failures: 2, failureWindowSeconds: 10, pending: 1000 };
+const LIMITS = { ...NO_ADDRESS_LIMITS, failures: 2, failureWindowSeconds: 10 };
 
 let server: SshServer | undefined;
 afterEach(() => server?.close(0));
@@ -53,6 +54,28 @@ describe('logins that fail', () => {
       client.end();
       await closed;
     }
+  });
+});
+
+describe('the signatures that the gateway announces', () => {
+  it('are those that it accepts, each by its name (RFC 8308)', async () => {
+    const { server: gate, key } = await gateway({});
+    const client = new ssh2.Client();
+    const heard = new Promise<unknown>((resolve) => {
+      client.once('connect', () => {
+        // What ssh2's client keeps to itself (lib/client.js, 1.17).
+        const { _protocol: inside } = client as unknown as {
+          _protocol: { _handlers: Record<string, (protocol: unknown, extensions: unknown) => void> };
+        };
+        inside._handlers['EXT_INFO'] = (_protocol, extensions) => resolve(extensions);
+      });
+    });
+    client.connect({ host: '127.0.0.1', port: gate.address.port, username: 'i-one', privateKey: key });
+    const ecdsa = ['ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521'];
+    const rsa = ['rsa-sha2-512', 'rsa-sha2-256'];
+    const keys = ['ssh-ed25519', 'sk-ssh-ed25519@openssh.com', ...ecdsa, 'sk-ecdsa-sha2-nistp256@openssh.com', ...rsa];
+    expect(await heard).toEqual([{ name: 'server-sig-algs', algs: keys }]);
+    client.destroy();
   });
 });
 

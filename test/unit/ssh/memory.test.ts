@@ -1,38 +1,30 @@
 import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Client, ClientChannel } from 'ssh2';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SshServer, SshServerDeps } from '../../../src/ssh/server.ts';
+import { silentProgram } from '../../support/silent-program.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const MIB = 1024 * 1024;
 const TARGET = { namespace: 'team', pod: 'p', container: 'main', uid: 'u', tools: true };
 
-/** Takes connections and never answers: no program that a session starts ever reads. */
-let silence: Server;
-const taken = new Set<Socket>();
+let silence: Awaited<ReturnType<typeof silentProgram>>;
 let server: SshServer | undefined;
 const clients: Client[] = [];
 
 beforeEach(async () => {
-  silence = createServer((socket) => taken.add(socket.on('error', () => undefined)));
-  silence.listen(0, '127.0.0.1');
-  await once(silence, 'listening');
+  silence = await silentProgram();
 });
 afterEach(async () => {
   for (const client of clients.splice(0)) client.destroy();
   await server?.close(0);
-  for (const socket of taken) socket.destroy();
-  silence.close();
+  await silence.end();
 });
 
 async function gateway(overrides: Partial<SshServerDeps> = {}): Promise<() => Promise<Client>> {
-  const url = `http://127.0.0.1:${(silence.address() as AddressInfo).port}`;
-  const started = await loneGateway(
-    { endpoint: { server: url, tls: {}, headers: async () => ({}) }, ...overrides },
-    TARGET,
-  );
+  const started = await loneGateway({ endpoint: silence.endpoint, ...overrides }, TARGET);
   server = started.server;
   return async () => {
     const client = await loginTo(started.server, started.key);

@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { AddressLimiter, networkOf } from '../../../src/ssh/login/address-limits.ts';
 import { PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-
-const NO_LIMIT = { burst: 1e6, perSecond: 1e6, failures: 1e6, failureWindowSeconds: 1, pending: 1e6 };
+import { NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
 
 class Visitor extends EventEmitter {
   destroyed = false;
@@ -32,7 +31,7 @@ function gone(visitors: Visitor[]): number[] {
 }
 
 function room(places: number): PendingLogins {
-  return new PendingLogins(new AddressLimiter(NO_LIMIT, fakeClock()), { places, graceMs: 1000 });
+  return new PendingLogins(new AddressLimiter(NO_ADDRESS_LIMITS, fakeClock()), { places, graceMs: 1000 });
 }
 
 describe('a newcomer when all places are taken', () => {

@@ -90,6 +90,25 @@ describe('a rekey', () => {
   });
 });
 
+describe('rekeys without traffic', () => {
+  it('end the connection when they are many', async () => {
+    let rekeys = 0;
+    const closed = new Promise((resolve) => {
+      client.once('close', () => resolve(undefined));
+    });
+    const many = new Promise((resolve) => {
+      client.on('handshake', () => {
+        rekeys += 1;
+        if (rekeys === 50) resolve(undefined);
+        else inside._protocol.rekey();
+      });
+    });
+    inside._protocol.rekey();
+    await Promise.race([closed, many]);
+    expect(rekeys).toBe(8);
+  });
+});
+
 describe('the time that a rekey may take', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Client, Connection } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
+import { FairBytes } from '../../../src/ssh/ssh2/fair-bytes.ts';
 import { SendQueue } from '../../../src/ssh/ssh2/send-queue.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { channelServer, frame, offer, type ChannelServer } from '../../support/channel-server.ts';
@@ -27,38 +28,40 @@ interface Insides {
 
 describe('the queue of a client that reads nothing', () => {
   /** Hands over 32 KiB after 32 KiB, as long as it may. */
-  function fill(ample: number, before = 0) {
-    const backlog = { bytes: before, ample };
+  function fill(room: number, ofOthers = 0) {
+    const shared = new FairBytes(room);
+    shared.of('others').change(ofOthers);
+    const portion = shared.of('team');
     const socket = Object.assign(new EventEmitter(), {
       destroyed: false,
       writableLength: 0,
       writableHighWaterMark: 64 * KIB,
     });
     const client = Object.assign(new EventEmitter(), { _protocol: {} });
-    const queue = new SendQueue(client as unknown as Connection, socket as unknown as Socket, backlog);
+    const queue = new SendQueue(client as unknown as Connection, socket as unknown as Socket, portion);
     const write = (): void => {
       if (socket.destroyed) return;
       socket.writableLength += 32 * KIB;
       queue.whenFree(write);
     };
     queue.whenFree(write);
-    return { backlog, socket };
+    return { portion, socket };
   }
 
   it('is long while little waits for all clients, and as short as it can be afterwards', () => {
     expect(fill(8 * MIB).socket.writableLength).toBe(MIB);
     expect(fill(8 * MIB, 8 * MIB).socket.writableLength).toBe(64 * KIB);
-    expect(fill(256 * KIB).socket.writableLength).toBe(256 * KIB);
+    expect(fill(512 * KIB).socket.writableLength).toBe(256 * KIB);
   });
 
   it('goes on when it was read, and no longer counts when the client is gone', () => {
-    const { backlog, socket } = fill(8 * MIB, 3);
+    const { portion, socket } = fill(8 * MIB, 3);
     socket.writableLength = 0;
     socket.emit('drain');
-    expect(backlog.bytes).toBe(MIB + 3);
+    expect(portion.left()).toBe(3 * MIB - 2);
     socket.destroyed = true;
     socket.emit('close');
-    expect(backlog.bytes).toBe(3);
+    expect(portion.left()).toBe(4 * MIB - 2);
   });
 });
 

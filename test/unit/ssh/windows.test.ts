@@ -1,18 +1,19 @@
 import fc from 'fast-check';
 import type { Connection, ServerChannel } from 'ssh2';
 import { describe, expect, it } from 'vitest';
+import { FairBytes } from '../../../src/ssh/ssh2/fair-bytes.ts';
 import { FIRST_WINDOW, SHARED_WINDOW, Windows } from '../../../src/ssh/ssh2/windows.ts';
 
 const MIB = 1024 * 1024;
 
 /** Channels whose client sends all it may, and whose readers read what they are told to. */
-function clientOf(count: number) {
+function clientOf(count: number, portion = new FairBytes(Number.POSITIVE_INFINITY).of('team')) {
   const given = Array.from({ length: count }, () => FIRST_WINDOW);
   const adjusted = (id: number, amount: number): void => {
     given[id] = (given[id] ?? 0) + amount;
   };
   const protocol = { channelOpenConfirm: () => undefined, channelWindowAdjust: adjusted };
-  const windows = new Windows({ _protocol: protocol } as unknown as Connection);
+  const windows = new Windows({ _protocol: protocol } as unknown as Connection, portion);
   const channels = given.map((_, id) => ({ readableLength: 0, outgoing: { id, state: 'open' } }));
   const followed = channels.map((channel) => windows.follow(channel as unknown as ServerChannel));
   const waits = (id: number): number => (given[id] ?? 0) - (followed[id]?.bytes ?? 0);
@@ -58,6 +59,19 @@ describe('the windows of one connection', () => {
     for (const id of early) client.followed[id]?.end();
     readAll(late);
     expect(client.waits(39)).toBe(2 * MIB);
+  });
+
+  it('of one tenant leave room for another, whose windows grow', () => {
+    const shared = new FairBytes(16 * MIB);
+    const greedy = Array.from({ length: 4 }, () => clientOf(10, shared.of('greedy')));
+    const modest = clientOf(1, shared.of('modest'));
+    for (let round = 0; round < 10; round += 1) {
+      for (const client of greedy) for (let id = 0; id < 10; id += 1) client.read(id, Number.POSITIVE_INFINITY);
+    }
+    const held = greedy.reduce((sum, client) => sum + client.all(), 0);
+    expect(held).toBeLessThanOrEqual(8 * MIB + 40 * FIRST_WINDOW);
+    for (let round = 0; round < 10; round += 1) modest.read(0, Number.POSITIVE_INFINITY);
+    expect(modest.waits(0)).toBe(2 * MIB);
   });
 
   it('are not renewed after CLOSE, when the number may be that of another channel', () => {

@@ -39,8 +39,11 @@ export function usageNameOf({ metadata }: Pick<GpuInstance, 'metadata'>): string
   return `${metadata.name}-${(metadata.uid ?? '').slice(0, 8)}`;
 }
 
-/** Names that Berth generates are unique in the cluster. Other names may occur in several namespaces. */
-export function sshUserOf({ metadata }: Pick<GpuInstance, 'metadata'>): string {
-  const isGenerated = /^i-[a-z2-7]{12,20}$/.test(metadata.name);
-  return isGenerated || metadata.namespace === undefined ? metadata.name : `${metadata.name}.${metadata.namespace}`;
+/**
+ * The login that the record publishes. It names the namespace, because every tenant may give its own instance this name.
+ * Records of older versions have the bare name, and keep it.
+ */
+export function sshUserOf({ metadata, status }: Pick<GpuInstance, 'metadata' | 'status'>): string {
+  const { name, namespace } = metadata;
+  return status?.ssh?.user ?? (namespace === undefined ? name : `${name}.${namespace}`);
 }
