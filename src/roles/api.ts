@@ -1,15 +1,15 @@
+import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
-import { API_CACHES } from '../http/context.ts';
+import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { DEFAULT_REQUESTS_PER_MINUTE } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
-import { dashboardRouter } from '../web/router.ts';
-import { sessionKeyReader } from '../web/session-key.ts';
+import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
 import type { Role, RoleContext } from './role.ts';
 
 /** Milliseconds: longer than most clients pause between calls. Before it begins the endpoints have changed. */
@@ -32,7 +32,7 @@ function createShared({ process, caches, shutdown }: RoleContext): Shared {
     authenticator: new Authenticator({ apiKeys: caches.get('apiKeys'), clock }),
     counters,
     requests: counters.counter('requests'),
-    sessionKey: sessionKeyReader(client, config.namespace),
+    sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.ports }),
   };
 }
 
@@ -84,8 +84,20 @@ function createPorts(context: RoleContext, { authenticator, counters, requests, 
   return ports;
 }
 
-/** Serves HTTP: the compute endpoints, the model gateway, the ports of instances and the dashboard. */
-export const apiRole: Role = async (context) => {
+/** What answers below /dashboard: the role that has it, when this one is told where that is. */
+function passOn({ process, shutdown }: RoleContext): ApiDeps['dashboard'] {
+  const { dashboardUrl } = process.config;
+  if (dashboardUrl === undefined) return NO_DASHBOARD;
+  const proxy = new DashboardProxy(dashboardUrl);
+  shutdown.defer('dashboard connections', () => proxy.close());
+  return proxy.handle;
+}
+
+/** Serves HTTP: the compute endpoints, the model gateway and the ports of instances. Passes the dashboard on. */
+export const apiRole: Role = (context) => startApiRole(context, passOn(context));
+
+/** The role with what answers below /dashboard. */
+export async function startApiRole(context: RoleContext, dashboard: ApiDeps['dashboard']): Promise<void> {
   const { process, caches, shutdown } = context;
   const { config, log } = process;
   const inventory = createInventory(context);
@@ -100,7 +112,7 @@ export const apiRole: Role = async (context) => {
     offers: inventory,
     models: models.router,
     ports,
-    dashboard: dashboardRouter({ ...process, stores, sessionKey: shared.sessionKey }),
+    dashboard,
     requestCounter: shared.requests,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
@@ -110,4 +122,4 @@ export const apiRole: Role = async (context) => {
   shutdown.defer('models', () => models.stop());
   shutdown.defer('api', () => server.close(LAST_ANSWERS_MS));
   log.info({ address: server.address }, 'HTTP interface listens');
-};
+}

@@ -42,6 +42,20 @@ app.kubernetes.io/part-of: berth
 system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" .root }}-{{ .role }}
 {{- end -}}
 
+{{- /* The roles that run, as JSON. */ -}}
+{{- define "berth.roles" -}}
+{{- $roles := list "controller" "api" "ssh" -}}
+{{- if .Values.dashboard.enabled -}}
+{{- $roles = append $roles "dashboard" -}}
+{{- end -}}
+{{- toJson $roles -}}
+{{- end -}}
+
+{{- /* "true" when an Ingress or Gateway reaches the dashboard's pods. Otherwise the api role alone does. */ -}}
+{{- define "berth.dashboardIsOpen" -}}
+{{- or .Values.ingress.enabled .Values.gatewayAPI.enabled -}}
+{{- end -}}
+
 {{- define "berth.valkeySecret" -}}
 {{- .Values.valkey.existingSecret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
 {{- end -}}
@@ -63,7 +77,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- /* What the pods of all three roles share: environment, spec, probes. */ -}}
+{{- /* What the pods of all roles share: environment, spec, probes. */ -}}
 {{- define "berth.env" -}}
 {{- $root := .root -}}
 - name: BERTH_NAMESPACE
@@ -124,19 +138,20 @@ topologySpreadConstraints:
   {{- end }}
 {{- end -}}
 
+{{- /* On the port of the metrics: callers can use up the connections of the others. */ -}}
 {{- define "berth.probes" -}}
 startupProbe:
-  httpGet: { path: /livez, port: {{ .port }} }
+  httpGet: { path: /livez, port: metrics }
   periodSeconds: 2
   timeoutSeconds: 5
   failureThreshold: 60
 livenessProbe:
-  httpGet: { path: /livez, port: {{ .port }} }
+  httpGet: { path: /livez, port: metrics }
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
 readinessProbe:
-  httpGet: { path: /readyz, port: {{ .port }} }
+  httpGet: { path: /readyz, port: metrics }
   periodSeconds: 5
   timeoutSeconds: 5
   failureThreshold: 2

@@ -12,6 +12,10 @@ export const ERRORS = {
   invalid_api_key: { status: 401, help: 'The key is missing, unknown, expired or revoked. Create another key.' },
   insufficient_scope: { status: 403, help: 'The key lacks the scope that the message names. Create another key.' },
   quota_exceeded: { status: 403, help: 'A quota or a policy of the cluster refuses; the message quotes it.' },
+  not_a_tenant: {
+    status: 403,
+    help: 'The namespace of the key is no tenant. Ask an operator of the cluster to label it.',
+  },
   not_signed_in: { status: 401, help: 'Dashboard only: no session, or the cluster rejects the token. Sign in.' },
   not_allowed: { status: 403, help: 'Dashboard only: the role of the user or the origin of the request forbids it.' },
   not_found: { status: 404, help: 'No endpoint has this path. See /docs for the endpoints.' },
@@ -50,6 +54,7 @@ export const ERRORS = {
     status: 503,
     help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
+  dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
   claim_timeout: {
     status: 503,
     help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',

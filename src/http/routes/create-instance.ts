@@ -63,6 +63,7 @@ export const createInstanceRoute = routeWithBody({
   },
   errors: [
     'quota_exceeded',
+    'not_a_tenant',
     'offer_unavailable',
     'offer_changed',
     'idempotency_conflict',
