@@ -57,7 +57,12 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" 
 {{- end -}}
 
 {{- define "berth.valkeySecret" -}}
-{{- .Values.valkey.existingSecret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
+{{- .Values.valkey.existingSecret | default .Values.valkey.secret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
+{{- end -}}
+
+{{- /* Key of that Secret with the certificate of the authority that the Valkey's certificate comes from; empty when every system knows the authority. */ -}}
+{{- define "berth.valkeyAuthority" -}}
+{{- ternary "ca.crt" .Values.valkey.existingSecretAuthority .Values.valkey.enabled -}}
 {{- end -}}
 
 {{- define "berth.podSecurityContext" -}}
