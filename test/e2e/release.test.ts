@@ -20,7 +20,8 @@ import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
 import { deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
-import { commandsOf, lastBlock, paste } from './support/paste.ts';
+import { may, setTenant } from './support/people.ts';
+import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
 import { dashboardAt, NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
@@ -112,6 +113,19 @@ describe('a release on a real node', () => {
       const { code, stderr } = await world.kubectl(args);
       expect(code, stderr).toBe(0);
     }
+  });
+
+  it('gives people their rights in one namespace by the commands of the manual', async () => {
+    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const rent = { verb: 'create', resource: 'gpuinstances', namespace: TENANT };
+    // The cluster's own role gives none of them.
+    await world.kubectl(['create', 'rolebinding', 'bob-edit', '--clusterrole=edit', '--user=alice', '-n', OTHER]);
+    expect(await may(world, 'alice', rent)).toBe(false);
+    await paste(blockWith(manual, 'create rolebinding'), { ...inject('e2e'), identity });
+    await waitFor('the roles hold', () => may(world, 'alice', rent));
+    expect(await may(world, 'alice', { ...rent, resource: 'apikeys' })).toBe(true);
+    expect(await may(world, 'alice', { ...rent, resource: 'pods' })).toBe(false);
+    expect(await may(world, 'alice', { ...rent, namespace: OTHER })).toBe(false);
   });
 
   it('offers the GPUs of the node over the Service', async () => {
@@ -326,22 +340,18 @@ describe('a release on a real node', () => {
   });
 
   it('tells a caller what to do when the namespace is no tenant any more', async () => {
-    const label = async (value: string | null): Promise<void> => {
-      const metadata = { labels: { 'berth.dev/tenant': value } };
-      await client.patch(NAMESPACES, { name: LENIENT }, { metadata }, { type: 'merge' });
-    };
     const { host, port } = await world.service('berth-api');
     const former = await tenant(client, LENIENT, `http://${host}:${port}`);
     const register = () => former.call('POST', '/api/v1/ssh-keys', { public_key: newIdentity().publicKey });
     await waitFor('the key works', async () => (await register()).status === 201);
-    await label(null);
+    await setTenant(world, LENIENT, false);
     const { error } = await waitFor('the label is missed', async () => {
       const { status, body } = await register();
       return status === 403 && (body as { error: { code: string; message: string } });
     });
     expect(error.code).toBe('not_a_tenant');
     expect(error.message).toContain(`kubectl label namespace ${LENIENT} berth.dev/tenant=true`);
-    await label('true');
+    await setTenant(world, LENIENT, true);
   });
 
   it('uses every right that the chart grants and lacks none', async () => {

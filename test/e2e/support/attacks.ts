@@ -319,7 +319,7 @@ function forKeys(): Attack[] {
     {
       title: 'the api role asks the cluster whose token it has',
       as,
-      command: CREATE,
+      command: ['create', '--raw', '/apis/authentication.k8s.io/v1/tokenreviews', '-f', '-'],
       input: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: 'any' } },
       refusal: 'cannot create resource "tokenreviews"',
     },
