@@ -342,7 +342,7 @@ describe('a release on a real node', () => {
   it('tells a caller what to do when the namespace is no tenant any more', async () => {
     const { host, port } = await world.service('berth-api');
     const former = await tenant(client, LENIENT, `http://${host}:${port}`);
-    const register = () => former.call('POST', '/api/v1/ssh-keys', { public_key: newIdentity().publicKey });
+    const register = () => former.call('POST', '/api/v1/ssh-keys', { name: 'any', public_key: identity.publicKey });
     await waitFor('the key works', async () => (await register()).status === 201);
     await setTenant(world, LENIENT, false);
     const { error } = await waitFor('the label is missed', async () => {
