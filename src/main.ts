@@ -3,9 +3,10 @@ const USAGE = `Usage: berth COMMAND
 
 Server roles, configured by environment variables (docs/operations.md):
   controller   reconcile the custom resources
-  api          serve HTTP: compute endpoints, model gateway, dashboard
+  api          serve HTTP: compute endpoints, model gateway, ports of instances
+  dashboard    serve the dashboard, where people make API keys
   ssh          serve SSH
-  all          all three roles in one process
+  all          all roles in one process
 
 Client:
   keys create  create an API key and print its token [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
@@ -15,7 +16,7 @@ Operator:
   host-key     rotate the SSH host key: announce | switch | retire
 `;
 
-const ROLES = new Set(['controller', 'api', 'ssh', 'all']);
+const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'all']);
 
 const CLIENT = new Set(['keys', 'ssh-config', 'host-key']);
 

@@ -56,6 +56,7 @@ export const environment = z.object({
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
+  BERTH_DASHBOARD_URL: origin.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
 });
 
@@ -78,6 +79,8 @@ export interface Config {
   valkeyUrl: string | undefined;
   /** Below this host every port of an instance has a host of its own, where browsers reach it. */
   proxyUrl: URL;
+  /** Where the api role finds the dashboard. */
+  dashboardUrl: URL | undefined;
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
 }
@@ -111,6 +114,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     valkeyUrl: value.BERTH_VALKEY_URL,
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
     proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),
+    dashboardUrl: value.BERTH_DASHBOARD_URL,
     trustProxy: value.BERTH_TRUST_PROXY,
   };
 }

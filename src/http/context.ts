@@ -1,4 +1,4 @@
-import type { Router } from 'express';
+import type { RequestHandler, Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { CeilingsOf } from '../access/ceilings.ts';
@@ -48,8 +48,8 @@ export interface ApiDeps {
   authenticator: Authenticator;
   /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
   models: Router;
-  /** The pages below /dashboard. */
-  dashboard: Router;
+  /** Answers below /dashboard. */
+  dashboard: RequestHandler;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
   /** The limits of calls per minute, of keys and tenants. */

@@ -1,11 +1,9 @@
-import { createServer, STATUS_CODES, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from 'node:http';
 import { createApp } from './app.ts';
 import { type ApiDeps, createContext } from './context.ts';
 import { drain } from './drain.ts';
-import type { ErrorCode } from './errors/catalogue.ts';
-import { ERRORS } from './errors/catalogue.ts';
 import { runReaper } from './instances/reaper.ts';
+import { answerBrokenRequest, listen } from './listener.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
 /** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */
@@ -25,36 +23,6 @@ export interface ApiServer {
    * server answers for another `lastAnswersMs`, in which clients move to other replicas.
    */
   close(lastAnswersMs?: number): Promise<void>;
-}
-
-const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
-  HPE_HEADER_OVERFLOW: 'headers_too_large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
-};
-
-/** Answers bytes that are no valid request, with JSON too. */
-function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const code = PARSER_ERRORS[error.code ?? ''] ?? 'bad_request';
-  const { status, help } = ERRORS[code];
-  const body = JSON.stringify({ error: { message: help, code } });
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `connection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-}
-
-function listen(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      resolve(server.address() as AddressInfo);
-    });
-  });
 }
 
 /** Serves the API. Rejects when the address cannot be used. */

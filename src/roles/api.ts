@@ -1,15 +1,15 @@
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
+import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway } from '../gateway/gateway.ts';
 import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
-import { API_CACHES } from '../http/context.ts';
+import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { CallLimits } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
 import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
-import { dashboardRouter } from '../web/router.ts';
-import { sessionKeyReader } from '../web/session-key.ts';
+import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
 import type { Role, RoleContext } from './role.ts';
 
 /** Milliseconds: longer than most clients pause between calls. Before it begins the endpoints have changed. */
@@ -34,7 +34,7 @@ function createShared({ process, caches, shutdown }: RoleContext): Shared {
     counters,
     ceilings,
     calls: new CallLimits(counters.counter('requests'), ceilings),
-    sessionKey: sessionKeyReader(client, config.namespace),
+    sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.ports }),
   };
 }
 
@@ -86,8 +86,20 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
   return ports;
 }
 
-/** Serves HTTP: the compute endpoints, the model gateway, the ports of instances and the dashboard. */
-export const apiRole: Role = async (context) => {
+/** What answers below /dashboard: the role that has it, when this one is told where that is. */
+function passOn({ process, shutdown }: RoleContext): ApiDeps['dashboard'] {
+  const { dashboardUrl } = process.config;
+  if (dashboardUrl === undefined) return NO_DASHBOARD;
+  const proxy = new DashboardProxy(dashboardUrl);
+  shutdown.defer('dashboard connections', () => proxy.close());
+  return proxy.handle;
+}
+
+/** Serves HTTP: the compute endpoints, the model gateway and the ports of instances. Passes the dashboard on. */
+export const apiRole: Role = (context) => startApiRole(context, passOn(context));
+
+/** The role with what answers below /dashboard. */
+export async function startApiRole(context: RoleContext, dashboard: ApiDeps['dashboard']): Promise<void> {
   const { process, caches, shutdown } = context;
   const { config, log } = process;
   const inventory = createInventory(context);
@@ -102,7 +114,7 @@ export const apiRole: Role = async (context) => {
     offers: inventory,
     models: models.router,
     ports,
-    dashboard: dashboardRouter({ ...process, stores, sessionKey: shared.sessionKey }),
+    dashboard,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     address: config.http,
@@ -111,4 +123,4 @@ export const apiRole: Role = async (context) => {
   shutdown.defer('models', () => models.stop());
   shutdown.defer('api', () => server.close(LAST_ANSWERS_MS));
   log.info({ address: server.address }, 'HTTP interface listens');
-};
+}

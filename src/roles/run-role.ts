@@ -10,13 +10,16 @@ import { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 // Loaded on demand: a role does not need the code of the others in memory.
 const controller = async (): Promise<Role> => (await import('./controller.ts')).controllerRole;
 const api = async (): Promise<Role> => (await import('./api.ts')).apiRole;
+const dashboard = async (): Promise<Role> => (await import('./dashboard.ts')).dashboardRole;
+const apiWithDashboard = async (): Promise<Role> => (await import('./api-with-dashboard.ts')).apiWithDashboardRole;
 const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
 
 const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   controller: [controller],
   api: [api],
+  dashboard: [dashboard],
   ssh: [ssh],
-  all: [controller, api, ssh],
+  all: [controller, apiWithDashboard, ssh],
 };
 
 /** Milliseconds from SIGTERM to the end. Sessions and model streams get this long to finish. */

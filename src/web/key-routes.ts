@@ -19,7 +19,7 @@ async function authorize(
   { namespace, verb }: { namespace: string; verb: KeyVerb },
 ): Promise<void> {
   if (await mayManageKeys(client, user, { namespace, verb })) return;
-  const example = `kubectl create rolebinding keys --clusterrole=admin -n ${namespace}`;
+  const example = `kubectl create rolebinding keys --clusterrole=berth-admin -n ${namespace}`;
   throw new ApiError(
     'not_allowed',
     `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${example}.`,

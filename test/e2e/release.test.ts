@@ -22,8 +22,9 @@ import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
 import { deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
-import { commandsOf, lastBlock, paste } from './support/paste.ts';
-import { NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
+import { may, setTenant } from './support/people.ts';
+import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
+import { dashboardAt, NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
 import { ownSecrets, scan, type Scan } from './support/scan.ts';
@@ -116,6 +117,19 @@ describe('a release on a real node', () => {
     }
   });
 
+  it('gives people their rights in one namespace by the commands of the manual', async () => {
+    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const rent = { verb: 'create', resource: 'gpuinstances', namespace: TENANT };
+    // The cluster's own role gives none of them.
+    await world.kubectl(['create', 'rolebinding', 'bob-edit', '--clusterrole=edit', '--user=alice', '-n', OTHER]);
+    expect(await may(world, 'alice', rent)).toBe(false);
+    await paste(blockWith(manual, 'create rolebinding'), { ...inject('e2e'), identity });
+    await waitFor('the roles hold', () => may(world, 'alice', rent));
+    expect(await may(world, 'alice', { ...rent, resource: 'apikeys' })).toBe(true);
+    expect(await may(world, 'alice', { ...rent, resource: 'pods' })).toBe(false);
+    expect(await may(world, 'alice', { ...rent, namespace: OTHER })).toBe(false);
+  });
+
   it('offers the GPUs of the node over the Service', async () => {
     const { host, port } = await world.service('berth-api');
     user = await tenant(client, TENANT, `http://${host}:${port}`);
@@ -164,8 +178,9 @@ describe('a release on a real node', () => {
     const mine = await world.pod(TENANT, `berth.dev/instance=${rented.id}`);
     const theirs = await world.pod(OTHER, 'berth.dev/instance=bob');
     // The gateway reaches the model: the previous test called it.
-    expect(await reachOf(world, mine)).toEqual({ model: true, metrics: false, cluster: false });
-    expect(await reachOf(world, theirs)).toEqual({ model: false, metrics: false, cluster: false });
+    const closed = { metrics: false, cluster: false, api: true, dashboard: false };
+    expect(await reachOf(world, mine)).toEqual({ ...closed, model: true });
+    expect(await reachOf(world, theirs)).toEqual({ ...closed, model: false });
     for (const method of ['GET', 'DELETE']) {
       expect((await user.call(method, '/api/v1/instances/bob')).status).toBe(404);
     }
@@ -176,7 +191,7 @@ describe('a release on a real node', () => {
       const reach = await reachOf(world, theirs);
       return reach.cluster && reach;
     });
-    expect(opened).toEqual({ model: false, metrics: true, cluster: true });
+    expect(opened).toEqual({ model: false, metrics: true, cluster: true, api: true, dashboard: false });
     await client.delete(GPU_INSTANCES, bob.metadata);
     await waitFor('it is gone', () => noInstancesIn(OTHER), 2 * MINUTES);
   });
@@ -273,6 +288,8 @@ describe('a release on a real node', () => {
       headers: { authorization: `Bearer ${user.token}` },
     });
     expect(await page.text()).toContain('404 Not Found');
+    const link = await user.call('POST', '/api/v1/instances/server/links', { port: 8080 });
+    expect(link.status, JSON.stringify(link.body)).toBe(201);
     await waitFor(
       'the server has expired',
       async () =>
@@ -293,6 +310,7 @@ describe('a release on a real node', () => {
   });
 
   it('shows the dashboard and lets an admin of the namespace make and revoke keys there', async () => {
+    await release.upgrade(dashboardAt(await world.service('berth-dashboard')));
     const { host, port } = await world.service('berth-api');
     const admin = await signIn(client, TENANT, `http://${host}:${port}`);
     const made = await admin('POST', '/keys', { namespace: TENANT, name: 'made', scopes: ['compute:read'] });
@@ -329,6 +347,21 @@ describe('a release on a real node', () => {
     expect(await tryAll(world, attacks(targets))).toEqual([]);
   });
 
+  it('tells a caller what to do when the namespace is no tenant any more', async () => {
+    const { host, port } = await world.service('berth-api');
+    const former = await tenant(client, LENIENT, `http://${host}:${port}`);
+    const register = () => former.call('POST', '/api/v1/ssh-keys', { name: 'any', public_key: identity.publicKey });
+    await waitFor('the key works', async () => (await register()).status === 201);
+    await setTenant(world, LENIENT, false);
+    const { error } = await waitFor('the label is missed', async () => {
+      const { status, body } = await register();
+      return status === 403 && (body as { error: { code: string; message: string } });
+    });
+    expect(error.code).toBe('not_a_tenant');
+    expect(error.message).toContain(`kubectl label namespace ${LENIENT} berth.dev/tenant=true`);
+    await setTenant(world, LENIENT, true);
+  });
+
   it('uses every right that the chart grants and lacks none', async () => {
     const report = await reportUse(release, await readFile(inject('e2e').auditLog, 'utf8'));
     expect(report).toEqual({ refused: [], unused: [] });
@@ -341,7 +374,7 @@ describe('a release on a real node', () => {
     await client.raw('DELETE', `${maps}/planted`);
     const { leaks, read } = await lookForSecrets();
     expect(leaks).toEqual([]);
-    expect(read.metrics).toBe(6);
+    expect(read.metrics).toBe(8);
     expect(read.logs).toBeGreaterThan(6);
     expect(read.objects).toBeGreaterThan(40);
     // One for each revision of the release.

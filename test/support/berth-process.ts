@@ -6,6 +6,8 @@ import { BUSYBOX_IMAGE } from '../../tools/cluster/built/real-node.ts';
 import { TOOLS_IMAGE } from '../../tools/lib/images/tools-image.ts';
 import { waitFor } from './wait-for.ts';
 
+/** Roles that tell about their health on the metrics port alone. */
+const HAS_NO_API = new Set(['controller', 'dashboard', 'ssh']);
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 export interface BerthProcess extends AsyncDisposable {
@@ -63,7 +65,7 @@ export async function startBerth(
           ({ ok }) => ok,
           () => false,
         );
-      return (await ready(metricsUrl)) && (role === 'controller' || role === 'ssh' || (await ready(url)));
+      return (await ready(metricsUrl)) && (HAS_NO_API.has(role) || (await ready(url)));
     },
     60_000,
   );

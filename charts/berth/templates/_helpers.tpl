@@ -42,8 +42,27 @@ app.kubernetes.io/part-of: berth
 system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" .root }}-{{ .role }}
 {{- end -}}
 
+{{- /* The roles that run, as JSON. */ -}}
+{{- define "berth.roles" -}}
+{{- $roles := list "controller" "api" "ssh" -}}
+{{- if .Values.dashboard.enabled -}}
+{{- $roles = append $roles "dashboard" -}}
+{{- end -}}
+{{- toJson $roles -}}
+{{- end -}}
+
+{{- /* "true" when an Ingress or Gateway reaches the dashboard's pods. Otherwise the api role alone does. */ -}}
+{{- define "berth.dashboardIsOpen" -}}
+{{- or .Values.ingress.enabled .Values.gatewayAPI.enabled -}}
+{{- end -}}
+
 {{- define "berth.valkeySecret" -}}
-{{- .Values.valkey.existingSecret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
+{{- .Values.valkey.existingSecret | default .Values.valkey.secret | default (printf "%s-valkey" (include "berth.fullname" .)) -}}
+{{- end -}}
+
+{{- /* Key of that Secret with the certificate of the authority that the Valkey's certificate comes from; empty when every system knows the authority. */ -}}
+{{- define "berth.valkeyAuthority" -}}
+{{- ternary "ca.crt" .Values.valkey.existingSecretAuthority .Values.valkey.enabled -}}
 {{- end -}}
 
 {{- define "berth.podSecurityContext" -}}
@@ -63,7 +82,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- /* What the pods of all three roles share: environment, spec, probes. */ -}}
+{{- /* What the pods of all roles share: environment, spec, probes. */ -}}
 {{- define "berth.env" -}}
 {{- $root := .root -}}
 - name: BERTH_NAMESPACE

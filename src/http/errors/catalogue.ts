@@ -16,6 +16,10 @@ export const ERRORS = {
     status: 403,
     help: 'A ceiling that the operator set for the tenant refuses; the message names it. GET /limits shows all of them.',
   },
+  not_a_tenant: {
+    status: 403,
+    help: 'The namespace of the key is no tenant. Ask an operator of the cluster to label it.',
+  },
   not_signed_in: { status: 401, help: 'Dashboard only: no session, or the cluster rejects the token. Sign in.' },
   not_allowed: { status: 403, help: 'Dashboard only: the role of the user or the origin of the request forbids it.' },
   not_found: { status: 404, help: 'No endpoint has this path. See /docs for the endpoints.' },
@@ -62,6 +66,7 @@ export const ERRORS = {
     help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
   overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
+  dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
   claim_timeout: {
     status: 503,
     help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',

@@ -7,6 +7,9 @@ const RETRY_SECONDS = 2;
 
 const MAX_WORDS = 500;
 
+/** The words of the chart's admission policy `tenants`, which say what the operator does about it. */
+const NOT_A_TENANT = /namespace \S+ is no tenant of Berth\b.*/s;
+
 function fromKube(error: KubeError): ApiError {
   if (isNamespaceTerminating(error)) {
     return new ApiError('tenant_unavailable', 'The namespace of this key is being deleted.', { cause: error });
@@ -19,6 +22,8 @@ function fromKube(error: KubeError): ApiError {
   if (overCeiling !== undefined) return overCeiling;
   if (isPolicyRefusal(error)) {
     const words = error.statusMessage.slice(0, MAX_WORDS);
+    const [outside] = NOT_A_TENANT.exec(words) ?? [];
+    if (outside !== undefined) return new ApiError('not_a_tenant', `Nothing was made: ${outside}`, { cause: error });
     return new ApiError('quota_exceeded', `The cluster refuses: ${words}`, { cause: error });
   }
   return new ApiError('cluster_unavailable', 'Kubernetes failed to answer. Try again in some seconds.', {

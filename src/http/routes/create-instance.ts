@@ -64,6 +64,7 @@ export const createInstanceRoute = routeWithBody({
   errors: [
     'quota_exceeded',
     'tenant_limit',
+    'not_a_tenant',
     'offer_unavailable',
     'offer_changed',
     'idempotency_conflict',

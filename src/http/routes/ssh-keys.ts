@@ -54,7 +54,7 @@ export const sshKeyRoutes = [
     success: { status: 201, schema: 'SSHKey', description: 'The new SSH key.' },
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
-    errors: ['quota_exceeded', 'tenant_limit', 'idempotency_conflict', 'tenant_unavailable'],
+    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
     async handle({ client, idempotentName }, { response, caller: { namespace }, body, key }) {
       const hash = requestHash(body);
       const name = key === undefined ? `k-${randomUUID()}` : await idempotentName('k', namespace, key);

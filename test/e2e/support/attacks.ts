@@ -37,7 +37,7 @@ export const KEPT = { 'example.com/kept': 'yes' };
 export const MANAGER = 'attack';
 
 const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
-const ROLES = ['controller', 'api', 'ssh'];
+const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
 const account = (role: string): string => `system:serviceaccount:${NAMESPACE}:berth-${role}`;
 const CREATE = ['create', '-f', '-'];
 /** A POST from a client that does not ask first whether the pod exists. */
@@ -297,7 +297,7 @@ function forSecrets(): Attack[] {
       as: account(role),
       command: CREATE,
       input,
-      refusal: 'Berth makes the Secrets berth-ssh-host-key and berth-dashboard-session, and no others',
+      refusal: 'this role of Berth makes the Secret berth-',
     },
     {
       title: `the ${role} role reads a tenant's Secrets`,
@@ -371,6 +371,57 @@ function onCeilings({ admin }: Targets): Attack[] {
   ];
 }
 
+/** Tries to get an API key of any tenant with the account that serves calls. */
+function forKeys(): Attack[] {
+  const as = account('api');
+  const session = 'berth-dashboard-session';
+  const own = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata: { namespace: NAMESPACE, name: session } };
+  const key = custom('APIKey', TENANT, { hash: 'a'.repeat(64) });
+  return [
+    {
+      title: 'the api role makes an API key',
+      as,
+      command: CREATE,
+      input: key,
+      refusal: 'cannot create resource "apikeys"',
+    },
+    {
+      title: 'the api role gives an API key all scopes',
+      as,
+      // Unlike `kubectl patch`, this reads nothing first.
+      command: ['apply', '--server-side', `--field-manager=${MANAGER}`, '-f', '-'],
+      input: key,
+      refusal: 'cannot patch resource "apikeys"',
+    },
+    {
+      title: 'the api role reads the key with which it could sign in to the dashboard as anybody',
+      as,
+      command: ['get', 'secret', session, '-n', NAMESPACE],
+      refusal: 'cannot get resource "secrets"',
+    },
+    {
+      title: 'the api role makes that key before the dashboard does',
+      as,
+      command: CREATE,
+      input: own,
+      refusal: 'this role of Berth makes the Secret berth-port-session, and no other',
+    },
+    {
+      title: 'the api role asks the cluster whose token it has',
+      as,
+      command: ['create', '--raw', '/apis/authentication.k8s.io/v1/tokenreviews', '-f', '-'],
+      input: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: 'any' } },
+      refusal: 'cannot create resource "tokenreviews"',
+    },
+    {
+      title: 'the dashboard role reads what a tenant rents',
+      as: account('dashboard'),
+      command: ['get', 'gpuinstances', '-n', TENANT],
+      refusal: 'cannot list resource "gpuinstances"',
+    },
+  ];
+}
+
 /** What a role could try after a break-in, and what people could try. */
 export function attacks(targets: Targets): Attack[] {
   return [
@@ -380,6 +431,7 @@ export function attacks(targets: Targets): Attack[] {
     ...asGateway(targets),
     ...forSecrets(),
     ...onCeilings(targets),
+    ...forKeys(),
   ];
 }
 

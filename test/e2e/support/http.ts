@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 
 /** Calls of one tenant on the HTTP interface. */
@@ -36,20 +37,28 @@ type Call = (
   body?: unknown,
 ) => Promise<{ status: number; body: Record<string, unknown> }>;
 
-/** Signs in to the dashboard as a service account with the cluster's role `admin` in the namespace. */
+/** What the account is bound to: the cluster's role gives no right to Berth's resources. */
+const ADMIN_ROLES = ['admin', 'berth-view', 'berth-edit', 'berth-admin'];
+
+/** Signs in to the dashboard as a service account that may do in the namespace whatever a tenant may. */
 export async function signIn(client: KubeClient, namespace: string, base: string): Promise<Call> {
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const name = 'e2e-admin';
   await client.raw('POST', accounts, { metadata: { name } });
-  await client.raw('POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
-    metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'admin' },
-    subjects: [{ kind: 'ServiceAccount', name, namespace }],
-  });
+  for (const role of ADMIN_ROLES) {
+    await client.raw('POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`, {
+      metadata: { name: `${name}-${role}` },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+      subjects: [{ kind: 'ServiceAccount', name, namespace }],
+    });
+  }
   const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['berth'] } };
   const answer = await client.raw<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, request);
-  const page = await fetch(`${base}/dashboard/`);
-  if (!(await page.text()).includes('<!doctype html>')) throw new Error(`the dashboard answered ${page.status}`);
+  await waitFor('every replica that answers finds the dashboard', async () => {
+    const pages = await Promise.all(Array.from({ length: 8 }, () => fetch(`${base}/dashboard/`)));
+    const texts = await Promise.all(pages.map((page) => page.text()));
+    return texts.every((text) => text.includes('<!doctype html>'));
+  });
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-berth-dashboard': '1' };
   const call: Call = async (method, path, body) => {
     const response = await fetch(`${base}/dashboard/api${path}`, { method, headers, body: JSON.stringify(body) });

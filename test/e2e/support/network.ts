@@ -27,17 +27,24 @@ export interface Reach {
   metrics: boolean;
   /** The API server. */
   cluster: boolean;
+  /** Berth's HTTP interface, by its Service. */
+  api: boolean;
+  /** A pod of the dashboard, past the api role. */
+  dashboard: boolean;
 }
 
 /** Tries what a pod reaches of the tenant and of the cluster. */
 export async function reachOf(world: World, pod: Pod): Promise<Reach> {
   const model = await world.pod(TENANT, 'app=model');
   const api = await world.pod(NAMESPACE, 'app.kubernetes.io/component=api');
+  const dashboard = await world.pod(NAMESPACE, 'app.kubernetes.io/component=dashboard');
   const { spec } = await world.client.get(SERVICES, { namespace: 'default', name: 'kubernetes' });
-  const [toModel, toMetrics, toCluster] = await Promise.all([
+  const [toModel, toMetrics, toCluster, toApi, toDashboard] = await Promise.all([
     reaches(world, pod, { host: model.status?.podIP, port: 8000 }),
     reaches(world, pod, { host: api.status?.podIP, port: 9090 }),
     reaches(world, pod, { host: spec?.clusterIP, port: 443 }),
+    reaches(world, pod, await world.service('berth-api')),
+    reaches(world, pod, { host: dashboard.status?.podIP, port: 8080 }),
   ]);
-  return { model: toModel, metrics: toMetrics, cluster: toCluster };
+  return { model: toModel, metrics: toMetrics, cluster: toCluster, api: toApi, dashboard: toDashboard };
 }

@@ -22,6 +22,14 @@ export function lastBlock(manual: string, title: string): string {
   return block;
 }
 
+/** The first block of commands with these words in it. */
+export function blockWith(manual: string, words: string): string {
+  const blocks = [...manual.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block);
+  const block = blocks.find((one) => one.includes(words));
+  if (block === undefined) throw new Error(`There are no commands with "${words}".`);
+  return block;
+}
+
 export interface Desk {
   kubeconfig: string;
   /** Paths of the programs. */

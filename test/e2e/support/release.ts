@@ -6,7 +6,7 @@ import { helmEnvironment } from '../../../tools/release/helm.ts';
 import { INSTANCE_IMAGE } from './images.ts';
 
 export const NAMESPACE = 'berth-system';
-export const ROLES = ['controller', 'api', 'ssh'] as const;
+export const ROLES = ['controller', 'api', 'dashboard', 'ssh'] as const;
 /** A tenant with Pod Security baseline, made by the chart. */
 export const TENANT = 'alice';
 /** Another one. */
@@ -21,9 +21,15 @@ const VALUES = {
   config: { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'IfNotPresent', logLevel: 'info' },
   controller: { resources: SMALL },
   api: { resources: SMALL },
+  dashboard: { resources: SMALL },
   ssh: { resources: SMALL },
-  tenants: { namespaces: [TENANT, OTHER], requireLabel: true },
+  tenants: { namespaces: [TENANT, OTHER] },
 };
+
+/** Values by which the api role finds the dashboard in a cluster that resolves no names. */
+export function dashboardAt({ host, port }: { host: string; port: number }): object {
+  return { dashboard: { ...VALUES.dashboard, url: `http://${host}:${port}` } };
+}
 
 /** Helm with one cluster. A command that fails throws with Helm's output. */
 export class Release {

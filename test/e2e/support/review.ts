@@ -14,7 +14,7 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'update gpuinstances/finalizers': 'asked for by an admission plug-in that is off by default, without a request',
   'create pods/exec': 'asked for beside get by a second look-up of the API server, which the audit log does not tell',
   'create pods/portforward': 'the same',
-  'create secrets': 'makes the host key or the session key, in whichever replica starts first',
+  'create secrets': 'makes the host key or a session key, in the replica that needs it first',
   'patch events': 'counts up an Event that happens again within minutes',
   'get pods': 'reads a pod whose creation was answered AlreadyExists, after a crash between two writes',
   'controller: get gpuinstances': 'reads what the cache may not show yet, before an instance is deleted for ever',

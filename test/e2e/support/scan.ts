@@ -38,18 +38,19 @@ async function listPaths(client: KubeClient): Promise<string[]> {
 }
 
 /** The Secrets of Berth itself. */
-const HOLDERS = ['berth-ssh-host-key', 'berth-dashboard-session'];
+const HOLDERS = ['berth-ssh-host-key', 'berth-dashboard-session', 'berth-port-session'];
 
-/** The secrets of Berth itself: the host key and the key of the dashboard's sessions. */
+/** The secrets of Berth itself: the host key and the keys of sessions. */
 export async function ownSecrets(client: KubeClient): Promise<Secret[]> {
-  const [host = '', session = ''] = await Promise.all(
+  const [host = '', session = '', ports = ''] = await Promise.all(
     HOLDERS.map(async (name) => {
       const { data } = await client.get(SECRETS, { namespace: NAMESPACE, name });
       return Object.values(data ?? {})[0];
     }),
   );
   const sessionKey = { name: "the dashboard's session key", piece: session };
-  return [privateKey('the host key', decoded(host)), sessionKey, ANY_PRIVATE_KEY];
+  const portKey = { name: 'the key of links to ports', piece: ports };
+  return [privateKey('the host key', decoded(host)), sessionKey, portKey, ANY_PRIVATE_KEY];
 }
 
 /** The contents of all Secrets but those of Berth itself. */

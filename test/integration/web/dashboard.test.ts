@@ -6,6 +6,7 @@ import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
+import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { describeWith } from '../../support/needs.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
@@ -13,6 +14,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
 let cluster: Cluster;
+let dashboard: BerthProcess;
 let api: Replicas;
 let namespace: string;
 let owner: string;
@@ -54,13 +56,17 @@ async function tokenOf(name: string, ...audiences: string[]): Promise<string> {
 beforeAll(async () => {
   cluster = await openCluster();
   namespace = await cluster.namespace('web');
-  api = await startReplicas(inject('cluster').kubeconfig, { namespace, env: { BERTH_LOG_LEVEL: 'trace' } });
+  const { kubeconfig } = inject('cluster');
+  const env = { BERTH_LOG_LEVEL: 'trace' };
+  dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
+  api = await startReplicas(kubeconfig, { namespace, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
   owner = await account('owner', true);
   guest = await account('guest', false);
 });
 
 afterAll(async () => {
   await api[Symbol.asyncDispose]();
+  await dashboard[Symbol.asyncDispose]();
   await cluster[Symbol.asyncDispose]();
 });
 
@@ -215,7 +221,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
       cluster.client.list(SECRETS, { namespace }),
     ]);
     expect(JSON.stringify(objects)).not.toContain(token);
-    const logs = api.processes.map((one) => one.log()).join('');
+    const logs = [...api.processes, dashboard].map((one) => one.log()).join('');
     expect(logs).toContain('Created an API key');
     for (const secret of [token, owner]) expect(logs).not.toContain(secret);
 

@@ -15,12 +15,19 @@ it.each([
   [
     403,
     'Forbidden',
-    `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'berth-tenants' with binding 'berth-tenants' denied request: namespace a is no tenant of Berth`,
+    `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'days' with binding 'days' denied request: nobody rents on Sundays`,
   ],
   // The API server's words for a webhook that refuses without a message.
   [400, undefined, 'admission webhook "costs.example.com" denied the request without explanation'],
 ])('what the cluster refuses by its rules is told in its words: %d %s %s', (status, reason, words) => {
   expect(answer(status, reason, words)).toEqual(['quota_exceeded', `The cluster refuses: ${words}`]);
+});
+
+it('a namespace that is no tenant is named, with the command that makes it one', () => {
+  const advice =
+    'namespace a is no tenant of Berth. An operator of the cluster makes it one: kubectl label namespace a berth.dev/tenant=true';
+  const words = `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPolicy 'berth-tenants' with binding 'berth-tenants' denied request: ${advice}`;
+  expect(answer(403, 'Forbidden', words)).toEqual(['not_a_tenant', `Nothing was made: ${advice}`]);
 });
 
 it.each([

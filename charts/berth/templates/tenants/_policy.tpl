@@ -1,4 +1,4 @@
-{{- /* Closes a tenant's namespace: Berth's gateways get in; pods reach name resolution and the internet. */ -}}
+{{- /* Closes a tenant's namespace: Berth's gateways get in; pods reach name resolution, Berth's HTTP interface and the internet. */ -}}
 {{- define "berth.instancePolicy" -}}
 {{- $policy := .Values.tenants.networkPolicy -}}
 podSelector: {}
@@ -23,14 +23,26 @@ ingress:
   {{- end }}
 egress:
   - ports:
-      - port: 53
+      {{- range $policy.dns.ports }}
+      - port: {{ . }}
         protocol: UDP
-      - port: 53
+      - port: {{ . }}
+        protocol: TCP
+      {{- end }}
+    to:
+      {{- toYaml $policy.dns.to | nindent 6 }}
+  # Berth's HTTP interface, by the Service of the api role.
+  - ports:
+      - port: 8080
         protocol: TCP
     to:
       - namespaceSelector:
           matchLabels:
-            kubernetes.io/metadata.name: kube-system
+            kubernetes.io/metadata.name: {{ .Release.Namespace }}
+        podSelector:
+          matchLabels:
+            app.kubernetes.io/name: {{ include "berth.name" . }}
+            app.kubernetes.io/component: api
   {{- if $policy.allowSameNamespace }}
   - to:
       - podSelector: {}
@@ -38,7 +50,7 @@ egress:
   - to:
       {{- $four := list }}
       {{- $six := list }}
-      {{- range $policy.blockedNetworks }}
+      {{- range concat $policy.blockedNetworks $policy.extraBlockedNetworks }}
       {{- if contains ":" . }}
       {{- $six = append $six . }}
       {{- else }}

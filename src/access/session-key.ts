@@ -3,8 +3,11 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { SECRETS, type Secret } from '../kube/types.ts';
 
-/** Secret in Berth's own namespace that all replicas share. Deleting it ends all sessions at the next restart. */
-export const SESSION_SECRET = 'berth-dashboard-session';
+/**
+ * Secrets in Berth's own namespace that all replicas of a role share. Deleting one ends its sessions at the next restart.
+ * Each role has its own: who holds the dashboard's key can sign in there as anybody.
+ */
+export const SESSION_SECRETS = { dashboard: 'berth-dashboard-session', ports: 'berth-port-session' } as const;
 const FIELD = 'key';
 const KEY_BYTES = 32;
 
@@ -17,13 +20,17 @@ function keyOf(secret: Secret): Buffer {
   const key = Buffer.from(secret.data?.[FIELD] ?? '', 'base64');
   if (key.length === KEY_BYTES) return key;
   throw new SessionKeyError(
-    `Secret ${SESSION_SECRET} has no "${FIELD}" of ${KEY_BYTES} bytes. Delete it; Berth creates a new one.`,
+    `Secret ${secret.metadata.name} has no "${FIELD}" of ${KEY_BYTES} bytes. Delete it; Berth creates a new one.`,
   );
 }
 
+interface SecretRef {
+  namespace: string;
+  name: (typeof SESSION_SECRETS)[keyof typeof SESSION_SECRETS];
+}
+
 /** Reads the key that seals sessions, or creates it. The first replica to write it decides for all. */
-export async function loadSessionKey(client: KubeClient, namespace: string): Promise<Buffer> {
-  const ref = { namespace, name: SESSION_SECRET };
+async function loadSessionKey(client: KubeClient, ref: SecretRef): Promise<Buffer> {
   try {
     return keyOf(await client.get(SECRETS, ref));
   } catch (error) {
@@ -39,10 +46,10 @@ export async function loadSessionKey(client: KubeClient, namespace: string): Pro
 }
 
 /** Reads the key at its first use and keeps it. After a failure the next use reads it again. */
-export function sessionKeyReader(client: KubeClient, namespace: string): () => Promise<Buffer> {
+export function sessionKeyReader(client: KubeClient, ref: SecretRef): () => Promise<Buffer> {
   let key: Promise<Buffer> | undefined;
   return () => {
-    key ??= loadSessionKey(client, namespace).catch((error: unknown) => {
+    key ??= loadSessionKey(client, ref).catch((error: unknown) => {
       key = undefined;
       throw error;
     });

@@ -1,0 +1,13 @@
+import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { dashboardRouter } from '../web/router.ts';
+import { startApiRole } from './api.ts';
+import type { Role } from './role.ts';
+
+/** The api role with the dashboard in it, for one process that is all of Berth. */
+export const apiWithDashboardRole: Role = (context) => {
+  const { process, caches } = context;
+  const { client, config } = process;
+  const stores = caches.pick(['apiKeys']);
+  const sessionKey = sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard });
+  return startApiRole(context, dashboardRouter({ ...process, stores, sessionKey }));
+};

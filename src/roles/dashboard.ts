@@ -1,0 +1,20 @@
+import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { startDashboard } from '../web/server.ts';
+import type { Role } from './role.ts';
+
+/** Milliseconds: longer than most clients pause between calls. Before it begins the endpoints have changed. */
+const LAST_ANSWERS_MS = 1_000;
+
+/** Serves the dashboard alone. Its account is the one that makes API keys. */
+export const dashboardRole: Role = async ({ process, caches, shutdown }) => {
+  const { client, config, log } = process;
+  const server = await startDashboard({
+    ...process,
+    stores: caches.pick(['apiKeys']),
+    sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard }),
+    trustProxy: config.trustProxy,
+    address: config.http,
+  });
+  shutdown.defer('dashboard', () => server.close(LAST_ANSWERS_MS));
+  log.info({ address: server.address }, 'Dashboard listens');
+};

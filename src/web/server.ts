@@ -1,0 +1,60 @@
+import { createServer } from 'node:http';
+import express from 'express';
+import { Connections } from '../http/connections.ts';
+import { drain } from '../http/drain.ts';
+import { ApiError } from '../http/errors/api-error.ts';
+import { errorHandler } from '../http/errors/handler.ts';
+import { answerBrokenRequest, listen } from '../http/listener.ts';
+import { requestId, requestLog } from '../http/middleware/request-log.ts';
+import { security } from '../http/middleware/security.ts';
+import { dashboardRouter } from './router.ts';
+import type { WebDeps } from './session-routes.ts';
+
+/** Limits for slow clients, in ms and bytes. The page sends a token at most, and few people use it at once. */
+const SERVER_LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2_000,
+  maxHeaderSize: 16 * 1024,
+} as const;
+const MAX_HEADERS = 100;
+const MAX_CONNECTIONS = 1_000;
+const MAX_PER_ADDRESS = 100;
+
+export interface DashboardServer {
+  address: { host: string; port: number };
+  /** Stops as the API's server does: see `drain`. */
+  close(lastAnswersMs: number): Promise<void>;
+}
+
+export interface DashboardOptions extends WebDeps {
+  address: { host: string; port: number };
+  /** Value of Express's `trust proxy`. */
+  trustProxy: boolean | number | string;
+}
+
+/** Serves /dashboard and nothing else. Rejects when the address cannot be used. */
+export async function startDashboard(options: DashboardOptions): Promise<DashboardServer> {
+  const { address, clock, log, trustProxy } = options;
+  const app = express();
+  app.disable('x-powered-by');
+  app.enable('case sensitive routing');
+  app.set('trust proxy', trustProxy);
+  app.set('query parser', false);
+  app.use(requestId, requestLog(options), security);
+  app.use('/dashboard', dashboardRouter(options));
+  app.use(() => {
+    throw new ApiError('not_found', 'This server has the dashboard and nothing else. Open /dashboard.');
+  });
+  app.use(errorHandler(log));
+  const server = createServer(SERVER_LIMITS, app);
+  server.maxHeadersCount = MAX_HEADERS;
+  const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
+  new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);
+  server.on('clientError', answerBrokenRequest);
+  const { address: host, port } = await listen(server, address);
+  return {
+    address: { host, port },
+    close: (lastAnswersMs) => drain(server, clock, { lastAnswersMs, cutUpgraded: () => undefined }),
+  };
+}
