@@ -9,6 +9,7 @@ import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
 import type { TarEntry } from '../../lib/tar.ts';
+import { IMAGE_NAME } from '../names.ts';
 import { appEntries } from './app.ts';
 import { baseEntries, withParents } from './base.ts';
 import { runtimePackages, type Lock } from './closure.ts';
@@ -67,7 +68,7 @@ async function main(): Promise<void> {
     layerOf(withParents([...app, { name: 'app/sbom.cdx.json', type: 'file', content: bill }])),
   ];
   const version = lock.version ?? '';
-  const reference = `ghcr.io/berth-dev/berth:${version}`;
+  const reference = `${IMAGE_NAME}:${version}`;
   const image = {
     architecture: arch() === 'x64' ? 'amd64' : arch(),
     user: '65532:65532',

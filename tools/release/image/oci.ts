@@ -12,28 +12,39 @@ export interface ImageConfig {
   labels: Record<string, string>;
 }
 
-interface Blob {
+/** Content that an image names by its digest. */
+export interface Blob {
   mediaType: string;
   digest: string;
   size: number;
   content: Buffer;
 }
 
+/** How a manifest or an index names a blob. */
+export interface Descriptor {
+  mediaType: string;
+  digest: string;
+  size: number;
+  annotations?: Record<string, string>;
+}
+
 /** The time in every image, so that the same content makes the same bytes. */
-const EPOCH = '1970-01-01T00:00:00Z';
-const OCI = 'application/vnd.oci.image';
+export const EPOCH = '1970-01-01T00:00:00Z';
+export const OCI = 'application/vnd.oci.image';
 
-const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
+/** The digest of some content. */
+export const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
 
-function blob(mediaType: string, content: Buffer): Blob {
+export function blob(mediaType: string, content: Buffer): Blob {
   return { mediaType, digest: sha256(content), size: content.length, content };
 }
 
-function json(mediaType: string, value: unknown): Blob {
+/** A blob of JSON. */
+export function json(mediaType: string, value: unknown): Blob {
   return blob(mediaType, Buffer.from(JSON.stringify(value)));
 }
 
-const descriptor = ({ mediaType, digest, size }: Blob) => ({ mediaType, digest, size });
+export const descriptor = ({ mediaType, digest, size }: Blob): Descriptor => ({ mediaType, digest, size });
 
 /** One layer: its compressed archive, and the digest of the archive before compression. */
 export interface Layer {
