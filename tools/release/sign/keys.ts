@@ -40,5 +40,5 @@ export async function readSigningKey(env: Readonly<Record<string, string | undef
 
 /** The public key as PEM (SubjectPublicKeyInfo), which cosign reads. */
 export function publicPem(key: KeyObject): string {
-  return String(key.export({ type: 'spki', format: 'pem' }));
+  return key.export({ type: 'spki', format: 'pem' });
 }

@@ -17,7 +17,7 @@ function save(text: string): string {
   return path;
 }
 
-const pemOf = (key: KeyObject): string => String(key.export({ type: 'pkcs8', format: 'pem' }));
+const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' });
 
 /** What a person reads when the key is refused. */
 async function refusal(path: string): Promise<string> {
@@ -31,7 +31,7 @@ describe('readSigningKey', () => {
   it('reads a P-256 key, in either of the two PEM formats', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
     for (const type of ['pkcs8', 'sec1'] as const) {
-      const found = await read(save(String(privateKey.export({ type, format: 'pem' }))));
+      const found = await read(save(privateKey.export({ type, format: 'pem' })));
       expect(publicPem(found.publicKey)).toBe(publicPem(publicKey));
     }
   });

@@ -4,37 +4,12 @@ import { type Statement, seal, statementAbout } from '../../../../tools/release/
 import { blobOf, type Layout } from '../../../../tools/release/sign/layout.ts';
 import { KINDS, signedLayout } from '../../../../tools/release/sign/sign.ts';
 import { verifyLayout } from '../../../../tools/release/sign/verify.ts';
+import { entryOf, flipped, manifestOf, swapped } from '../../../support/layouts.ts';
 import { NAME, newKey, signedImage } from './made.ts';
 
 const key = newKey();
 const signed = signedImage('ours', key);
 const other = signedImage('theirs', key);
-
-function entry(layout: Layout, kind: string): Descriptor {
-  const found = layout.manifests.find(({ annotations }) => annotations?.['kind'] === kind);
-  if (found === undefined) throw new Error(`no ${kind}`);
-  return found;
-}
-
-function manifestOf(layout: Layout, kind: string): { layers: Descriptor[] } {
-  return JSON.parse(blobOf(layout, entry(layout, kind)).toString()) as { layers: Descriptor[] };
-}
-
-/** A layout with another entry of one kind. */
-function withEntry(layout: Layout, kind: string, from: Layout): Layout {
-  const manifests = layout.manifests.map((one) => (one.annotations?.['kind'] === kind ? entry(from, kind) : one));
-  return { blobs: new Map([...layout.blobs, ...from.blobs]), manifests };
-}
-
-function withBlob(layout: Layout, digest: string, change: (content: Buffer) => Buffer): Layout {
-  const content = change(Buffer.from(layout.blobs.get(digest) ?? Buffer.alloc(0)));
-  return { ...layout, blobs: new Map([...layout.blobs, [digest, content]]) };
-}
-
-function flipLast(content: Buffer): Buffer {
-  content[content.length - 1] = (content.at(-1) ?? 0) ^ 1;
-  return content;
-}
 
 /** The layout with the first layer of a kind replaced, and every digest on the way to it made right again. */
 function forged(layout: Layout, kind: string, change: (layer: Descriptor, content: Buffer) => [Descriptor, Buffer]) {
@@ -57,14 +32,14 @@ function verified(layout: Layout) {
 describe('verifyLayout', () => {
   it('accepts what was signed, and says what is attested', () => {
     const { digest, statements } = verified(signed);
-    expect(digest).toBe(entry(signed, KINDS.image).digest);
+    expect(digest).toBe(entryOf(signed, KINDS.image).digest);
     expect(statements).toMatchObject([{ predicateType: 'https://example.com/says', predicate: { text: 'ours' } }]);
   });
 
   it('refuses a changed byte in every blob', () => {
     expect(signed.blobs.size).toBe(9);
     for (const digest of signed.blobs.keys())
-      expect(() => verified(withBlob(signed, digest, flipLast)), digest).toThrow(`The blob ${digest} was changed.`);
+      expect(() => verified(flipped(signed, { digest })), digest).toThrow(`The blob ${digest} was changed.`);
   });
 
   it('refuses a layout without one of its blobs', () => {
@@ -80,7 +55,7 @@ describe('verifyLayout', () => {
   });
 
   it('refuses another image under a good signature', () => {
-    expect(() => verified(withEntry(signed, KINDS.image, other))).toThrow('The signature is not of sha256:');
+    expect(() => verified(swapped(signed, KINDS.image, other))).toThrow('The signature is not of sha256:');
     const changed = forged(signed, KINDS.image, (layer) => [layer, Buffer.from('evil')]);
     expect(() => verified(changed)).toThrow('The signature is not of sha256:');
   });
@@ -92,22 +67,22 @@ describe('verifyLayout', () => {
   });
 
   it('refuses a signed payload whose digest was changed', () => {
-    const wanted = entry(other, KINDS.image).digest;
-    const both = withEntry(signed, KINDS.image, other);
+    const wanted = entryOf(other, KINDS.image).digest;
+    const both = swapped(signed, KINDS.image, other);
     const changed = forged(both, KINDS.signatures, (layer, content) => [
       layer,
-      Buffer.from(content.toString().replace(entry(signed, KINDS.image).digest, wanted)),
+      Buffer.from(content.toString().replace(entryOf(signed, KINDS.image).digest, wanted)),
     ]);
     expect(() => verified(changed)).toThrow('The signature is not of the key.');
   });
 
   it('refuses the attestations of another image that the key has signed too', () => {
-    expect(() => verified(withEntry(signed, KINDS.attestations, other))).toThrow('is not about sha256:');
+    expect(() => verified(swapped(signed, KINDS.attestations, other))).toThrow('is not about sha256:');
   });
 
   it('refuses an attestation of another key', () => {
     const theirs = signedImage('ours', newKey());
-    expect(() => verified(withEntry(signed, KINDS.attestations, theirs))).toThrow('An attestation is not signed');
+    expect(() => verified(swapped(signed, KINDS.attestations, theirs))).toThrow('An attestation is not signed');
   });
 
   it('refuses an attestation whose statement was changed, or that is of another type', () => {
@@ -125,7 +100,7 @@ describe('verifyLayout', () => {
   });
 
   it('refuses an attestation about several things', () => {
-    const { digest } = entry(signed, KINDS.image);
+    const { digest } = entryOf(signed, KINDS.image);
     const about = statementAbout({ name: NAME, digest }, 'https://example.com/says', {});
     const two: Statement = { ...about, subject: [...about.subject, { name: 'another', digest: { sha256: '0' } }] };
     const changed = forged(signed, KINDS.attestations, (layer) => [layer, seal(two, key.privateKey)]);
@@ -135,7 +110,7 @@ describe('verifyLayout', () => {
   it.each(Object.values(KINDS))('refuses a layout without %s, or with two', (kind) => {
     const without = signed.manifests.filter(({ annotations }) => annotations?.['kind'] !== kind);
     expect(() => verified({ ...signed, manifests: without })).toThrow(`has 0 of ${kind}`);
-    expect(() => verified({ ...signed, manifests: [...signed.manifests, entry(other, kind)] })).toThrow('has 2 of');
+    expect(() => verified({ ...signed, manifests: [...signed.manifests, entryOf(other, kind)] })).toThrow('has 2 of');
   });
 
   it('refuses a list of signatures with nothing in it', () => {
@@ -150,14 +125,14 @@ describe('verifyLayout', () => {
 
 describe('signedLayout', () => {
   it('tags signature and attestations as cosign looks for them in a registry', () => {
-    const { digest } = entry(signed, KINDS.image);
+    const { digest } = entryOf(signed, KINDS.image);
     const names = signed.manifests.map(({ annotations }) => annotations?.['org.opencontainers.image.ref.name']);
     const tag = digest.replace(':', '-');
     expect(names).toEqual(['1', `${tag}.sig`, `${tag}.att`]);
   });
 
   it('signs no image that the layout does not have', () => {
-    const subject = { name: NAME, digest: entry(other, KINDS.image).digest };
+    const subject = { name: NAME, digest: entryOf(other, KINDS.image).digest };
     expect(() => signedLayout(signed, subject, [], key.privateKey)).toThrow('The layout has no sha256:');
   });
 });
