@@ -1,8 +1,9 @@
+import { sign } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type Descriptor, sha256 } from '../../../../tools/release/image/oci.ts';
 import { type Statement, seal, statementAbout } from '../../../../tools/release/sign/dsse.ts';
 import { blobOf, type Layout } from '../../../../tools/release/sign/layout.ts';
-import { KINDS, signedLayout } from '../../../../tools/release/sign/sign.ts';
+import { KINDS, SIGNATURE, signedLayout } from '../../../../tools/release/sign/sign.ts';
 import { verifyLayout } from '../../../../tools/release/sign/verify.ts';
 import { entryOf, flipped, manifestOf, swapped } from '../../../support/layouts.ts';
 import { NAME, newKey, signedImage } from './made.ts';
@@ -74,6 +75,19 @@ describe('verifyLayout', () => {
       Buffer.from(content.toString().replace(entryOf(signed, KINDS.image).digest, wanted)),
     ]);
     expect(() => verified(changed)).toThrow('The signature is not of the key.');
+  });
+
+  it('refuses what the key has signed for another purpose', () => {
+    const payload = forged(signed, KINDS.signatures, (layer, content) => {
+      const text = Buffer.from(content.toString().replace('cosign container image signature', 'another'));
+      const value = sign('sha256', text, key.privateKey).toString('base64');
+      return [{ ...layer, annotations: { [SIGNATURE]: value } }, text];
+    });
+    expect(() => verified(payload)).toThrow('The signature is not of sha256:');
+    const { digest } = entryOf(signed, KINDS.image);
+    const about = { ...statementAbout({ name: NAME, digest }, 'https://example.com/says', {}), _type: 'another' };
+    const sealed = forged(signed, KINDS.attestations, (layer) => [layer, seal(about, key.privateKey)]);
+    expect(() => verified(sealed)).toThrow('An attestation is no in-toto statement.');
   });
 
   it('refuses the attestations of another image that the key has signed too', () => {
