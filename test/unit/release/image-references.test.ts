@@ -75,7 +75,7 @@ test('every image of the chart has a digest, or the place where the release puts
   const images: Record<string, unknown>[] = [];
   const walk = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return;
-    if ('repository' in value) images.push(value as Record<string, unknown>);
+    if ('repository' in value) images.push(value);
     for (const child of Object.values(value)) walk(child);
   };
   walk(values);

@@ -13,6 +13,7 @@ import { IMAGE_NAME } from '../names.ts';
 import { appEntries } from './app.ts';
 import { baseEntries, withParents } from './base.ts';
 import { runtimePackages, type Lock } from './closure.ts';
+import { lockedNode } from './node-program.ts';
 import { layerOf, ociArchive } from './oci.ts';
 import { cycloneDx, type DebianPackage, type GoModule } from './sbom.ts';
 
@@ -58,9 +59,11 @@ async function main(): Promise<void> {
   await rm(compiled, { recursive: true, force: true });
   await must(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
   const base = await baseEntries(cacheFolder(process.env));
-  const node = { name: 'usr/bin/node', type: 'file' as const, content: await readFile(process.execPath), mode: 0o755 };
+  const content = await readFile(process.execPath);
+  const program = { version: process.versions.node, sha256: lockedNode(content, arch()) };
+  const node = { name: 'usr/bin/node', type: 'file' as const, content, mode: 0o755 };
   const debian = [...base.packages, ...(await installedPackages(TOOL_PACKAGES))];
-  const sbom = cycloneDx({ lock, npm: packages, node: process.versions.node, debian, go: await goModules() });
+  const sbom = cycloneDx({ lock, npm: packages, node: program, debian, go: await goModules() });
   const bill = Buffer.from(`${JSON.stringify(sbom, undefined, 1)}\n`);
   const app = await appEntries({ root: ROOT, compiled, packages });
   const layers = [

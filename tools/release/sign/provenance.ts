@@ -20,7 +20,7 @@ export interface Build {
   /** Lock file -> content. */
   locks: ReadonlyMap<string, Buffer>;
   /** The bill of materials of the image (CycloneDX). */
-  bill: { components?: { purl: string; hashes?: { content: string }[] }[] };
+  bill: { components?: { purl: string; hashes?: { alg: string; content: string }[] }[] };
 }
 
 /** The hash of each module of a go.sum by its purl, in hexadecimal, as in-toto writes a directory's hash. */
@@ -44,16 +44,20 @@ function materials({ commit, locks, bill }: Build): Material[] {
     digest: { sha256: createHash('sha256').update(content).digest('hex') },
   }));
   const packages = (bill.components ?? []).map(({ purl, hashes }): Material => {
-    const [sha512, dirHash] = [hashes?.[0]?.content, modules.get(purl)];
-    if (sha512 !== undefined) return { uri: purl, digest: { sha512 } };
-    return dirHash === undefined ? { uri: purl } : { uri: purl, digest: { dirHash } };
+    const dirHash = modules.get(purl);
+    const digest = {
+      ...Object.fromEntries((hashes ?? []).map(({ alg, content }) => [alg.toLowerCase().replace('-', ''), content])),
+      ...(dirHash !== undefined && { dirHash }),
+    };
+    return { uri: purl, ...(Object.keys(digest).length > 0 && { digest }) };
   });
   return [{ uri: source, digest: { gitCommit: commit } }, ...files, ...packages];
 }
 
 /**
  * How the release was built (SLSA provenance 1.0): from which commit, by which program, from which packages. npm packages
- * have the hash of package-lock.json, Go modules that of go.sum, and Debian's packages the version, which apt checks.
+ * have the hash of package-lock.json, Go modules that of go.sum, Node its own, and Debian's packages the version, for
+ * which apt checks the archive's signature.
  */
 export function provenance(build: Build): object {
   return {

@@ -11,7 +11,7 @@ test('names the commit, the lock files, and each package with the hash that lock
   const commit = 'c'.repeat(40);
   const locks = new Map([['deploy/tools/go.sum', Buffer.from(GO_SUM.join('\n'))]]);
   const components = [
-    { purl: 'pkg:npm/a@1.0.0', hashes: [{ content: 'ff' }] },
+    { purl: 'pkg:npm/a@1.0.0', hashes: [{ alg: 'SHA-512', content: 'ff' }] },
     { purl: 'pkg:golang/example.com/mod@v1.2.3' },
     { purl: 'pkg:deb/debian/libc6@2?arch=amd64' },
   ];
