@@ -14,6 +14,13 @@ export function throwAwayKey(): KeyPair {
   return keyPair(generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey);
 }
 
+/** Makes the release of the image that is in dist/, in a folder. */
+export async function signWith(key: KeyPair, helm: string, folder: string): Promise<Release> {
+  await rm(folder, { recursive: true, force: true });
+  const { stdout } = await run('git', ['rev-parse', 'HEAD'], { cwd: ROOT });
+  return makeRelease({ dist: join(ROOT, 'dist'), out: folder, commit: stdout.trim(), helm, key });
+}
+
 /** What cosign says of a folder: the predicate types that it found attested, or why it refuses. */
 export interface Verdict {
   attested: string[];
@@ -33,11 +40,8 @@ export class SignedRelease {
   }
 
   static async make(helm: string, key: KeyPair): Promise<SignedRelease> {
-    const folder = join(stateFolder(), 'e2e', 'release');
-    await rm(folder, { recursive: true, force: true });
-    const { stdout } = await run('git', ['rev-parse', 'HEAD'], { cwd: ROOT });
-    const dist = join(ROOT, 'dist');
-    const release = await makeRelease({ dist, out: folder, commit: stdout.trim(), helm, key });
+    const folder = join(stateFolder(), 'e2e', 'signed');
+    const release = await signWith(key, helm, folder);
     const { signal } = new AbortController();
     const cache = cacheFolder(process.env);
     const options = { cache, label: 'cosign', programs: [VERIFY_SIGNATURES], progress: plainProgress(), signal };

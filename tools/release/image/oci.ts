@@ -30,6 +30,7 @@ export interface Descriptor {
 
 /** The time in every image, so that the same content makes the same bytes. */
 export const EPOCH = '1970-01-01T00:00:00Z';
+const CONTAINERD_NAME = 'io.containerd.image.name';
 export const OCI = 'application/vnd.oci.image';
 
 /** The digest of some content. */
@@ -58,8 +59,8 @@ export function layerOf(entries: readonly TarEntry[]): Layer {
 }
 
 /**
- * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. The same layers and
- * configuration make the same bytes.
+ * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. A node that imports it has it
+ * under its digest too, as a released chart names it. The same layers and configuration make the same bytes.
  */
 export function ociArchive(
   layers: readonly Layer[],
@@ -87,18 +88,15 @@ export function ociArchive(
     config: descriptor(config),
     layers: blobs.map(descriptor),
   });
+  const at = reference.lastIndexOf(':');
+  const [repository, tag] = [reference.slice(0, at), reference.slice(at + 1)];
+  const entry = { ...descriptor(manifest), platform: { architecture: image.architecture, os: 'linux' } };
   const index = {
     schemaVersion: 2,
     mediaType: `${OCI}.index.v1+json`,
     manifests: [
-      {
-        ...descriptor(manifest),
-        platform: { architecture: image.architecture, os: 'linux' },
-        annotations: {
-          'io.containerd.image.name': reference,
-          'org.opencontainers.image.ref.name': reference.slice(reference.lastIndexOf(':') + 1),
-        },
-      },
+      { ...entry, annotations: { [CONTAINERD_NAME]: reference, 'org.opencontainers.image.ref.name': tag } },
+      { ...entry, annotations: { [CONTAINERD_NAME]: `${repository}@${manifest.digest}` } },
     ],
   };
   const files = [
