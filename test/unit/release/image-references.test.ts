@@ -9,6 +9,7 @@ const BY_TAG: Readonly<Record<string, string>> = {
   'debian:12': 'runs what tenants start, who get the mends of Debian as they come; the operator may set a digest',
   'docker.io/library/debian:12': 'the same image in the description of a field',
   'ghcr.io/berth-dev/berth:0.1.0': 'cannot name its own digest; the release puts it into the packed chart',
+  'ghcr.io/berth-dev/charts/berth:0.1.0': 'is where the release is published, after which it has a digest',
   'localhost/berth-busybox:1': 'made on this machine, on no registry',
   'localhost/berth-pause:1': 'made on this machine, on no registry',
   'localhost/berth-tools:1': 'made on this machine, on no registry',
@@ -23,7 +24,7 @@ const NOT_SEARCHED =
   /^(test|crds|charts\/berth\/(tests|ci|templates))\/|^deploy\/base\/crds\.yaml$|\.(png|svg|mod|sum)$/;
 
 const WITH_PATH = /(?<![\w./@:-])[a-z0-9.-]+(?:\/[a-z0-9._-]+)+:\w[\w.-]*(?:@sha256:[\da-f]{64})?/g;
-const SHORT = /(?<![\w./@:-])[a-z][a-z0-9-]*:\d[\w.-]*(?:@sha256:[\da-f]{64})?/g;
+const SHORT = /(?<![\w./@:$-])[a-z][a-z0-9-]*:\d[\w.-]*(?:@sha256:[\da-f]{64})?/g;
 
 /** The images that a line names. A short name is taken for one where the line speaks of images. */
 function namesIn(line: string): string[] {
