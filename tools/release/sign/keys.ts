@@ -21,19 +21,25 @@ export function keyPair(privateKey: KeyObject): KeyPair {
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** Reads the key that signs the release. Throws LocalFailure, which names the file and never its content. */
+/**
+ * Reads the key that signs the release. Throws LocalFailure, which has neither the file's content nor the variable's: by
+ * mistake that may be the key itself.
+ */
 export async function readSigningKey(env: Readonly<Record<string, string | undefined>>): Promise<KeyPair> {
   const path = env[VARIABLE];
   if (!path) throw new LocalFailure('A release needs a key that signs it.', HOW_TO);
   const pem = await readFile(path).catch((error: unknown) => {
-    throw new LocalFailure(`The signing key ${path} cannot be read (${systemCode(error) ?? 'unknown'}).`, HOW_TO);
+    throw new LocalFailure(
+      `The file that ${VARIABLE} names cannot be read (${systemCode(error) ?? 'unknown'}).`,
+      HOW_TO,
+    );
   });
   let privateKey: KeyObject;
   try {
     privateKey = createPrivateKey(pem);
   } catch {
     // The error of the parser is left out: it may quote the file.
-    throw new LocalFailure(`The file ${path} holds no private key in PEM without a password.`, HOW_TO);
+    throw new LocalFailure(`The file that ${VARIABLE} names holds no private key in PEM without a password.`, HOW_TO);
   }
   return keyPair(privateKey);
 }

@@ -50,6 +50,8 @@ describe('readSigningKey', () => {
     const broken = await refusal(save(pem.replace('BEGIN', 'BEGUN')));
     expect(broken).toContain('holds no private key in PEM');
     expect(broken).not.toContain(secret.slice(0, 12));
+    // The key in the variable, in place of its path.
+    expect(await refusal(pem)).not.toContain(secret.slice(0, 12));
     expect(await refusal(join(folder, 'missing'))).toContain('cannot be read (ENOENT)');
     expect(await refusal('')).toContain('BERTH_SIGNING_KEY');
   });
