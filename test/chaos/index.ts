@@ -141,11 +141,11 @@ async function runChaos(cluster: BuiltE2eCluster, load: Load, killing: AbortCont
 
 async function main(): Promise<void> {
   process.stderr.write(`Chaos: seed ${SEED}, ${SECONDS} s; BERTH_CHAOS_SEED=${SEED} repeats the kills.\n`);
-  const { cluster, helm } = await setStage('chaos', builtDriver);
+  const { cluster, helm, chart } = await setStage('chaos', builtDriver);
   const killing = new AbortController();
   const everything = new AbortController();
   try {
-    await phase('install', () => new Release(helm, cluster.kubeconfig).upgrade());
+    await phase('install', () => new Release({ helm, kubeconfig: cluster.kubeconfig, chart }).upgrade());
     const gpus = keepGpus(cluster.client, REAL_NODE, GPUS, everything.signal);
     const load = await prepareLoad(cluster, new Log(), killing.signal);
     const outcome = await runChaos(cluster, load, killing);

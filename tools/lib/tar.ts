@@ -51,3 +51,17 @@ export function tarHeader(
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'ascii');
   return block;
 }
+
+/** The files of a ustar archive by their names. Its links and folders are left out. */
+export function filesInTar(archive: Buffer): Map<string, Buffer> {
+  const files = new Map<string, Buffer>();
+  for (let at = 0; at < archive.length && archive[at] !== 0;) {
+    const text = (from: number, to: number): string =>
+      archive.toString('utf8', at + from, at + to).replace(/\0.*$/s, '');
+    const size = Number.parseInt(text(124, 136), 8);
+    const start = at + BLOCK;
+    if (text(156, 157) === TYPE_FLAGS.file) files.set(text(0, 100), archive.subarray(start, start + size));
+    at = start + Math.ceil(size / BLOCK) * BLOCK;
+  }
+  return files;
+}

@@ -46,6 +46,13 @@ export const NETWORK_POLICIES: GoProgram = {
   package: '.',
 };
 
+/** The program that verifies signatures in the end-to-end test, with cosign's code. */
+export const VERIFY_SIGNATURES: GoProgram = {
+  name: 'verify-signatures',
+  module: 'deploy/tools-go/cosign',
+  package: '.',
+};
+
 export interface GoToolOptions {
   cache: string;
   /** First part of the folder's name in the cache. */

@@ -65,6 +65,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:gateway': { packages: ['Python venv'] },
   'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh'], programs: [GO], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
+  release: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   'check:chart': { packages: [], programs: [GO] },
   manifests: { packages: [], programs: [GO] },
 };

@@ -1,6 +1,4 @@
-import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { ROOT } from '../../../tools/lib/paths.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { helmEnvironment } from '../../../tools/release/helm.ts';
 import { INSTANCE_IMAGE } from './images.ts';
@@ -31,14 +29,24 @@ export function dashboardAt({ host, port }: { host: string; port: number }): obj
   return { dashboard: { ...VALUES.dashboard, url: `http://${host}:${port}` } };
 }
 
+export interface ReleaseOptions {
+  /** Paths. */
+  helm: string;
+  kubeconfig: string;
+  chart: string;
+}
+
 /** Helm with one cluster. A command that fails throws with Helm's output. */
 export class Release {
   readonly #helm: string;
   readonly #kubeconfig: string;
+  readonly #chart: string;
 
-  constructor(helm: string, kubeconfig: string) {
+  /** `chart` is the released one: the packed chart, which names the image by its digest. */
+  constructor({ helm, kubeconfig, chart }: ReleaseOptions) {
     this.#helm = helm;
     this.#kubeconfig = kubeconfig;
+    this.#chart = chart;
   }
 
   async helm(args: readonly string[], input?: string): Promise<string> {
@@ -50,7 +58,7 @@ export class Release {
   }
 
   /** Installs or upgrades to a chart, with these values over those of the test, and waits until all replicas are ready. */
-  async upgrade(values: object = {}, chart = join(ROOT, 'charts/berth')): Promise<void> {
+  async upgrade(values: object = {}, chart = this.#chart): Promise<void> {
     const wait = ['--wait', '--timeout', '10m'];
     const args = ['upgrade', 'berth', chart, '--install', '--create-namespace', ...wait, '--values', '-'];
     await this.helm(args, JSON.stringify({ ...VALUES, ...values }));

@@ -7,12 +7,15 @@ import { chartTools, ensureGoTools } from '../../../tools/release/go-tools.ts';
 import { phase } from '../../support/phases.ts';
 import type { Driver, E2eCluster } from './driver.ts';
 import { makeTestImages } from './images.ts';
+import { signWith, throwAwayKey } from './signed-release.ts';
 
 /** A cluster whose node has the images, ready for the release. */
 export interface Stage<C extends E2eCluster> {
   cluster: C;
   /** Path of Helm. */
   helm: string;
+  /** Path of the packed chart. */
+  chart: string;
 }
 
 async function buildImage(): Promise<string> {
@@ -35,6 +38,8 @@ export async function setStage<C extends E2eCluster>(name: string, driver: Drive
   const { signal } = new AbortController();
   const tools = await phase('helm', () => buildTools(signal));
   const image = await phase('image', buildImage);
+  const helm = join(tools, 'helm');
+  const { archive: chart } = await phase('release', () => signWith(throwAwayKey(), helm, join(state, 'release')));
   const others = await phase('images of the test', () => makeTestImages(join(state, 'images')));
   const cluster = await phase('cluster', () => driver({ state, signal }));
   try {
@@ -43,5 +48,5 @@ export async function setStage<C extends E2eCluster>(name: string, driver: Drive
     await cluster.stop();
     throw error;
   }
-  return { cluster, helm: join(tools, 'helm') };
+  return { cluster, helm, chart };
 }

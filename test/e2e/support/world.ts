@@ -4,12 +4,10 @@ import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { type Pod, PODS, SERVICES } from '../../../src/kube/types.ts';
 import { type Outcome, run } from '../../../tools/lib/shell.ts';
-import { NAMESPACE, Release } from './release.ts';
+import { NAMESPACE, Release, type ReleaseOptions } from './release.ts';
 
-export interface WorldOptions {
-  kubeconfig: string;
-  /** Paths of the programs. */
-  helm: string;
+export interface WorldOptions extends ReleaseOptions {
+  /** Path of the program. */
   kubectl: string;
 }
 
@@ -21,7 +19,7 @@ export class World {
 
   private constructor(client: KubeClient, options: WorldOptions) {
     this.client = client;
-    this.release = new Release(options.helm, options.kubeconfig);
+    this.release = new Release(options);
     this.#options = options;
   }
 

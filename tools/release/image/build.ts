@@ -9,9 +9,11 @@ import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
 import type { TarEntry } from '../../lib/tar.ts';
+import { IMAGE_NAME } from '../names.ts';
 import { appEntries } from './app.ts';
 import { baseEntries, withParents } from './base.ts';
 import { runtimePackages, type Lock } from './closure.ts';
+import { lockedNode } from './node-program.ts';
 import { layerOf, ociArchive } from './oci.ts';
 import { cycloneDx, type DebianPackage, type GoModule } from './sbom.ts';
 
@@ -57,9 +59,11 @@ async function main(): Promise<void> {
   await rm(compiled, { recursive: true, force: true });
   await must(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
   const base = await baseEntries(cacheFolder(process.env));
-  const node = { name: 'usr/bin/node', type: 'file' as const, content: await readFile(process.execPath), mode: 0o755 };
+  const content = await readFile(process.execPath);
+  const program = { version: process.versions.node, sha256: lockedNode(content, arch()) };
+  const node = { name: 'usr/bin/node', type: 'file' as const, content, mode: 0o755 };
   const debian = [...base.packages, ...(await installedPackages(TOOL_PACKAGES))];
-  const sbom = cycloneDx({ lock, npm: packages, node: process.versions.node, debian, go: await goModules() });
+  const sbom = cycloneDx({ lock, npm: packages, node: program, debian, go: await goModules() });
   const bill = Buffer.from(`${JSON.stringify(sbom, undefined, 1)}\n`);
   const app = await appEntries({ root: ROOT, compiled, packages });
   const layers = [
@@ -67,7 +71,7 @@ async function main(): Promise<void> {
     layerOf(withParents([...app, { name: 'app/sbom.cdx.json', type: 'file', content: bill }])),
   ];
   const version = lock.version ?? '';
-  const reference = `ghcr.io/berth-dev/berth:${version}`;
+  const reference = `${IMAGE_NAME}:${version}`;
   const image = {
     architecture: arch() === 'x64' ? 'amd64' : arch(),
     user: '65532:65532',

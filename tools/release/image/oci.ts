@@ -12,28 +12,40 @@ export interface ImageConfig {
   labels: Record<string, string>;
 }
 
-interface Blob {
+/** Content that an image names by its digest. */
+export interface Blob {
   mediaType: string;
   digest: string;
   size: number;
   content: Buffer;
 }
 
+/** How a manifest or an index names a blob. */
+export interface Descriptor {
+  mediaType: string;
+  digest: string;
+  size: number;
+  annotations?: Record<string, string>;
+}
+
 /** The time in every image, so that the same content makes the same bytes. */
-const EPOCH = '1970-01-01T00:00:00Z';
-const OCI = 'application/vnd.oci.image';
+export const EPOCH = '1970-01-01T00:00:00Z';
+const CONTAINERD_NAME = 'io.containerd.image.name';
+export const OCI = 'application/vnd.oci.image';
 
-const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
+/** The digest of some content. */
+export const sha256 = (content: Buffer): string => `sha256:${createHash('sha256').update(content).digest('hex')}`;
 
-function blob(mediaType: string, content: Buffer): Blob {
+export function blob(mediaType: string, content: Buffer): Blob {
   return { mediaType, digest: sha256(content), size: content.length, content };
 }
 
-function json(mediaType: string, value: unknown): Blob {
+/** A blob of JSON. */
+export function json(mediaType: string, value: unknown): Blob {
   return blob(mediaType, Buffer.from(JSON.stringify(value)));
 }
 
-const descriptor = ({ mediaType, digest, size }: Blob) => ({ mediaType, digest, size });
+export const descriptor = ({ mediaType, digest, size }: Blob): Descriptor => ({ mediaType, digest, size });
 
 /** One layer: its compressed archive, and the digest of the archive before compression. */
 export interface Layer {
@@ -47,8 +59,8 @@ export function layerOf(entries: readonly TarEntry[]): Layer {
 }
 
 /**
- * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. The same layers and
- * configuration make the same bytes.
+ * An image as the parts of an OCI archive (image-spec 1.1, image layout), named `reference`. A node that imports it has it
+ * under its digest too, as a released chart names it. The same layers and configuration make the same bytes.
  */
 export function ociArchive(
   layers: readonly Layer[],
@@ -76,18 +88,15 @@ export function ociArchive(
     config: descriptor(config),
     layers: blobs.map(descriptor),
   });
+  const at = reference.lastIndexOf(':');
+  const [repository, tag] = [reference.slice(0, at), reference.slice(at + 1)];
+  const entry = { ...descriptor(manifest), platform: { architecture: image.architecture, os: 'linux' } };
   const index = {
     schemaVersion: 2,
     mediaType: `${OCI}.index.v1+json`,
     manifests: [
-      {
-        ...descriptor(manifest),
-        platform: { architecture: image.architecture, os: 'linux' },
-        annotations: {
-          'io.containerd.image.name': reference,
-          'org.opencontainers.image.ref.name': reference.slice(reference.lastIndexOf(':') + 1),
-        },
-      },
+      { ...entry, annotations: { [CONTAINERD_NAME]: reference, 'org.opencontainers.image.ref.name': tag } },
+      { ...entry, annotations: { [CONTAINERD_NAME]: `${repository}@${manifest.digest}` } },
     ],
   };
   const files = [

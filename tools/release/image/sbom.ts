@@ -17,7 +17,7 @@ export interface Contents {
   lock: Lock;
   /** Paths in the lock file. */
   npm: readonly string[];
-  node: string;
+  node: { version: string; sha256: string };
   debian: readonly DebianPackage[];
   go: readonly GoModule[];
 }
@@ -59,7 +59,11 @@ export function cycloneDx({ lock, npm, node, debian, go }: Contents): Record<str
   const version = lock.version ?? '';
   const components = [
     ...npm.map((path) => npmComponent(lock, path)),
-    { ...component(`pkg:generic/node@${node}`, 'node', node), type: 'platform' },
+    {
+      ...component(`pkg:generic/node@${node.version}`, 'node', node.version),
+      type: 'platform',
+      hashes: [{ alg: 'SHA-256', content: node.sha256 }],
+    },
     ...debian.map((item) =>
       component(
         `pkg:deb/debian/${item.name}@${encodeURIComponent(item.version)}?arch=${item.architecture}`,

@@ -51,9 +51,11 @@ describe('ociArchive', () => {
       if (name.startsWith('blobs/sha256/')) expect(hash(content)).toBe(name.slice('blobs/sha256/'.length));
     }
     const blob = (id: string) => JSON.parse(String(files.get(`blobs/sha256/${id.slice('sha256:'.length)}`)));
-    const [entry] = JSON.parse(String(files.get('index.json'))).manifests;
+    const [entry, byDigest] = JSON.parse(String(files.get('index.json'))).manifests;
     expect(entry.digest).toBe(digest);
     expect(entry.annotations['io.containerd.image.name']).toBe('example.com/berth:1');
+    expect(byDigest.digest).toBe(digest);
+    expect(byDigest.annotations).toEqual({ 'io.containerd.image.name': `example.com/berth@${digest}` });
     const manifest = blob(entry.digest);
     expect(blob(manifest.config.digest).config.User).toBe('65532:65532');
     expect(files.has(`blobs/sha256/${manifest.layers[0].digest.slice('sha256:'.length)}`)).toBe(true);

@@ -18,7 +18,7 @@ describe('cycloneDx', () => {
     const sbom = cycloneDx({
       lock,
       npm: Object.keys(lock.packages),
-      node: '26.0.0',
+      node: { version: '26.0.0', sha256: 'ab' },
       debian: [{ name: 'libc6', version: '2.36-9+deb12u1', architecture: 'amd64' }],
       go: [{ path: 'github.com/pkg/sftp', version: 'v1.0.0' }],
     });

