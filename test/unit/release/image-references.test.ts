@@ -81,7 +81,7 @@ test('every image of the chart has a digest, or the place where the release puts
   };
   walk(values);
   expect(images.map(({ repository }) => repository)).toEqual(['ghcr.io/berth-dev/berth', 'valkey/valkey']);
-  for (const { repository, tag, digest } of images) {
-    expect(digest === '' || isPinned(`${String(repository)}:${String(tag)}`), String(repository)).toBe(true);
+  for (const { repository, digest } of images) {
+    expect(digest === '' || isPinned(`${String(repository)}@${String(digest)}`), String(repository)).toBe(true);
   }
 });
