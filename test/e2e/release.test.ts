@@ -15,14 +15,16 @@ import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { attacks, attempt, harmless, KEPT, LENIENT, MANAGER, tryAll } from './support/attacks.ts';
+import { KEPT, LENIENT, MANAGER } from './support/attack.ts';
+import { attacks, attempt, harmless, tryAll } from './support/attacks.ts';
 import { tryCeilings } from './support/ceilings.ts';
+import { tryFormerTenant } from './support/former-tenant.ts';
 import { signIn, tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
 import { deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
-import { may, setTenant } from './support/people.ts';
+import { may } from './support/people.ts';
 import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
 import { dashboardAt, NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { Rented } from './support/rented.ts';
@@ -348,18 +350,7 @@ describe('a release on a real node', () => {
   });
 
   it('tells a caller what to do when the namespace is no tenant any more', async () => {
-    const { host, port } = await world.service('berth-api');
-    const former = await tenant(client, LENIENT, `http://${host}:${port}`);
-    const register = () => former.call('POST', '/api/v1/ssh-keys', { name: 'any', public_key: identity.publicKey });
-    await waitFor('the key works', async () => (await register()).status === 201);
-    await setTenant(world, LENIENT, false);
-    const { error } = await waitFor('the label is missed', async () => {
-      const { status, body } = await register();
-      return status === 403 && (body as { error: { code: string; message: string } });
-    });
-    expect(error.code).toBe('not_a_tenant');
-    expect(error.message).toContain(`kubectl label namespace ${LENIENT} berth.dev/tenant=true`);
-    await setTenant(world, LENIENT, true);
+    await tryFormerTenant(world, { namespace: LENIENT, publicKey: identity.publicKey });
   });
 
   it('uses every right that the chart grants and lacks none', async () => {

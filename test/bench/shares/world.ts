@@ -109,7 +109,15 @@ async function addModel(client: KubeClient, namespace: string, engine: { host: s
   });
 }
 
-async function makeSide(client: KubeClient, base: string, name: string, keys: number, system: string): Promise<Side> {
+interface SideOptions {
+  base: string;
+  name: string;
+  keys: number;
+  /** Berth's own namespace. */
+  system: string;
+}
+
+async function makeSide(client: KubeClient, { base, name, keys, system }: SideOptions): Promise<Side> {
   const namespace = `bench-${name}-${process.pid}`;
   await client.create(NAMESPACES, {
     metadata: { name: namespace, labels: { 'berth.dev/tenant': 'true', [SIDE]: system } },
@@ -136,8 +144,8 @@ export async function makeWorld(kubeconfig: string): Promise<World> {
   const remove = await Promise.all(names.map((name) => addNode(client, gpuNode(name, `SHARES-${process.pid}`, GPUS))));
   const berth = await startBerth(kubeconfig, 'all', system);
   const engine = await startEngine();
-  const attacker = await makeSide(client, berth.url, 'attacker', 9, system);
-  const honest = await makeSide(client, berth.url, 'honest', 1, system);
+  const attacker = await makeSide(client, { base: berth.url, name: 'attacker', keys: 9, system });
+  const honest = await makeSide(client, { base: berth.url, name: 'honest', keys: 1, system });
   await addModel(client, system, engine);
   for (const side of [attacker, honest]) {
     const call = clientOf(berth.url, side.tokens[0] ?? '');

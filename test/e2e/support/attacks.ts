@@ -1,45 +1,12 @@
 import type { Outcome } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
+import { account, type Attack, type Attempt, CREATE, custom, KEPT, LENIENT, MANAGER, type Targets } from './attack.ts';
+import { forKeys, onCeilings } from './attacks-on-limits.ts';
 import type { World } from './world.ts';
-
-interface Attempt {
-  /** User name to act as; a cluster administrator without. */
-  as?: string;
-  command: readonly string[];
-  input?: object;
-}
-
-/** An attempt to use rights that the user does not have, or has for another purpose. */
-export interface Attack extends Attempt {
-  title: string;
-  /** Words of the refusal. */
-  refusal: string;
-}
-
-export interface Targets {
-  /** An instance of the tenant, and its uid. */
-  instance: { name: string; uid: string };
-  /** The pod of that instance. */
-  pod: string;
-  /** A pod of the tenant that belongs to no instance. */
-  otherPod: string;
-  /** A pod of Berth's own. */
-  ownPod: string;
-  /** A user with the cluster role `admin` in the tenant's namespace. */
-  admin: string;
-}
-
-/** A namespace of a tenant that has no Pod Security level. */
-export const LENIENT = 'lenient';
-
-/** Annotations of the attacked instance, and their field manager. An apply by that manager without them removes them. */
-export const KEPT = { 'example.com/kept': 'yes' };
-export const MANAGER = 'attack';
 
 const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
 const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
-const account = (role: string): string => `system:serviceaccount:${NAMESPACE}:berth-${role}`;
-const CREATE = ['create', '-f', '-'];
+
 /** A POST from a client that does not ask first whether the pod exists. */
 const post = (namespace: string, path: string): string[] => [
   'create',
@@ -78,10 +45,6 @@ function ownedBy(instance: Targets['instance']): object {
 /** The pod from which each attack on pods differs in one thing. The controller may create it. */
 export function harmless({ instance }: Targets): Attempt {
   return { as: account('controller'), command: [...CREATE, '--dry-run=server'], input: pod(ownedBy(instance)) };
-}
-
-function custom(kind: string, namespace: string, spec: object): object {
-  return { apiVersion: 'berth.dev/v1alpha1', kind, metadata: { namespace, name: 'attack' }, spec };
 }
 
 /** Tries to let the pod of an instance run on for a month, by every way to delete it. */
@@ -306,120 +269,6 @@ function forSecrets(): Attack[] {
       refusal: 'cannot list resource "secrets"',
     },
   ]);
-}
-
-/** Tries to be without ceilings, and to use the controller's right to write them. */
-function onCeilings({ admin }: Targets): Attack[] {
-  const lifted = JSON.stringify({ spec: { objects: { instances: 100_000 } } });
-  const liftIt = { command: ['patch', 'tenantlimit', 'berth', '-n', TENANT, '--type=merge', '-p', lifted] };
-  const unlimited = JSON.stringify({ spec: { hard: { 'count/gpuinstances.berth.dev': null } } });
-  const writes = "only Berth's controller writes";
-  const quota = (namespace: string, name: string, hard: object): object => ({
-    apiVersion: 'v1',
-    kind: 'ResourceQuota',
-    metadata: { namespace, name },
-    spec: { hard },
-  });
-  const ownQuota = "Berth's controller writes the ResourceQuota berth of tenants";
-  const counted = { 'count/sshkeys.berth.dev': '1' };
-  const byController: [string, object][] = [
-    ['stops the pods of a tenant with a quota', quota(LENIENT, 'berth', { pods: '0' })],
-    ['makes a quota of another name', quota(LENIENT, 'other', counted)],
-    ['makes a quota for the cluster itself', quota('kube-system', 'berth', counted)],
-    ['makes a quota for Berth', quota(NAMESPACE, 'berth', counted)],
-  ];
-  return [
-    { title: 'an administrator lifts the ceilings of a tenant by hand', ...liftIt, refusal: `${writes} tenantlimits` },
-    { title: 'a tenant lifts its ceilings', as: admin, ...liftIt, refusal: 'cannot patch resource "tenantlimits"' },
-    {
-      title: 'a tenant makes a policy for itself',
-      as: admin,
-      command: CREATE,
-      input: { apiVersion: 'berth.dev/v1alpha1', kind: 'TenantPolicy', metadata: { name: 'attack' }, spec: {} },
-      refusal: 'cannot create resource "tenantpolicies"',
-    },
-    {
-      title: 'an administrator lifts the quota of a tenant by hand',
-      command: ['patch', 'resourcequota', 'berth', '-n', TENANT, '--type=merge', '-p', unlimited],
-      refusal: `${writes} resourcequotas`,
-    },
-    {
-      title: 'an administrator deletes the quota of a tenant',
-      command: ['delete', 'resourcequota', 'berth', '-n', TENANT],
-      refusal: `${writes} resourcequotas`,
-    },
-    {
-      title: 'a tenant deletes its quota',
-      as: admin,
-      command: ['delete', 'resourcequota', 'berth', '-n', TENANT],
-      refusal: 'cannot delete resource "resourcequotas"',
-    },
-    {
-      title: 'a tenant names a RuntimeClass that it may not use',
-      as: admin,
-      command: CREATE,
-      input: custom('GPUInstance', TENANT, { runtimeClassName: 'runc' }),
-      refusal: 'the ceiling runtimeClassNames does not allow this tenant RuntimeClass runc',
-    },
-    ...byController.map(([what, input]) => ({
-      title: `the controller ${what}`,
-      as: account('controller'),
-      command: [...CREATE, '--dry-run=server'],
-      input,
-      refusal: ownQuota,
-    })),
-  ];
-}
-
-/** Tries to get an API key of any tenant with the account that serves calls. */
-function forKeys(): Attack[] {
-  const as = account('api');
-  const session = 'berth-dashboard-session';
-  const own = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata: { namespace: NAMESPACE, name: session } };
-  const key = custom('APIKey', TENANT, { hash: 'a'.repeat(64) });
-  return [
-    {
-      title: 'the api role makes an API key',
-      as,
-      command: CREATE,
-      input: key,
-      refusal: 'cannot create resource "apikeys"',
-    },
-    {
-      title: 'the api role gives an API key all scopes',
-      as,
-      // Unlike `kubectl patch`, this reads nothing first.
-      command: ['apply', '--server-side', `--field-manager=${MANAGER}`, '-f', '-'],
-      input: key,
-      refusal: 'cannot patch resource "apikeys"',
-    },
-    {
-      title: 'the api role reads the key with which it could sign in to the dashboard as anybody',
-      as,
-      command: ['get', 'secret', session, '-n', NAMESPACE],
-      refusal: 'cannot get resource "secrets"',
-    },
-    {
-      title: 'the api role makes that key before the dashboard does',
-      as,
-      command: CREATE,
-      input: own,
-      refusal: 'this role of Berth makes the Secret berth-port-session, and no other',
-    },
-    {
-      title: 'the api role asks the cluster whose token it has',
-      as,
-      command: ['create', '--raw', '/apis/authentication.k8s.io/v1/tokenreviews', '-f', '-'],
-      input: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: 'any' } },
-      refusal: 'cannot create resource "tokenreviews"',
-    },
-    {
-      title: 'the dashboard role reads what a tenant rents',
-      as: account('dashboard'),
-      command: ['get', 'gpuinstances', '-n', TENANT],
-      refusal: 'cannot list resource "gpuinstances"',
-    },
-  ];
 }
 
 /** What a role could try after a break-in, and what people could try. */

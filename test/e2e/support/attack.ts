@@ -1,0 +1,43 @@
+import { NAMESPACE } from './release.ts';
+
+export interface Attempt {
+  /** User name to act as; a cluster administrator without. */
+  as?: string;
+  command: readonly string[];
+  input?: object;
+}
+
+/** An attempt to use rights that the user does not have, or has for another purpose. */
+export interface Attack extends Attempt {
+  title: string;
+  /** Words of the refusal. */
+  refusal: string;
+}
+
+export interface Targets {
+  /** An instance of the tenant, and its uid. */
+  instance: { name: string; uid: string };
+  /** The pod of that instance. */
+  pod: string;
+  /** A pod of the tenant that belongs to no instance. */
+  otherPod: string;
+  /** A pod of Berth's own. */
+  ownPod: string;
+  /** A user with the cluster role `admin` in the tenant's namespace. */
+  admin: string;
+}
+
+/** A namespace of a tenant that has no Pod Security level. */
+export const LENIENT = 'lenient';
+
+/** Annotations of the attacked instance, and their field manager. An apply by that manager without them removes them. */
+export const KEPT = { 'example.com/kept': 'yes' };
+export const MANAGER = 'attack';
+
+export const account = (role: string): string => `system:serviceaccount:${NAMESPACE}:berth-${role}`;
+export const CREATE = ['create', '-f', '-'];
+
+/** A custom resource named `attack`. */
+export function custom(kind: string, namespace: string, spec: object): object {
+  return { apiVersion: 'berth.dev/v1alpha1', kind, metadata: { namespace, name: 'attack' }, spec };
+}
