@@ -101,6 +101,10 @@ export function instanceSources(deps: InstanceDeps): Source[] {
       // The controller's own quota counts objects, which no instance waits for.
       return name === TENANT_LIMIT_NAME ? [] : withReason('QuotaExceeded', namespace);
     }),
+    // What isolation an instance needs depends on the ceilings, and so does its place.
+    changeSource(stores.tenantLimits, ({ before, after }) =>
+      withReason('WaitingForCapacity', (after ?? before)?.metadata.namespace),
+    ),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
