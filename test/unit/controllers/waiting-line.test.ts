@@ -146,6 +146,16 @@ describe('preemption', () => {
     expect(line.preempt('default/y', request, NOW)).toMatchObject({ place: { node: 'a' }, victims: [] });
   });
 
+  test('a place that another instance took is not waited for', () => {
+    const { line, caches, ask } = stuckWorld(0);
+    expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.preempting(NOW)).toEqual([]);
+    const taker = gpuInstance('taker', {}, { claim: claimOn('a', { gpuCount: 8 }) });
+    caches.instances.remove(spot('stuck', 'a', 8));
+    caches.instances.upsert(taker);
+    expect(line.preempting(NOW)).toContain('default/w-0');
+  });
+
   test('to ask again for the same place is no change', () => {
     const { line, ask } = stuckWorld(0);
     let looks = 0;

@@ -16,6 +16,8 @@ import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
 
+const TURN: Waiting = { reason: 'Pending', message: 'The instance waits for its turn.' };
+
 type ClaimOutcome =
   | { instance: GpuInstance }
   /** There is no place yet. */
@@ -54,6 +56,9 @@ function isUncertain(error: unknown): boolean {
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key } = run;
   const { instance, now } = observed;
+  // The inventory still counts the claim that this run gave back: the instance would not see who waits for its place.
+  // The event of that write brings it here again.
+  if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
   const request = requestOf(observed, settings, await nodesOfDisk(run, instance));
   const earlier = deps.line.before(key, instance);
   deps.line.add(key, instance, request);
