@@ -38,21 +38,19 @@ function lineSource({ inventory, line, clock }: InstanceDeps): Source {
         cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(wake, Math.max(BURST_MS, wait)) : undefined;
       };
       const waking = new DelayedCall(clock, BURST_MS, wake);
-      let cancelStale: (() => void) | undefined;
       const preempting = new DelayedCall(clock, PREEMPTION_MS, () => {
         for (const key of line.preempting(clock.now())) add(key);
         // An instance that does not end, and is waited for, makes no change either.
         cancelStale?.();
         const wait = line.staleAt - clock.now();
-        cancelStale = Number.isFinite(wait)
-          ? clock.setTimeout(() => preempting.request(), Math.max(0, wait))
-          : undefined;
+        cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(0, wait)) : undefined;
       });
-      const look = (): void => {
+      let cancelStale: (() => void) | undefined;
+      function look(): void {
         if (line.size === 0) return;
         waking.request();
         preempting.request();
-      };
+      }
       const stops = [inventory.onChange(look), line.onChange(look)];
       return () => {
         for (const stop of stops) stop();
