@@ -9,6 +9,7 @@ import { cameOrWent, changeSource } from '../change-source.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../caches/indexes.ts';
 import type { InstanceDeps } from './act/run.ts';
+import { templateSource } from './template-source.ts';
 import { compareRanks } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
@@ -93,7 +94,7 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     changeSource(stores.sshKeys, (change) =>
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),
-    changeSource(stores.templates, () => withReason('TemplateNotFound')),
+    templateSource(stores),
     changeSource(stores.quotas, ({ before, after }) => {
       const { name, namespace } = (after ?? before)?.metadata ?? {};
       // The controller's own quota counts objects, which no instance waits for.
@@ -111,7 +112,6 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     // Every start reads these caches, so they must be complete. Their changes reach the instances through the
     // inventory.
     changeSource(stores.pools, () => []),
-    changeSource(stores.namespaces, () => []),
     changeSource(stores.storageClasses, () => []),
     lineSource(deps),
     deps.tenantLine.source,

@@ -41,7 +41,8 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const { reason, message } = instanceState({ ...instance, metadata });
   const { offerId, diskGb } = instance.spec;
   const asked = { offerId, diskGb };
-  if (reason === 'TemplateNotFound') return validationFailed([{ path: 'template_id', expected: message }]);
+  if (reason === 'TemplateNotFound' || reason === 'TemplateTooLarge')
+    return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);

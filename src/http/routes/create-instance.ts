@@ -1,11 +1,12 @@
 import type { Response } from 'express';
+import { findTemplate } from '../../caches/templates.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { namesTemplate } from '../../resources/instance-template.ts';
 import type { ApiContext } from '../context.ts';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';
 import { requestHash } from '../instances/idempotency.ts';
 import { offerUnavailable, refusal } from '../instances/refusal.ts';
-import { findTemplate } from '../instances/templates.ts';
 import { toInstanceSpec } from '../instances/to-spec.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
@@ -22,11 +23,8 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
       if (!found.has(id)) errors.push({ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' });
     }
   }
-  const { templateId, templateHashId } = spec;
-  if (
-    (templateId !== undefined || templateHashId !== undefined) &&
-    !findTemplate(context.stores.templates, namespace, spec)
-  ) {
+  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) {
+    const { templateId, templateHashId } = spec;
     const path = templateId === undefined ? 'template_hash_id' : 'template_id';
     const both = templateId !== undefined && templateHashId !== undefined;
     errors.push({ path, expected: `expected an existing template${both ? ' with this template_hash_id' : ''}` });
