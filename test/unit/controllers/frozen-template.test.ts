@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { templateSource } from '../../../src/controllers/gpu-instance/template-source.ts';
 import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
+import { KubeError } from '../../../src/kube/errors.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import {
@@ -30,13 +31,15 @@ interface Around {
   labels?: Record<string, string>;
   /** Edits the template while the claim is being written. */
   racing?: boolean;
+  /** Of every write of the status. */
+  refusal?: Error;
 }
 
 /** A tenant of namespace `default` who rents `a` from a template that another tenant shares, and may edit. */
-function rental({ own = {}, status, author = 'author', labels = SHARING, racing = false }: Around = {}) {
+function rental({ own = {}, status, author = 'author', labels = SHARING, racing = false, refusal }: Around = {}) {
   const world = controllerWorld(undefined, (path) => {
     if (racing && path === '/status') edit(EVIL);
-    return Promise.resolve();
+    return refusal !== undefined && path === '/status' ? Promise.reject(refusal) : Promise.resolve();
   });
   const { instances, templates, namespaces, reconcile, createdPods, writes } = world;
   let version = 1;
@@ -219,6 +222,13 @@ describe('an instance from before templates were kept', () => {
     await reconcile('a');
     expect(ran()).toEqual([GOOD_POD]);
     expect(status()?.template?.hashId).toBe(templateHash(GOOD));
+  });
+
+  test('makes no pod when what its template gives cannot be written', async () => {
+    const refusal = new KubeError({ message: 'no more space', status: 500, reason: 'InternalError' });
+    const { reconcile, ran } = rental({ status: rented, refusal });
+    await expect(reconcile('a')).rejects.toBe(refusal);
+    expect(ran()).toEqual([]);
   });
 
   test('that runs keeps it at the next look, and runs on', async () => {

@@ -118,7 +118,7 @@ function jupyter({ instance, pod, jupyter: state = 'unseen' }: Observed): Found 
 }
 
 const TEMPLATE = {
-  same: { status: 'True', reason: 'Unchanged', message: 'The template has the content that the instance runs.' },
+  same: { status: 'True', reason: 'Unchanged', message: 'The template says what the instance keeps of it.' },
   changed: {
     status: 'False',
     reason: 'TemplateChanged',
