@@ -10,6 +10,7 @@
  * `readUpstreamError` reads errors of a server, `errorBody` and `streamError` write errors for a client.
  */
 export { errorBody, streamError } from './errors/error-body.ts';
+export { isOverflow } from './errors/context-overflow.ts';
 export { DialectError } from './errors/dialect-error.ts';
 export { estimateTokens } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
@@ -21,7 +22,7 @@ export { translateRequest } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody } from './stream/observe-body.ts';
 export { PassThroughObserver } from './stream/pass-through-observer.ts';
-export { StreamTranslator } from './stream/translator.ts';
+export { failedStream, StreamTranslator } from './stream/translator.ts';
 export {
   DIALECTS,
   ROUTES,

@@ -98,12 +98,23 @@ export interface IrResponse {
   usage?: Usage;
 }
 
+/** What an engine says of a request that does not fit, in tokens. Engines leave out what they do not know. */
+export interface Overflow {
+  prompt?: number | undefined;
+  /** What the answer may have, by the request that the engine got. */
+  output?: number | undefined;
+  /** For prompt and answer together. */
+  limit?: number | undefined;
+}
+
 /** An error on its way to a client. */
 export interface ClientError {
   status: number;
   message: string;
   code?: string | null;
   param?: string | null;
+  /** For the code `context_length_exceeded`. */
+  overflow?: Overflow | undefined;
 }
 
 /** What the translators need to know of a call, besides its bytes. */

@@ -3,7 +3,7 @@ import { objectsOf, optionalNumber, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
-import { readErrorObject } from '../errors/upstream-error.ts';
+import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 import { matchedStop, reasoningOf } from './parse-response.ts';
 
@@ -25,7 +25,7 @@ export class ChatStreamParser {
     }
     const chunk = readEvent(data, this.#sink);
     if (chunk === undefined) return;
-    if (chunk.error !== undefined && chunk.error !== null) {
+    if (isErrorObject(chunk)) {
       this.#sink.fail(readErrorObject(chunk));
       return;
     }

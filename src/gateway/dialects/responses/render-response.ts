@@ -18,7 +18,7 @@ export function renderResponsesResponse(
   const reason = incompleteReason(response.stop);
   return renderResource(context, options, {
     status: reason === undefined ? 'completed' : 'incomplete',
-    output: response.items.map((item) => renderOutputItem(item, 'completed', options)),
+    output: renderOutput(response.items, reason, options),
     usage: response.usage,
     incomplete: reason,
   });
@@ -74,6 +74,14 @@ export function renderResource(context: TranslationContext, options: AnswerOptio
     ...(state.usage !== undefined && { usage: renderResponsesUsage(state.usage) }),
     ...(typeof body.user === 'string' && { user: body.user }),
   };
+}
+
+/** The output of an answer that has ended. What ended it early cut the last item: agents do not run a call that was cut. */
+export function renderOutput(items: readonly OutputItem[], reason: string | undefined, options: AnswerOptions): Json[] {
+  return items.map((item, index) => {
+    const isCut = reason !== undefined && index === items.length - 1;
+    return renderOutputItem(item, isCut ? 'incomplete' : 'completed', options);
+  });
 }
 
 /** One output item. In progress it is empty, because its content follows as events. */
