@@ -2,7 +2,7 @@ import { mayUseModel, type Principal } from '../../access/principal.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, inspectRequest, requestFeatures, type Dialect } from '../dialects/index.ts';
+import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
@@ -28,7 +28,7 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
   const { previousResponseId, itemReferences } = inspection;
   const call: Call = {
     ...incoming,
-    size: bytes.length,
+    promptTokens: promptTokens(body as Json, bytes.length),
     mayRetry: true,
     // Checked by `inspectRequest`.
     body: body as Json,

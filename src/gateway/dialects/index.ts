@@ -12,7 +12,7 @@
 export { errorBody, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
 export { DialectError } from './errors/dialect-error.ts';
-export { estimateTokens } from './inspect/estimate-tokens.ts';
+export { estimateTokens, promptTokens } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
 export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
 export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';

@@ -51,7 +51,9 @@ export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 export type HistoryItem = InputItem | OutputItem | ResultItem;
 
 /** How the client declared a tool that is more than a plain function of the same name. */
-export type ToolOrigin = { type: 'custom' } | { type: 'namespace'; namespace: string; name: string };
+export type ToolOrigin =
+  | { type: 'custom'; namespace?: string; name: string }
+  | { type: 'namespace'; namespace: string; name: string };
 
 export interface Tool {
   /** The name that the engine sees. */

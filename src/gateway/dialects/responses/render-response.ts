@@ -122,7 +122,8 @@ function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions):
       type: 'custom_tool_call',
       status,
       call_id: item.callId,
-      name: item.name,
+      name: origin.name,
+      ...(origin.namespace !== undefined && { namespace: origin.namespace }),
       input: open ? '' : customInput(item.arguments),
     };
   }

@@ -141,6 +141,12 @@ export class BlockSequencer {
     return item?.kind === 'call' && item.arguments === '';
   }
 
+  /** Whether the arguments of a call are a whole JSON object or list. */
+  isWholeCall(key: string | number): boolean {
+    const block = this.#calls.get(key);
+    return block !== undefined && isComplete(block);
+  }
+
   sealCall(key: string | number): void {
     const block = this.#calls.get(key);
     if (block !== undefined) block.sealed = true;
