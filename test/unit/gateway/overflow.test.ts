@@ -1,3 +1,5 @@
+import Anthropic from '@anthropic-ai/sdk';
+import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readErrorObject } from '../../../src/gateway/dialects/errors/upstream-error.ts';
 import { errorBody, readUpstreamError } from '../../../src/gateway/dialects/index.ts';
@@ -102,5 +104,35 @@ describe.each([
       for (const engine of engines) engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
       expect((await post(gateway, path, BODIES[path])).status).toBe(200);
     });
+  });
+});
+
+describe('the client libraries', () => {
+  it('see the error by which they compact', async () => {
+    const { gateway, engines, close } = await gatewayTo({ engine: 'tgi' });
+    engines[0]?.behave({ kind: 'status', status: LLAMA.status, body: JSON.stringify(LLAMA.body) });
+    const openai = new OpenAI({ apiKey: 'k', baseURL: `${gateway.base}/v1`, maxRetries: 0 });
+    const anthropic = new Anthropic({ apiKey: 'k', baseURL: gateway.base, maxRetries: 0 });
+    const messages = [{ role: 'user' as const, content: 'Say hello' }];
+    const refused = { status: 400, code: 'context_length_exceeded' };
+    await expect(openai.chat.completions.create({ model: 'tiny', messages })).rejects.toMatchObject(refused);
+    await expect(openai.chat.completions.create({ model: 'tiny', messages, stream: true })).rejects.toMatchObject(
+      refused,
+    );
+    await expect(openai.responses.create({ model: 'tiny', input: 'x' })).rejects.toMatchObject(refused);
+    const events: string[] = [];
+    for await (const event of await openai.responses.create({ model: 'tiny', input: 'x', stream: true })) {
+      events.push(event.type);
+      if (event.type === 'response.failed') events.push(String(event.response.error?.code));
+    }
+    expect(events.slice(-2)).toEqual(['response.failed', 'context_length_exceeded']);
+    for (const stream of [false, true]) {
+      const call = anthropic.messages.create({ model: 'tiny', messages, max_tokens: 5, stream });
+      await expect(call).rejects.toMatchObject({
+        status: 400,
+        error: { error: { type: 'invalid_request_error', message: 'prompt is too long: 1407 tokens > 256 maximum' } },
+      });
+    }
+    await close();
   });
 });

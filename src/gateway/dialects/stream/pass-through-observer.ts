@@ -2,7 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { responseErrorCode, streamError } from '../errors/error-body.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { excerpt, parseJson } from '../fields.ts';
+import { excerpt, parseJson, pick } from '../fields.ts';
 import { parseUsage } from '../shared/usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import {
@@ -56,7 +56,7 @@ export class PassThroughObserver {
   #rawUsage: Json = {};
   /** The engine said why it stopped. Some send no final event after that. */
   #stopped = false;
-  /** The resource of a responses stream, as the first event has it. */
+  /** What identifies the resource of a responses stream. The whole would repeat instructions and tools. */
   #resource: Json = {};
 
   /** @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it */
@@ -161,7 +161,8 @@ export class PassThroughObserver {
       return streamError(this.#dialect, error, sequence).replace('data: [DONE]\n\n', '');
     // Codex reads nothing but the failed response.
     this.finished = true;
-    const response = { ...this.#resource, status: 'failed', error: { code: error.code, message: error.message } };
+    const { code, message } = error;
+    const response = { ...this.#resource, status: 'failed', output: [], error: { code, message } };
     const failed = { type: 'response.failed', sequence_number: sequence, response };
     return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   }
@@ -176,7 +177,7 @@ export class PassThroughObserver {
 
   #readResponse(event: Json, response: Json): string | undefined {
     if (response.status === 'in_progress' || response.status === 'queued') {
-      this.#resource = response;
+      this.#resource = pick(response, ['id', 'object', 'created_at', 'model']);
       return undefined;
     }
     this.finished = true;
