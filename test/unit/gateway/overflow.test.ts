@@ -41,7 +41,7 @@ describe('the words of engines for a request beyond the context', () => {
 });
 
 const [FIRST] = OVERFLOWS as [OverflowWords];
-const LLAMA = OVERFLOWS.find(({ engine }) => engine === 'llama.cpp up to b6500') as OverflowWords;
+const LLAMA = OVERFLOWS.find(({ engine }) => engine === 'llama.cpp in September 2025') as OverflowWords;
 
 /** The ways in which the words arrive: with the status of an error, in a stream behind a 200, as a whole 200. */
 const ARRIVALS: [string, (words: OverflowWords) => Behaviour][] = [
