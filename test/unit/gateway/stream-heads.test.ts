@@ -54,6 +54,7 @@ describe('a stream whose first event is an error', () => {
         'event: response.failed\ndata: {"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"EngineCore"}}}\n\n',
       ),
     ],
+    // ggml-org/llama.cpp#14566
     ['the error line of old llama.cpp', 'chat/completions', NATIVE, stream('error: {"code":500,"message":"x"}\n\n')],
     ['the same, translated', 'messages', TRANSLATED, stream('error: {"code":500,"message":"x"}\n\n')],
     ['nothing but comments', 'messages', TRANSLATED, stream(': ping\n\n')],
