@@ -1,10 +1,11 @@
 import { createServer } from 'node:http';
 import express from 'express';
+import { brokenRequests } from '../http/broken-request.ts';
 import { Connections } from '../http/connections.ts';
 import { drain } from '../http/drain.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { errorHandler } from '../http/errors/handler.ts';
-import { answerBrokenRequest, listen } from '../http/listener.ts';
+import { listen } from '../http/listener.ts';
 import { requestId, requestLog } from '../http/middleware/request-log.ts';
 import { security } from '../http/middleware/security.ts';
 import { dashboardRouter } from './router.ts';
@@ -51,7 +52,11 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   server.maxHeadersCount = MAX_HEADERS;
   const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
   new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);
-  server.on('clientError', answerBrokenRequest);
+  // It has no endpoint that takes a key.
+  server.on(
+    'clientError',
+    brokenRequests(() => true),
+  );
   const { address: host, port } = await listen(server, address);
   return {
     address: { host, port },

@@ -58,7 +58,10 @@ export const ERRORS = {
     status: 429,
     help: 'The tenant or the address has too much under way. Wait for one of its requests to end.',
   },
-  headers_too_large: { status: 431, help: 'The request headers are longer than 16 KiB. Send fewer or shorter ones.' },
+  headers_too_large: {
+    status: 431,
+    help: 'The request headers are longer than 16 KiB, or more than 100. Send fewer or shorter ones.',
+  },
   internal_error: { status: 500, help: 'Berth failed. Quote incident_id when you report it.' },
   port_unreachable: { status: 502, help: 'Nothing in the instance answers on this port. Start a server there.' },
   cluster_unavailable: {

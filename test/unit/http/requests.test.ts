@@ -13,14 +13,15 @@ describe('the token of a request', () => {
   it('is what follows the scheme, in any case', () => {
     const { token } = mintToken();
     for (const scheme of ['Bearer', 'bearer', 'BEARER'])
-      expect(tokenOf({ authorization: `${scheme} ${token}` })).toBe(token);
-    expect(tokenOf({ 'x-api-key': token })).toBe(token);
+      expect(tokenOf({ authorization: `${scheme} ${token}` }, '/offers')).toBe(token);
+    expect(tokenOf({ 'x-api-key': token }, '/messages')).toBe(token);
+    expect(tokenOf({ 'x-api-key': token }, '/offers')).toBeUndefined();
   });
 
   it.each(['', 'Bearer', 'Bearer ', 'Basic abc', 'Bearer a b', 'Bearer a,Bearer b', 'Bearerabc', 'Bearer "a"'])(
     'is none in %j',
     (authorization) => {
-      expect(tokenOf({ authorization, 'x-api-key': 'good' })).toBeUndefined();
+      expect(tokenOf({ authorization, 'x-api-key': 'good' }, '/messages')).toBeUndefined();
     },
   );
 });
