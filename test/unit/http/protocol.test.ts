@@ -70,13 +70,13 @@ describe.each([
 
 describe('what is no valid HTTP, with a good key', () => {
   it.each([
-    ['long headers', 'GET', ['host: x', GOOD, `x: ${'y'.repeat(20_000)}`], 431, 'headers_too_large'],
-    ['too many headers', 'GET', ['host: x', GOOD, ...Array<string>(101).fill('a: b')], 431, 'headers_too_large'],
-    ['a NUL', 'GET', ['host: x', GOOD, 'x: a\0b'], 400, 'bad_request'],
-    ['a folded header', 'GET', ['host: x', GOOD, 'x: a\r\n b'], 400, 'bad_request'],
-    ['an unknown method', 'BREW', ['host: x', GOOD], 400, 'bad_request'],
-    ['no Host', 'GET', [GOOD], 400, 'bad_request'],
-  ])('%s: an error in the shape of the path', async (_what, method, headers, status, code) => {
+    ['long headers', 'GET', ['host: x', GOOD, `x: ${'y'.repeat(20_000)}`], [431, 'headers_too_large']],
+    ['too many headers', 'GET', ['host: x', GOOD, ...Array<string>(101).fill('a: b')], [431, 'headers_too_large']],
+    ['a NUL', 'GET', ['host: x', GOOD, 'x: a\0b'], [400, 'bad_request']],
+    ['a folded header', 'GET', ['host: x', GOOD, 'x: a\r\n b'], [400, 'bad_request']],
+    ['an unknown method', 'BREW', ['host: x', GOOD], [400, 'bad_request']],
+    ['no Host', 'GET', [GOOD], [400, 'bad_request']],
+  ])('%s: an error in the shape of the path', async (_what, method, headers, [status, code]) => {
     const compute = await send(`${method} /api/v1/offers HTTP/1.1`, ...headers);
     expect(JSON.parse(compute.body)).toEqual({ error: { message: expect.any(String) as string, code } });
     const openai = await send(`${method} /api/v1/models HTTP/1.1`, ...headers);
