@@ -14,6 +14,11 @@ const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 /** What Anthropic's clients call, relative to the API base. */
 const ANTHROPIC_PATH = /^\/(?:messages|models)(?:\/|$)/;
 
+/** Whether an endpoint also takes the key as X-Api-Key. */
+export function takesAnthropicKey(path: string): boolean {
+  return ANTHROPIC_PATH.test(path);
+}
+
 /**
  * The token of a request to a path below the API base. Anthropic's clients send it as X-Api-Key, which counts at the
  * endpoints that they call alone, and only without Authorization.
@@ -23,7 +28,7 @@ export function tokenOf(
   path: string,
 ): string | undefined {
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1];
-  if (!ANTHROPIC_PATH.test(path)) return undefined;
+  if (!takesAnthropicKey(path)) return undefined;
   return typeof key === 'string' && key !== '' ? key : undefined;
 }
 

@@ -75,6 +75,7 @@ describe('/openapi.json', () => {
         'post /messages',
         'get /models',
         'get /offers',
+        'get /limits',
         'get /instances',
         'post /instances',
         'get /instances/{instanceId}',
