@@ -7,6 +7,7 @@ import { ApiError } from '../http/errors/api-error.ts';
 import { errorHandler } from '../http/errors/handler.ts';
 import { listen } from '../http/listener.ts';
 import { requestId, requestLog } from '../http/middleware/request-log.ts';
+import { requireHost } from '../http/middleware/require-host.ts';
 import { security } from '../http/middleware/security.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';
@@ -17,6 +18,8 @@ const SERVER_LIMITS = {
   requestTimeout: 15_000,
   connectionsCheckingInterval: 2_000,
   maxHeaderSize: 16 * 1024,
+  // The app does, with a body.
+  requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 1_000;
@@ -42,7 +45,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   app.enable('case sensitive routing');
   app.set('trust proxy', trustProxy);
   app.set('query parser', false);
-  app.use(requestId, requestLog(options), security);
+  app.use(requestId, requestLog(options), security, requireHost);
   app.use('/dashboard', dashboardRouter(options));
   app.use(() => {
     throw new ApiError('not_found', 'This server has the dashboard and nothing else. Open /dashboard.');
