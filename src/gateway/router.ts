@@ -80,7 +80,7 @@ function sendError(dialect: Dialect, response: Response, error: DialectError): v
 }
 
 function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {
-  response.setHeader('allow', allow);
+  response.setHeader('allow', `${allow}, OPTIONS`);
   const message = `${request.method} is not allowed here, only ${allow}.`;
   sendError(dialect, response, new DialectError({ status: 405, message, code: 'method_not_allowed' }));
 }

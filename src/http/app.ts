@@ -1,8 +1,9 @@
 import express, { type Express } from 'express';
 import type { ApiContext } from './context.ts';
-import { ApiError } from './errors/api-error.ts';
+import { noEndpoint } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
 import { measureRequests } from './metrics.ts';
+import { requireHost } from './middleware/require-host.ts';
 import { requestId, requestLog } from './middleware/request-log.ts';
 import { security } from './middleware/security.ts';
 import { apiRouter } from './routes/api.ts';
@@ -20,11 +21,11 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   // Ports come before the metrics: their paths belong to the program in the instance.
   app.use(requestId, requestLog(context), portHosts(context), measureRequests(context));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
-  app.use(security, docsRouter());
+  app.use(security, requireHost, docsRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {
-    throw new ApiError('not_found', 'No endpoint has this path. See /docs for the endpoints.');
+    throw noEndpoint();
   });
   app.use(errorHandler(context.log));
   return app;

@@ -1,9 +1,11 @@
 import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { createApp } from './app.ts';
+import { brokenRequests } from './broken-request.ts';
 import { type ApiDeps, createContext } from './context.ts';
 import { drain } from './drain.ts';
 import { runReaper } from './instances/reaper.ts';
-import { answerBrokenRequest, listen } from './listener.ts';
+import { listen } from './listener.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
 /** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */
@@ -13,6 +15,8 @@ const SERVER_LIMITS = {
   connectionsCheckingInterval: 2_000,
   shouldUpgradeCallback: isWebSocket,
   maxHeaderSize: 16 * 1024,
+  // The app does, after authentication.
+  requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 
@@ -34,7 +38,11 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   context.connections.guard(server);
-  server.on('clientError', answerBrokenRequest);
+  const answerBroken = brokenRequests((token) => deps.authenticator.authenticate(token) !== undefined);
+  server.on('clientError', answerBroken);
+  // Node would close the connection, and answer 417 without a body to an Expect that it does not know.
+  server.on('connect', (_request, socket: Socket) => answerBroken(new Error('CONNECT is for proxies.'), socket));
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   const { address: host, port } = await listen(server, deps.address);
   const work = [
     context.lastUsed.run(stopping.signal),

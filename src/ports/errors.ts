@@ -2,6 +2,7 @@
 export const STATUS_OF = {
   port_not_declared: 404,
   instance_not_running: 409,
+  instance_simulated: 409,
   port_unreachable: 502,
   too_many_streams: 429,
 } as const;

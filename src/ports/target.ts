@@ -22,6 +22,12 @@ export interface PortTarget {
 /** Throws {@link PortError} if the instance does not run or did not declare the port: SSH alone reaches such ports. */
 export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Pod>): PortTarget {
   const { name, namespace = '' } = instance.metadata;
+  if (instance.status?.claim?.simulated === true) {
+    throw new PortError(
+      'instance_simulated',
+      `Instance ${name} is on a simulated node: no container runs there, so no port answers. Rent on a real node.`,
+    );
+  }
   const pod = runningPod(instance, pods);
   if (pod === undefined) {
     const { state, message } = instanceState(instance);
@@ -33,7 +39,7 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
     const list = declared.map(({ containerPort }) => containerPort).join(', ');
     throw new PortError(
       'port_not_declared',
-      `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}`}, not ${port}. Add ${port} to its ports and start it again, or use ssh -L.`,
+      `Instance ${name} declares ${list === '' ? 'no TCP port' : `the TCP ports ${list}, and not ${port}`}. Add ${port} to its ports and start it again, or use ssh -L.`,
     );
   }
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;

@@ -37,6 +37,9 @@ export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
 export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
+/** Longest free text: as long as a body of the HTTP interface. */
+const MAX_FREE_TEXT = 1_048_576;
+
 function setOnce(field: string): Rule {
   return {
     rule: `!has(oldSelf.${field}) || (has(self.${field}) && self.${field} == oldSelf.${field})`,
@@ -80,12 +83,19 @@ export const gpuInstanceSpecSchema = withRules(
       .describe('Which GPUs to rent without an offerId. A field that is absent may have any value.'),
     displayName: z.string().max(128).optional().describe('Name for people.'),
     label: z.string().max(255).optional().describe('Free text of the tenant.'),
-    stats: z.string().max(4096).optional().describe('Free text of the HTTP client, kept as it was sent.'),
+    stats: z.string().max(MAX_FREE_TEXT).optional().describe('Free text of the HTTP client, kept as it was sent.'),
     templateId: z.int().optional().describe('Numeric id of the InstanceTemplate to start from.'),
     templateHashId: z.string().max(64).optional().describe('Content hash of the InstanceTemplate to start from.'),
     image: imageSchema.optional(),
     imagePullSecrets: imagePullSecretsSchema.optional(),
     runtype: runtypeSchema.optional(),
+    requestedRuntype: z
+      .string()
+      .max(MAX_FREE_TEXT)
+      .optional()
+      .describe(
+        'The runtype of the HTTP client where Berth knows none of this name. The instance runs as runtype says.',
+      ),
     command: commandSchema.optional().describe('Replaces the entrypoint of the image (runtype args).'),
     args: commandSchema.optional().describe('Replaces the arguments of the image (runtype args).'),
     onStart: onStartSchema.optional(),

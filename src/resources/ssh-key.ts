@@ -36,7 +36,7 @@ export const sshKeyStatusSchema = z.object({
   id: z.int().optional().describe('Numeric id: ssh_key_ids of the HTTP interface.'),
   type: z.string().optional().describe('Key type, for example ssh-ed25519.'),
   fingerprint: z.string().optional().describe('SHA256 fingerprint as ssh-keygen -lf prints it.'),
-  instances: z.int().optional().describe('How many instances name this key.'),
+  instances: z.int().optional().describe('How many instances name this key. It opens those that name no key, too.'),
 });
 
 export type SshKeySpec = z.infer<typeof sshKeySpecSchema>;
@@ -58,7 +58,7 @@ export const sshKeyResource: CustomResource = {
     { name: 'Type', type: 'string', jsonPath: '.status.type' },
     { name: 'Fingerprint', type: 'string', jsonPath: '.status.fingerprint' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
-    { name: 'Instances', type: 'integer', jsonPath: '.status.instances' },
+    { name: 'Named by', type: 'integer', jsonPath: '.status.instances' },
     AGE_COLUMN,
   ],
   spec: sshKeySpecSchema,

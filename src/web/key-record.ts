@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { textSchema } from '../http/schemas/common.ts';
 import { type ApiKey, SCOPES } from '../resources/api-key.ts';
 
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -7,7 +8,7 @@ export const namespaceSchema = z.string().regex(NAMESPACE);
 
 export const createKeySchema = z.strictObject({
   namespace: namespaceSchema,
-  name: z.string().max(128).nullish(),
+  name: textSchema().max(128).nullish(),
   scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
   expires_at: z.iso.datetime({ offset: true }).nullish(),
 });

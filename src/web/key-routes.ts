@@ -11,7 +11,18 @@ import { requireSession, userOf, type WebContext } from './session-routes.ts';
 
 /** Namespaces that are checked for the list of suggestions. */
 const MOST_SUGGESTIONS = 20;
-const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):/;
+const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+/** Commands that give a user the right to manage the keys of a namespace, on any cluster. */
+export function roleCommands(username: string, namespace: string): string {
+  const [, home = '', name = ''] = SERVICE_ACCOUNT.exec(username) ?? [];
+  const subject =
+    name === '' ? `--user='${username.replaceAll("'", String.raw`'\''`)}'` : `--serviceaccount=${home}:${name}`;
+  return (
+    `kubectl create role keys -n ${namespace} --verb=list,create,patch --resource=apikeys.berth.dev; ` +
+    `kubectl create rolebinding keys -n ${namespace} --role=keys ${subject}`
+  );
+}
 
 async function authorize(
   client: KubeClient,
@@ -19,10 +30,10 @@ async function authorize(
   { namespace, verb }: { namespace: string; verb: KeyVerb },
 ): Promise<void> {
   if (await mayManageKeys(client, user, { namespace, verb })) return;
-  const example = `kubectl create rolebinding keys --clusterrole=berth-admin -n ${namespace}`;
   throw new ApiError(
     'not_allowed',
-    `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. Ask for a role, for example: ${example}.`,
+    `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. ` +
+      `An administrator of the cluster can allow it: ${roleCommands(user.username, namespace)}`,
   );
 }
 

@@ -1,11 +1,13 @@
 import { createServer } from 'node:http';
 import express from 'express';
+import { brokenRequests } from '../http/broken-request.ts';
 import { Connections } from '../http/connections.ts';
 import { drain } from '../http/drain.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { errorHandler } from '../http/errors/handler.ts';
-import { answerBrokenRequest, listen } from '../http/listener.ts';
+import { listen } from '../http/listener.ts';
 import { requestId, requestLog } from '../http/middleware/request-log.ts';
+import { requireHost } from '../http/middleware/require-host.ts';
 import { security } from '../http/middleware/security.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';
@@ -16,6 +18,8 @@ const SERVER_LIMITS = {
   requestTimeout: 15_000,
   connectionsCheckingInterval: 2_000,
   maxHeaderSize: 16 * 1024,
+  // The app does, with a body.
+  requireHostHeader: false,
 } as const;
 const MAX_HEADERS = 100;
 const MAX_CONNECTIONS = 1_000;
@@ -41,7 +45,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   app.enable('case sensitive routing');
   app.set('trust proxy', trustProxy);
   app.set('query parser', false);
-  app.use(requestId, requestLog(options), security);
+  app.use(requestId, requestLog(options), security, requireHost);
   app.use('/dashboard', dashboardRouter(options));
   app.use(() => {
     throw new ApiError('not_found', 'This server has the dashboard and nothing else. Open /dashboard.');
@@ -51,7 +55,11 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   server.maxHeadersCount = MAX_HEADERS;
   const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
   new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);
-  server.on('clientError', answerBrokenRequest);
+  // It has no endpoint that takes a key.
+  server.on(
+    'clientError',
+    brokenRequests(() => true),
+  );
   const { address: host, port } = await listen(server, address);
   return {
     address: { host, port },

@@ -11,11 +11,24 @@ import { getPrincipal, setPrincipal } from '../../access/principal.ts';
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
-/** The token of a request. Anthropic's clients send it as X-Api-Key. With both headers, only Authorization counts. */
-export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
-  const { authorization } = headers;
+/** What Anthropic's clients call, relative to the API base. */
+const ANTHROPIC_PATH = /^\/(?:messages|models)(?:\/|$)/;
+
+/** Whether an endpoint also takes the key as X-Api-Key. */
+export function takesAnthropicKey(path: string): boolean {
+  return ANTHROPIC_PATH.test(path);
+}
+
+/**
+ * The token of a request to a path below the API base. Anthropic's clients send it as X-Api-Key, which counts at the
+ * endpoints that they call alone, and only without Authorization.
+ */
+export function tokenOf(
+  { authorization, 'x-api-key': key }: Pick<IncomingHttpHeaders, 'authorization'> & { 'x-api-key'?: unknown },
+  path: string,
+): string | undefined {
   if (authorization !== undefined) return BEARER.exec(authorization)?.[1];
-  const key = headers['x-api-key'];
+  if (!takesAnthropicKey(path)) return undefined;
   return typeof key === 'string' && key !== '' ? key : undefined;
 }
 
@@ -23,22 +36,27 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
 const MODEL_BODY = Buffer.from('{"error":{"message":"Invalid API key.","type":"invalid_request_error","code":401}}');
 const COMPUTE_BODY = Buffer.from('{"error":{"message":"Invalid API key.","code":"invalid_api_key"}}');
 
-/** Answers 401 with the exact headers and body of the specification. Express's `json()` would add a charset. */
+const HEADERS = {
+  'cache-control': 'no-cache, private',
+  'content-type': 'application/json',
+  'access-control-allow-origin': '*',
+} as const;
+
+/** The 401 of the specification: its exact headers and body. Express's `json()` would add a charset. */
+export function unauthorized(family: ErrorFamily): { headers: typeof HEADERS; body: Buffer } {
+  return { headers: HEADERS, body: family === 'compute' ? COMPUTE_BODY : MODEL_BODY };
+}
+
 function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
-  const body = family === 'compute' ? COMPUTE_BODY : MODEL_BODY;
-  response.writeHead(401, {
-    'cache-control': 'no-cache, private',
-    'content-type': 'application/json',
-    'access-control-allow-origin': '*',
-    'content-length': body.length,
-  });
+  const { headers, body } = unauthorized(family);
+  response.writeHead(401, { ...headers, 'content-length': body.length });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
 /** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
 export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): RequestHandler {
   return (request, response, next) => {
-    const principal = authenticator.authenticate(tokenOf(request.headers));
+    const principal = authenticator.authenticate(tokenOf(request.headers, request.path));
     if (principal === undefined) {
       for (const name of response.getHeaderNames()) response.removeHeader(name);
       closeAfterUnreadBody(request, response);

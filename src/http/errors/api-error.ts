@@ -32,9 +32,16 @@ export class ApiError extends Error {
   }
 }
 
+/** The 404 for a path that no endpoint has. */
+export function noEndpoint(): ApiError {
+  return new ApiError('not_found', 'No endpoint has this path. See /docs for the endpoints.');
+}
+
 /** The 422 with its list of fields. */
 export function validationFailed(fields: readonly FieldError[]): ApiError {
-  const names = fields.map(({ path, expected }) => (path === '' ? expected : `${path}: ${expected}`));
+  const names = fields.map(({ path, expected }) =>
+    (path === '' ? expected : `${path}: ${expected}`).replace(/\.$/, ''),
+  );
   return new ApiError('validation_failed', `The request is not valid. ${names.slice(0, 5).join('; ')}.`, {
     extra: { fields },
   });

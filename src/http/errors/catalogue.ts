@@ -25,6 +25,7 @@ export const ERRORS = {
   not_found: { status: 404, help: 'No endpoint has this path. See /docs for the endpoints.' },
   instance_not_found: { status: 404, help: 'No instance has this id, or its deletion is complete.' },
   port_not_declared: { status: 404, help: 'The instance declares no such TCP port. The message lists its ports.' },
+  template_not_found: { status: 404, help: 'Nothing was rented: no template of the tenant has this id or hash.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },
   method_not_allowed: { status: 405, help: 'The endpoint does not have this method. Allow lists its methods.' },
   request_timeout: { status: 408, help: 'The request took too long to arrive. Send it again.' },
@@ -41,6 +42,10 @@ export const ERRORS = {
     help: 'An earlier request had this Idempotency-Key and another body. Use a new key for a new request.',
   },
   instance_deleting: { status: 409, help: 'The instance is being deleted. It cannot be changed any more.' },
+  instance_simulated: {
+    status: 409,
+    help: 'The instance is on a simulated node: no container runs there, so no port answers.',
+  },
   instance_not_running: { status: 409, help: 'The instance does not run. Start it, or wait until it runs.' },
   tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted. Use another key.' },
   payload_too_large: { status: 413, help: 'The body is longer than the endpoint allows. Send a shorter one.' },
@@ -58,7 +63,10 @@ export const ERRORS = {
     status: 429,
     help: 'The tenant or the address has too much under way. Wait for one of its requests to end.',
   },
-  headers_too_large: { status: 431, help: 'The request headers are longer than 16 KiB. Send fewer or shorter ones.' },
+  headers_too_large: {
+    status: 431,
+    help: 'The request headers are longer than 16 KiB, or more than 100. Send fewer or shorter ones.',
+  },
   internal_error: { status: 500, help: 'Berth failed. Quote incident_id when you report it.' },
   port_unreachable: { status: 502, help: 'Nothing in the instance answers on this port. Start a server there.' },
   cluster_unavailable: {

@@ -18,6 +18,11 @@ function fromKube(error: KubeError): ApiError {
     const causes = error.details?.causes ?? [];
     return validationFailed(causes.map(({ field, message }) => ({ path: field ?? '', expected: message ?? '' })));
   }
+  if (error.status === 413 || TOO_LARGE.test(error.statusMessage)) {
+    return new ApiError('payload_too_large', 'The texts of the body are longer than Kubernetes stores. Shorten them.', {
+      cause: error,
+    });
+  }
   const overCeiling = tenantLimitOf(error);
   if (overCeiling !== undefined) return overCeiling;
   if (isPolicyRefusal(error)) {
@@ -38,6 +43,9 @@ function fromHttp(cause: Json): ApiError | undefined {
   if (typeof status !== 'number' || status < 400 || status >= 500) return undefined;
   return new ApiError('bad_request', 'The request is not valid HTTP. Check its path, headers and body.', { cause });
 }
+
+/** The words of etcd and of the API server's client of it: the object takes more than 1.5 or 2 MiB there. */
+const TOO_LARGE = /request is too large|trying to send message larger than max/;
 
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;

@@ -24,7 +24,11 @@ function typeOf(types: Readonly<Record<number, string>>, status: number): string
 }
 
 /** The JSON body of an error, in the shape that clients of the endpoint expect. */
-function renderError(error: ApiError, family: ErrorFamily, requestId: string): Record<string, unknown> {
+export function renderError(
+  error: Pick<ApiError, 'message' | 'code' | 'extra' | 'status'>,
+  family: ErrorFamily,
+  requestId: string,
+): Record<string, unknown> {
   const { message, code, extra, status } = error;
   if (family === 'compute') return { error: { message, code, ...extra } };
   if (family === 'openai')

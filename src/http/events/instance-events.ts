@@ -3,11 +3,14 @@ import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstancePresenter } from '../records/instance-presenter.ts';
 import { byAge } from '../tenant.ts';
+import { freeTextOf } from '../instances/free-text.ts';
 import type { StreamEvent } from './event-stream.ts';
 import { Ring } from './ring.ts';
 
 /** Changes that are remembered, of all tenants together. A client that missed more gets everything anew. */
 const REMEMBERED = 4096;
+/** Characters of free text in them. Each version of an instance has its own copy. */
+const REMEMBERED_TEXT = 32 * 1024 * 1024;
 
 /** What a stream follows: the instances of a namespace, or one of them. */
 export interface Followed {
@@ -41,7 +44,10 @@ function isNewer(version: string, than: string): boolean {
 export class InstanceEvents {
   readonly #store: ReadStore<GpuInstance>;
   readonly #presenter: InstancePresenter;
-  readonly #ring = new Ring<Entry>(REMEMBERED);
+  readonly #ring = new Ring<Entry>(REMEMBERED, {
+    weigh: ({ instance }) => (instance === undefined ? 0 : freeTextOf(instance.spec)),
+    most: REMEMBERED_TEXT,
+  });
   /** By namespace. */
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #unsubscribe: () => void;

@@ -1,5 +1,5 @@
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
 import type { Offer } from '../../inventory/offers.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
@@ -23,13 +23,35 @@ export function alternatives(offers: readonly Offer[], asked: Asked): Offer[] {
     .slice(0, MOST_ALTERNATIVES);
 }
 
+function whatFails(offers: readonly Offer[], { offerId, diskGb = 0 }: Asked): string {
+  if (offerId === undefined) return 'No free offer fits.';
+  const named = offers.find(({ id }) => id === offerId);
+  // Without the number: one that a double cannot hold would be shown as another.
+  if (named === undefined) return 'No offer has this ask_id now.';
+  return named.available > 0 && named.diskGbMax < diskGb
+    ? `Offer ${offerId} has ${named.diskGbMax} GB of disk, and disk_gb asks for ${diskGb}.`
+    : `Offer ${offerId} has no free place.`;
+}
+
+function withoutAlternatives(offers: readonly Offer[], { offerId, diskGb }: Asked): string {
+  const free = offers.filter(({ available, id }) => available > 0 && id !== offerId);
+  if (free.length === 0) return 'No other offer is free either; try again later.';
+  const largest = Math.max(...free.map(({ diskGbMax }) => diskGbMax));
+  return `No other free offer has ${diskGb} GB of disk; the largest has ${largest} GB.`;
+}
+
+/** The 404 for a template that the tenant may not use, or that nobody has. */
+export function templateNotFound({ templateId }: Pick<GpuInstanceSpec, 'templateId' | 'templateHashId'>): ApiError {
+  const field = templateId === undefined ? 'template_hash_id' : 'template_id (and template_hash_id, when it is sent)';
+  const message = `Nothing was rented. This tenant has no template with this ${field}. Send another one, or none.`;
+  return new ApiError('template_not_found', message);
+}
+
 /** The 409 that refuses and lists alternatives. */
 export function offerUnavailable(offers: readonly Offer[], asked: Asked, image: string): ApiError {
   const near = alternatives(offers, asked);
-  const what = asked.offerId === undefined ? 'No offer is free' : `Offer ${asked.offerId} has no free place`;
-  const rest =
-    near.length === 0 ? 'No other offer is free either; try again later.' : 'See alternatives for free offers.';
-  return new ApiError('offer_unavailable', `${what}. Nothing was rented. ${rest}`, {
+  const rest = near.length === 0 ? withoutAlternatives(offers, asked) : 'See alternatives for free offers.';
+  return new ApiError('offer_unavailable', `${whatFails(offers, asked)} Nothing was rented. ${rest}`, {
     extra: { alternatives: near.map((offer) => toOfferRecord(offer, image)) },
   });
 }
@@ -41,15 +63,16 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const { reason, message } = instanceState({ ...instance, metadata });
   const { offerId, diskGb } = instance.spec;
   const asked = { offerId, diskGb };
-  if (reason === 'TemplateNotFound' || reason === 'TemplateTooLarge')
-    return validationFailed([{ path: 'template_id', expected: message }]);
+  if (reason === 'TemplateNotFound') return templateNotFound(instance.spec);
+  if (reason === 'TemplateTooLarge') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   if (reason === 'TenantLimit') return new ApiError('tenant_limit', `Nothing was rented. ${message}`);
   const unavailable = offerUnavailable(offers, asked, image);
   if (reason !== 'OfferChanged') return unavailable;
-  const text = `Offer ${offerId} now has less disk than offer_disk_space. Nothing was rented. Read the offers again.`;
+  const which = offerId === undefined ? 'The cheapest free offer' : `Offer ${offerId} now`;
+  const text = `${which} has less disk than offer_disk_space. Nothing was rented. Read the offers again.`;
   const current = offers.find(({ id }) => id === offerId);
   const extra = { ...unavailable.extra, ...(current && { offer: toOfferRecord(current, image) }) };
   return new ApiError('offer_changed', text, { extra });

@@ -11,10 +11,18 @@ export interface WantedInstance {
   offerPossible: boolean;
 }
 
-/** The runtype of the resource, from a text that matches the pattern. A Jupyter instance has SSH too. */
-export function normalizeRuntype(text: string): Runtype | undefined {
-  if (text === '' || text === 'args') return text === '' ? undefined : 'args';
-  return text.includes('jupyter') ? 'jupyter' : 'ssh';
+/**
+ * The words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API and the flags that its
+ * command line sends (`ssh_direc` is its own spelling).
+ */
+const VAST_RUNTYPE = /^(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*$/;
+
+/** What the resource says of a runtype. A Jupyter instance has SSH too. A text that means nothing runs as ssh. */
+export function runtypeOf(text: string): { runtype?: Runtype; requestedRuntype?: string } {
+  if (text === '') return {};
+  if (text === 'args') return { runtype: 'args' };
+  if (!VAST_RUNTYPE.test(text)) return { runtype: 'ssh', requestedRuntype: text };
+  return { runtype: text.includes('jupyter') ? 'jupyter' : 'ssh' };
 }
 
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
@@ -28,7 +36,7 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
     image: body.template_image || undefined,
     templateId: body.template_id,
     templateHashId: body.template_hash_id || undefined,
-    runtype: normalizeRuntype(body.runtype ?? ''),
+    ...runtypeOf(body.runtype ?? ''),
     diskGb: body.disk_gb,
     offerDiskSpace: body.offer_disk_space,
     installMonitoring: body.install_monitoring ?? false,

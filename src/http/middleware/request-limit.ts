@@ -51,6 +51,12 @@ export class CallLimits {
     return refused === undefined ? counted : { ...counted, refused };
   }
 
+  /** Counts characters of long texts, which a tenant stores. Resolves with the sum of its minute, and what is left of it. */
+  async countText(tenant: string, characters: number): Promise<{ total: number; seconds: number }> {
+    const { total, resetMs } = await this.#counter.add(`text:${tenant}`, characters);
+    return { total, seconds: secondsOf(resetMs) };
+  }
+
   async #countTenant(tenant: string): Promise<Counted['refused']> {
     const most = this.#ceilings(tenant).http.requestsPerMinute;
     const { total, resetMs } = await this.#counter.add(`tenant:${tenant}`, 1);

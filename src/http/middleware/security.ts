@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
+import { noEndpoint } from '../errors/api-error.ts';
 
 /** Nothing in an answer may run, load or be framed. Pages set a policy of their own. */
 const CONTENT_POLICY = {
@@ -32,15 +34,26 @@ const EXPOSE_HEADERS =
   'ETag, Location, Allow, Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, Idempotent-Replayed';
 const MAX_AGE_SECONDS = '7200';
 
-/** Lets pages of any origin call the API: the key is a header they must know, not a cookie. Preflights have no key. */
-export const cors: RequestHandler = (request, response, next) => {
-  response.setHeader('access-control-allow-origin', '*');
-  if (request.method !== 'OPTIONS') {
-    response.setHeader('access-control-expose-headers', EXPOSE_HEADERS);
-    return next();
-  }
-  response.setHeader('access-control-allow-methods', ALLOW_METHODS);
-  response.setHeader('access-control-allow-headers', ALLOW_HEADERS);
-  response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
-  response.status(204).end();
-};
+/** A browser's question before a call to another origin (Fetch standard, CORS-preflight fetch). It has no key. */
+function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+}
+
+/**
+ * Lets pages of any origin call the API: the key is a header they must know, not a cookie. Answers preflights.
+ * @param isKnown whether there is an endpoint at the path
+ */
+export function cors(isKnown: (path: string) => boolean): RequestHandler {
+  return (request, response, next) => {
+    response.setHeader('access-control-allow-origin', '*');
+    if (!isPreflight(request)) {
+      response.setHeader('access-control-expose-headers', EXPOSE_HEADERS);
+      return next();
+    }
+    if (!isKnown(request.path)) throw noEndpoint();
+    response.setHeader('access-control-allow-methods', ALLOW_METHODS);
+    response.setHeader('access-control-allow-headers', ALLOW_HEADERS);
+    response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
+    response.status(204).end();
+  };
+}

@@ -31,5 +31,7 @@ export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclu
 export function parseBody<B>(schema: z.ZodType<B>, body: unknown): B {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  throw validationFailed(parsed.error.issues.slice(0, 50).flatMap(fieldErrors));
+  const errors = parsed.error.issues.slice(0, 50).flatMap(fieldErrors);
+  // One error for each field: of a number that is far too large, both the type and the bound complain.
+  throw validationFailed([...new Map(errors.map((error) => [error.path, error])).values()]);
 }

@@ -1,3 +1,4 @@
+import { takesAnthropicKey } from '../auth/middleware.ts';
 import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
 import { familyOf } from '../errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../instances/idempotency.ts';
@@ -153,7 +154,7 @@ function parametersOf(operation: Operation) {
 }
 
 function operationObject(operation: Operation): Record<string, unknown> {
-  const { id, tag, summary, description, request, scope, events } = operation;
+  const { path, id, tag, summary, description, request, scope, events } = operation;
   const text = events && isCompute(operation) ? `${description} ${RESUME}` : description;
   return {
     operationId: id,
@@ -161,6 +162,7 @@ function operationObject(operation: Operation): Record<string, unknown> {
     summary,
     description: [text, `Needs the scope \`${scope}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
+    ...(takesAnthropicKey(path) && { security: [{ key: [] }, { anthropicKey: [] }] }),
     ...(request && { requestBody: { required: request.required, content: bodyOf(request) } }),
     responses: { ...successOf(operation), ...failures(operation) },
   };
@@ -194,7 +196,15 @@ export function openApiDocument(): Record<string, unknown> {
     tags: ['Offers', 'Instances', 'SSH keys', 'Limits', 'Models'].map((name) => ({ name })),
     paths,
     components: {
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key.' } },
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+        anthropicKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-Api-Key',
+          description: "An API key, as Anthropic's clients send it.",
+        },
+      },
       schemas: componentSchemas(),
     },
   };

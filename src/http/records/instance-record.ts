@@ -43,6 +43,16 @@ function gpuOf({ spec, status }: GpuInstance) {
   } satisfies Partial<InstanceRecord>;
 }
 
+/** Characters of a client's text that a warning quotes. */
+const QUOTED = 64;
+
+function warningsOf({ spec }: GpuInstance): string[] {
+  const { requestedRuntype: text } = spec;
+  if (text === undefined) return [];
+  const quoted = JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…`.toWellFormed() : text);
+  return [`Berth knows no runtype ${quoted}: the instance runs as ssh. Known are ssh, jupyter and args.`];
+}
+
 function usageOf({ status }: GpuInstance): InstanceRecord['usage'] {
   const usage = status?.usage;
   return usage ? { gpu_seconds: usage.gpuSeconds, cost: usage.cost, currency: usage.currency } : null;
@@ -64,6 +74,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     label: spec.label ?? null,
     type: spec.type === 'Interruptible' ? 1 : 0,
     ...instanceState(instance),
+    desired_state: spec.powerState === 'Stopped' ? 'stopped' : 'running',
     stages: status?.stages ?? {},
     ...gpuOf(instance),
     driver_version: driver?.driverVersion || null,
@@ -72,7 +83,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     template_id: spec.templateId ?? null,
     template_hash_id: spec.templateHashId ?? null,
     template_changed: templateChanged(instance),
-    runtype: status?.runtype ?? spec.runtype ?? template?.runtype ?? 'ssh',
+    runtype: spec.requestedRuntype ?? status?.runtype ?? spec.runtype ?? template?.runtype ?? 'ssh',
     disk_gb: status?.diskGb ?? spec.diskGb ?? template?.diskGb ?? null,
     disk_persistent: status?.diskPersistent ?? null,
     offer_disk_space: spec.offerDiskSpace ?? null,
@@ -86,5 +97,6 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     ports: portsOf(instance, template),
     created_at: timeText(metadata.creationTimestamp),
     started_at: status?.stages?.started ?? null,
+    warnings: warningsOf(instance),
   };
 }

@@ -1,21 +1,27 @@
 import { Router } from 'express';
 import { authenticate } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
-import { ApiError } from '../errors/api-error.ts';
+import { noEndpoint } from '../errors/api-error.ts';
 import { compress } from '../middleware/compress.ts';
+import { requireHost } from '../middleware/require-host.ts';
 import { limitRequests } from '../middleware/request-limit.ts';
 import { apiSecurity, cors } from '../middleware/security.ts';
 import { serviceIndex } from './docs.ts';
+import { isProxied, methodsAt, options } from './methods.ts';
 import { proxyRouter } from './ports.ts';
 import { resourceRouter } from './route.ts';
 import { RESOURCES } from './table.ts';
 
+function isKnown(path: string): boolean {
+  return isProxied(path) || methodsAt(path) !== undefined;
+}
+
 /** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
-  router.use(cors, authenticate(context.authenticator, context.lastUsed), context.keepAccepted);
+  router.use(cors(isKnown), authenticate(context.authenticator, context.lastUsed), context.keepAccepted);
   const limit = limitRequests(context.calls);
-  router.use(apiSecurity);
+  router.use(apiSecurity, requireHost, options);
   for (const resource of RESOURCES) {
     router.use(resource.path, limit, ...(resource.compressed ? [compress()] : []), resourceRouter(resource, context));
   }
@@ -23,7 +29,7 @@ export function apiRouter(context: ApiContext): Router {
   router.use(context.models);
   router.get('/', limit, serviceIndex);
   router.use(limit, () => {
-    throw new ApiError('not_found', 'No endpoint has this path. See /docs for the endpoints.');
+    throw noEndpoint();
   });
   return router;
 }

@@ -6,14 +6,15 @@ import type { ApiContext } from '../context.ts';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';
 import { requestHash } from '../instances/idempotency.ts';
-import { offerUnavailable, refusal } from '../instances/refusal.ts';
+import { offerUnavailable, refusal, templateNotFound } from '../instances/refusal.ts';
+import { takeFreeText } from '../instances/free-text.ts';
 import { toInstanceSpec } from '../instances/to-spec.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
 import { findSshKeys } from '../tenant.ts';
 import { routeWithBody } from './route.ts';
 
-/** Throws 422 for SSH keys and templates that the tenant does not have. */
+/** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */
 async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
   const errors: FieldError[] = [];
   const ids = spec.sshKeyIds ?? [];
@@ -23,13 +24,8 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
       if (!found.has(id)) errors.push({ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' });
     }
   }
-  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) {
-    const { templateId, templateHashId } = spec;
-    const path = templateId === undefined ? 'template_hash_id' : 'template_id';
-    const both = templateId !== undefined && templateHashId !== undefined;
-    errors.push({ path, expected: `expected an existing template${both ? ' with this template_hash_id' : ''}` });
-  }
   if (errors.length > 0) throw validationFailed(errors);
+  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) throw templateNotFound(spec);
 }
 
 /** Aborts when the client closes the connection, at once when it already has. */
@@ -63,6 +59,7 @@ export const createInstanceRoute = routeWithBody({
     'quota_exceeded',
     'tenant_limit',
     'not_a_tenant',
+    'template_not_found',
     'offer_unavailable',
     'offer_changed',
     'idempotency_conflict',
@@ -79,6 +76,7 @@ export const createInstanceRoute = routeWithBody({
     }
     await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
+    await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
     const { instance, outcome, replayed } = await createInstance(context, { namespace, spec, idempotency, signal });
     if (instance === undefined) throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
     if (outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);

@@ -24,7 +24,13 @@ const PAGE = `<!doctype html>
 `;
 
 /** `validatorUrl: null`: the badge of the validator would send the document to another host. */
-const START = `SwaggerUIBundle({
+const START = `const dark = matchMedia('(prefers-color-scheme: dark)');
+function follow() {
+  document.documentElement.classList.toggle('dark-mode', dark.matches);
+}
+dark.addEventListener('change', follow);
+follow();
+SwaggerUIBundle({
   url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null, persistAuthorization: false,
   defaultModelsExpandDepth: 0, displayRequestDuration: true,
 });

@@ -47,7 +47,7 @@ export const createLinkRoute = routeWithBody({
     '/instances/{instanceId}/proxy/{port}/... with their key.',
   request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
   success: { status: 201, schema: 'Link', description: 'The link.' },
-  errors: ['instance_not_found', 'instance_not_running', 'port_not_declared', 'port_unreachable'],
+  errors: ['instance_not_found', 'instance_not_running', 'instance_simulated', 'port_not_declared', 'port_unreachable'],
   async handle(context, { request, response, caller, body }) {
     const instance = await instanceOf(context, request);
     const port = body.port ?? usualPort(context, instance);

@@ -92,12 +92,22 @@ export function routeWithBody<N extends SchemaName>({
   };
 }
 
-/** Answers 405; mount it after the handlers of the methods that are allowed. */
+/** The value of Allow: every endpoint answers OPTIONS, and HEAD where it answers GET. */
+export function allowOf(methods: readonly Operation['method'][]): string {
+  const names = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+  return [...names, 'OPTIONS'].join(', ');
+}
+
+/** Answers OPTIONS, and 405 for all else; mount it after the handlers of the methods that are allowed. */
 export function methodNotAllowed(methods: readonly Operation['method'][]): RequestHandler {
-  const allow = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
-  return (request) => {
-    const message = `${request.method} is not allowed here, only ${allow}.`;
-    throw new ApiError('method_not_allowed', message, { headers: { allow: `${allow}, OPTIONS` } });
+  const allow = allowOf(methods);
+  return (request, response) => {
+    if (request.method === 'OPTIONS') {
+      response.set('allow', allow).set('content-length', '0').status(200).end();
+      return;
+    }
+    const message = `${request.method} is not allowed here, only ${allow.replace(', OPTIONS', '')}.`;
+    throw new ApiError('method_not_allowed', message, { headers: { allow } });
   };
 }
 

@@ -11,6 +11,20 @@ export const isolationSchema = z
   .enum(['whole', 'mig', 'time_sliced'])
   .describe('Whether the GPUs are whole, MIG slices, or time-sliced with other instances.');
 
+/**
+ * Text as JSON in UTF-8 can carry it. A JSON escape can also write half of a character, which has no UTF-8: it would be
+ * stored as another character.
+ */
+export function textSchema(): z.ZodString {
+  return z.string().refine((text) => text.isWellFormed(), 'expected text without half surrogate pairs');
+}
+
+/** Any integer of JSON, also one that a double cannot hold: it is read as the nearest double, or as infinite. */
+export const anyIntegerSchema = z
+  .unknown()
+  .refine((value) => Number.isInteger(value) || value === Infinity || value === -Infinity, 'expected an integer')
+  .meta({ type: 'integer' }) as z.ZodType<number>;
+
 /** The answer of every list endpoint. */
 export function listOf<T extends z.ZodType>(item: T) {
   return z.object({ object: z.literal('list'), data: z.array(item) });
@@ -32,8 +46,6 @@ export const LIMITS = {
   label: 255,
   templateHashId: 64,
   templateImage: 512,
-  runtype: 255,
-  stats: 4096,
   publicKey: 16_384,
   sshKeyIds: 64,
   diskGb: { min: 1, max: 16_384 },

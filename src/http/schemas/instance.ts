@@ -2,8 +2,16 @@ import { z } from 'zod';
 import { STAGES } from '../../resources/gpu-instance.ts';
 import { IMAGE_PATTERN } from '../../resources/image.ts';
 import { READY_REASONS, type InstanceState, type ReadyReason } from '../../resources/instance-state.ts';
-import { RUNTYPES } from '../../resources/instance-template.ts';
-import { deletedOf, isolationSchema, LIMITS, listOf, moneySchema, timeSchema } from './common.ts';
+import {
+  anyIntegerSchema,
+  deletedOf,
+  isolationSchema,
+  LIMITS,
+  listOf,
+  moneySchema,
+  textSchema,
+  timeSchema,
+} from './common.ts';
 
 const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state))] as [
   InstanceState,
@@ -11,15 +19,7 @@ const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state
 ];
 const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
 
-/**
- * `args`, or the words that Vast.ai's clients send, alone or joined by spaces: the enum of its REST API and the flags
- * that its command line sends (`ssh_direc` is its own spelling). Empty means none.
- */
-const RUNTYPE_PATTERN =
-  /^(?:args|(?:ssh|jupyter)(?:_proxy|_direct|_direc)?(?: +(?:ssh|jupyter)(?:_proxy|_direct|_direc)?)*)?$/;
-
-const RUNTYPE_EXPECTED =
-  'expected ssh, jupyter or args, or as Vast.ai writes it: ssh or jupyter, alone or with _proxy, _direct or _direc';
+const POWER_STATES = ['running', 'stopped'] as const;
 
 export const createInstanceSchema = z
   .strictObject({
@@ -28,30 +28,25 @@ export const createInstanceSchema = z
       .meta({ type: 'integer' })
       .describe('0: on demand (default). 1: interruptible, cheaper.')
       .nullish(),
-    ask_id: z.int().describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
-    name: z.string().max(LIMITS.name).describe('Name for people.').nullish(),
-    stats: z
-      .string()
-      .max(LIMITS.stats)
-      .describe('Free text that is kept with the instance and returned unchanged.')
-      .nullish(),
+    ask_id: anyIntegerSchema.describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
+    name: textSchema().max(LIMITS.name).describe('Name for people.').nullish(),
+    stats: textSchema().describe('Free text that is kept with the instance and returned unchanged.').nullish(),
     template_image: z
       .string()
       .max(LIMITS.templateImage)
       .regex(IMAGE_PATTERN)
       .describe('Container image. Empty: the image of the template, else the default image.')
       .nullish(),
-    template_id: z.int().describe('Id of an InstanceTemplate.').nullish(),
+    template_id: anyIntegerSchema.describe('Id of an InstanceTemplate.').nullish(),
     template_hash_id: z
       .string()
       .max(LIMITS.templateHashId)
       .describe('Content hash of an InstanceTemplate. Empty means none.')
       .nullish(),
-    runtype: z
-      .string()
-      .max(LIMITS.runtype)
-      .regex(RUNTYPE_PATTERN, RUNTYPE_EXPECTED)
-      .describe('ssh (default), jupyter or args. The spellings of Vast.ai clients are accepted too.')
+    runtype: textSchema()
+      .describe(
+        'ssh (default), jupyter or args, or as Vast.ai clients spell them. Any other text is kept, runs as ssh, and stands in `warnings`.',
+      )
       .nullish(),
     disk_gb: z
       .int()
@@ -76,10 +71,10 @@ export const createInstanceSchema = z
 
 export const updateInstanceSchema = z
   .strictObject({
-    label: z.string().max(LIMITS.label).describe('Free text; null clears it.').nullish(),
-    name: z.string().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
+    label: textSchema().max(LIMITS.label).describe('Free text; null clears it.').nullish(),
+    name: textSchema().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
     state: z
-      .enum(['running', 'stopped'])
+      .enum(POWER_STATES)
       .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
       .nullish(),
   })
@@ -99,6 +94,7 @@ export const instanceSchema = z
     label: z.string().nullable(),
     type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
     state: z.enum(STATES).describe('What the instance does now.'),
+    desired_state: z.enum(POWER_STATES).describe('What the instance is meant to do; PATCH changes it.'),
     reason: z.enum(REASONS).describe('For programs: why it is in this state.'),
     message: z.string().describe('For people: why it is in this state, as the scheduler or the kubelet reports it.'),
     stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When this start reached each stage.'),
@@ -121,7 +117,7 @@ export const instanceSchema = z
       .describe(
         'Whether the template was edited, deleted or withdrawn since the instance was rented. The instance keeps what it was rented with. null without a template.',
       ),
-    runtype: z.enum(RUNTYPES),
+    runtype: z.string().describe('ssh, jupyter or args; a text that is none of these as it was sent, see `warnings`.'),
     disk_gb: z.int().nullable(),
     disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),
     offer_disk_space: z.number().nullable(),
@@ -146,6 +142,7 @@ export const instanceSchema = z
     ports: z.array(portSchema),
     created_at: timeSchema,
     started_at: timeSchema.nullable(),
+    warnings: z.array(z.string()).describe('For people: what was asked for and is done in another way.'),
   })
   .describe('A rented instance.');
 

@@ -1,14 +1,13 @@
 import { z } from 'zod';
-import { deletedOf, LIMITS, listOf, timeSchema } from './common.ts';
+import { deletedOf, LIMITS, listOf, textSchema, timeSchema } from './common.ts';
 
 export const createSshKeySchema = z
   .strictObject({
-    public_key: z
-      .string()
+    public_key: textSchema()
       .min(1)
       .max(LIMITS.publicKey)
       .describe('One line as in a .pub file: type, base64 key, optional comment.'),
-    name: z.string().max(LIMITS.name).describe('Name for people.'),
+    name: textSchema().max(LIMITS.name).describe('Name for people.'),
   })
   .describe('An SSH public key to register.');
 

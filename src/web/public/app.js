@@ -20,7 +20,7 @@ async function attempt(action, alertId = 'alert') {
   try {
     await action();
   } catch (error) {
-    if (error.code === 'not_signed_in' && !byId('keys').hidden) showSignIn();
+    if (error.code === 'not_signed_in' && byId('sign-in').hidden) showSignIn();
     showAlert(error.code === 'not_signed_in' ? 'alert' : alertId, error.message);
   }
 }
@@ -66,6 +66,7 @@ function row(key) {
 
 function render() {
   byId('rows').replaceChildren(...keys.map(row));
+  byId('empty-namespace').textContent = byId('namespace').value;
   byId('empty').hidden = keys.length > 0;
 }
 
@@ -148,6 +149,12 @@ byId('create-form').addEventListener('submit', (event) => {
   }, 'create-alert');
 });
 
+// The key is shown once: only the button closes its dialog. Some browsers let a second Escape pass `cancel`.
+byId('made').addEventListener('cancel', (event) => event.preventDefault());
+byId('made').addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') event.preventDefault();
+});
+
 // Closing the dialog removes the token from the page.
 byId('made').addEventListener('close', () => {
   byId('made-token').value = '';
@@ -186,12 +193,19 @@ for (const button of document.querySelectorAll('[data-copy]')) {
   button.addEventListener('click', () => void copy(button));
 }
 
-try {
-  await showKeys(await api('GET', '/session'));
-} catch (error) {
-  showSignIn();
-  if (error.code !== 'not_signed_in') showAlert('alert', error.message);
-  else if (!window.isSecureContext) {
-    showAlert('alert', 'Over plain HTTP your browser keeps no session. Open this page by HTTPS, or on localhost.');
+/** The session that the browser has; without one, shows the sign-in form. */
+async function findSession() {
+  try {
+    return await api('GET', '/session');
+  } catch (error) {
+    showSignIn();
+    if (error.code !== 'not_signed_in') showAlert('alert', error.message);
+    else if (!window.isSecureContext) {
+      showAlert('alert', 'Over plain HTTP your browser keeps no session. Open this page by HTTPS, or on localhost.');
+    }
+    return undefined;
   }
 }
+
+const session = await findSession();
+if (session !== undefined) await attempt(() => showKeys(session));

@@ -112,7 +112,7 @@ describe('errors are JSON', () => {
     expect(await send(`GET / HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(
       /^HTTP\/1\.1 431 [^]*headers_too_large/,
     );
-    const smuggled = `POST /api/v1/instances HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`;
+    const smuggled = `POST /api/v1/instances HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`;
     expect(await send(smuggled)).toMatch(/^HTTP\/1\.1 400 /);
   });
 });

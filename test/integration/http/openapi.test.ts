@@ -80,7 +80,8 @@ describe('/openapi.json', () => {
         'get /instances/{instanceId}',
         'patch /instances/{instanceId}',
         'delete /instances/{instanceId}',
-        // Beside the specification: a browser's way to a port.
+        // Beside the specification: the tenant's ceilings, and a browser's way to a port.
+        'get /limits',
         'post /instances/{instanceId}/links',
         'get /ssh-keys',
         'post /ssh-keys',

@@ -185,6 +185,8 @@ describeWith('chromium', 'curl')('in a browser', () => {
     await page.getByLabel('Name', { exact: true }).fill(name);
     await page.locator('#create').getByRole('button', { name: 'Create key' }).click();
     await page.getByRole('heading', { name: 'Key created' }).waitFor();
+    // The key is shown once: Escape does not throw it away.
+    for (let presses = 0; presses < 3; presses += 1) await page.keyboard.press('Escape');
     const token = await page.getByLabel('Key', { exact: true }).inputValue();
     return { token, curl: await page.getByLabel('Try it').inputValue() };
   }
@@ -267,9 +269,29 @@ describeWith('chromium', 'curl')('in a browser', () => {
     expect(await page.context().cookies()).toEqual([]);
   });
 
+  it('somebody without rights stays signed in after a reload', async () => {
+    await page.getByLabel('Kubernetes token').fill(guest);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    const alert = page.getByRole('alert').filter({ hasText: 'may not list apikeys.berth.dev' });
+    await alert.waitFor();
+    await page.reload();
+    await alert.waitFor();
+    expect(await page.getByLabel('Kubernetes token').isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  });
+
   it('the API reference renders too', async () => {
     await page.goto(`${api.url}/docs`);
     await page.getByText('Rent an instance', { exact: true }).waitFor();
+    const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+    const light = await background();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('html.dark-mode').waitFor();
+    expect(await background()).not.toBe(light);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.locator('html:not(.dark-mode)').waitFor();
+    expect(await background()).toBe(light);
   });
 
   it('loads nothing from elsewhere and breaks no policy', () => {

@@ -26,7 +26,14 @@ test('a start is billed from ready until its end was decided, not until its pod 
 
 test('a start that was never ready costs nothing', () => {
   const status = { claim: claimOn('n') };
-  expect(closedBill(status, START + 3_600_000).usage).toBeUndefined();
+  expect(closedBill(status, START + 3_600_000).usage).toEqual({ gpuSeconds: 0, cost: '0.00', currency: 'USD' });
+});
+
+test('GPU seconds are counted in thousandths', () => {
+  const status = { claim: claimOn('n'), stages: { ready: new Date(START).toISOString() } };
+  const first = closedBill(status, START + 1_390).usage;
+  const usage = closedBill({ ...status, ...(first && { usage: first }) }, START + 1_000).usage;
+  expect(usage?.gpuSeconds).toBe(2.39);
 });
 
 test('closing twice counts once: without a claim there is nothing to close', () => {

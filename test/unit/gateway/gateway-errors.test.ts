@@ -156,7 +156,7 @@ describe('errors in the shape of the dialect', () => {
 
   it.each(PATHS)('%s: a method that it does not have', async (path) => {
     const response = await fetch(`${gateway.base}/v1/${path}`);
-    expect(response.headers.get('allow')).toBe('POST');
+    expect(response.headers.get('allow')).toBe('POST, OPTIONS');
     await expectError(path, response, 405, { type: 'invalid_request_error', message: 'GET is not allowed' });
   });
 

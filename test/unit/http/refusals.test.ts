@@ -57,6 +57,14 @@ it('a quota of another name is none, also when its name begins alike', () => {
   expect(answer(403, 'Forbidden', `${words}, used: a=1, limited: a=1`)[0]).toBe('quota_exceeded');
 });
 
+it.each([
+  [500, 'InternalError', 'etcdserver: request is too large'],
+  [500, 'InternalError', 'rpc error: code = ResourceExhausted desc = trying to send message larger than max (1 vs. 2)'],
+  [413, 'RequestEntityTooLarge', 'Request entity too large: limit is 3145728'],
+])('what Kubernetes cannot store is the fault of the body: %d %s', (status, reason, words) => {
+  expect(answer(status, reason, words)[0]).toBe('payload_too_large');
+});
+
 it('a quota that is not counted yet is an outage, not a refusal', () => {
   const words =
     'sshkeys.berth.dev "k" is forbidden: status unknown for quota: berth, resources: count/sshkeys.berth.dev';

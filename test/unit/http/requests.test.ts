@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { tokenOf } from '../../../src/http/auth/middleware.ts';
 import { familyOf, relativePath } from '../../../src/http/errors/families.ts';
 import { idempotencyKey, requestHash } from '../../../src/http/instances/idempotency.ts';
-import { normalizeRuntype, toInstanceSpec } from '../../../src/http/instances/to-spec.ts';
+import { runtypeOf, toInstanceSpec } from '../../../src/http/instances/to-spec.ts';
 import { parseBody } from '../../../src/http/middleware/validate.ts';
-import { createInstanceSchema } from '../../../src/http/schemas/instance.ts';
+import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/schemas/instance.ts';
+import { createSshKeySchema } from '../../../src/http/schemas/ssh-key.ts';
+import { createKeySchema } from '../../../src/web/key-record.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
 import { mintToken } from '../../../src/resources/api-key.ts';
 
@@ -13,14 +15,15 @@ describe('the token of a request', () => {
   it('is what follows the scheme, in any case', () => {
     const { token } = mintToken();
     for (const scheme of ['Bearer', 'bearer', 'BEARER'])
-      expect(tokenOf({ authorization: `${scheme} ${token}` })).toBe(token);
-    expect(tokenOf({ 'x-api-key': token })).toBe(token);
+      expect(tokenOf({ authorization: `${scheme} ${token}` }, '/offers')).toBe(token);
+    expect(tokenOf({ 'x-api-key': token }, '/messages')).toBe(token);
+    expect(tokenOf({ 'x-api-key': token }, '/offers')).toBeUndefined();
   });
 
   it.each(['', 'Bearer', 'Bearer ', 'Basic abc', 'Bearer a b', 'Bearer a,Bearer b', 'Bearerabc', 'Bearer "a"'])(
     'is none in %j',
     (authorization) => {
-      expect(tokenOf({ authorization, 'x-api-key': 'good' })).toBeUndefined();
+      expect(tokenOf({ authorization, 'x-api-key': 'good' }, '/messages')).toBeUndefined();
     },
   );
 });
@@ -45,20 +48,63 @@ describe('runtype', () => {
     ['jupyter_proxy', 'jupyter'],
     ['jupyter_direc ssh_direc ssh_proxy', 'jupyter'],
     ['args', 'args'],
-  ])('%j means %s', (text, expected) => {
+  ])('%j means %s', (text, runtype) => {
     expect(parseBody(createInstanceSchema, { runtype: text })).toEqual({ runtype: text });
-    expect(normalizeRuntype(text)).toBe(expected);
+    expect(runtypeOf(text)).toEqual({ runtype });
   });
 
-  it.each(['telnet', 'args ssh', 'ssh,jupyter', ' ssh', 'SSH', 'toString'])(
-    '%j is refused with what is known',
-    (runtype) => {
-      expect(() => parseBody(createInstanceSchema, { runtype })).toThrow('runtype: expected ssh, jupyter or args');
+  it.each(['telnet', 'args ssh', 'ssh,jupyter', ' ssh', 'SSH', 'toString', '\0', '\u{1F680}', 'x'.repeat(100_000)])(
+    '%j is kept word for word and runs as ssh',
+    (text) => {
+      expect(parseBody(createInstanceSchema, { runtype: text })).toEqual({ runtype: text });
+      expect(runtypeOf(text)).toEqual({ runtype: 'ssh', requestedRuntype: text });
     },
   );
 
   it('is none when it is empty', () => {
-    expect(normalizeRuntype('')).toBeUndefined();
+    expect(runtypeOf('')).toEqual({});
+  });
+});
+
+describe('integers', () => {
+  it.each([-0, 2 ** 53, 2 ** 53 + 2, -(2 ** 63), 1e300, Infinity, -Infinity])(
+    'may be any: %d is one that no offer and no template has',
+    (number) => {
+      const body = { ask_id: number, template_id: number };
+      expect(parseBody(createInstanceSchema, body)).toEqual(body);
+      expect(toInstanceSpec({ ask_id: number }).offerPossible).toBe(false);
+    },
+  );
+
+  it.each(['1', true, 1.5, [1], {}, 1e-9])('are no %j', (ask_id) => {
+    expect(() => parseBody(createInstanceSchema, { ask_id })).toThrow('ask_id: expected an integer.');
+  });
+
+  it('that are too large are told so once', () => {
+    for (const disk_gb of [1e20, -1e20])
+      expect(() => parseBody(createInstanceSchema, { disk_gb })).toThrow(
+        expect.objectContaining({ extra: { fields: [expect.objectContaining({ path: 'disk_gb' })] } }),
+      );
+  });
+});
+
+describe('half surrogate pairs', () => {
+  const half = 'a\ud83d';
+
+  it.each([
+    ['name', createInstanceSchema, { name: half }],
+    ['stats', createInstanceSchema, { stats: half }],
+    ['runtype', createInstanceSchema, { runtype: half }],
+    ['label', updateInstanceSchema, { label: half }],
+    ['name', updateInstanceSchema, { name: half }],
+    ['name', createSshKeySchema, { name: half, public_key: 'x' }],
+    ['public_key', createSshKeySchema, { name: 'x', public_key: half }],
+    ['name', createKeySchema, { namespace: 'a', name: half, scopes: ['models'] }],
+  ])('are refused in %s', (path, schema, body) => {
+    expect(() => parseBody<unknown>(schema, body)).toThrow(`${path}: expected text without half surrogate pairs.`);
+    expect(() =>
+      parseBody<unknown>(schema, JSON.parse(JSON.stringify(body).replace('d83d', 'd83d\\udc00'))),
+    ).not.toThrow();
   });
 });
 
@@ -72,7 +118,7 @@ describe('the creation payload', () => {
       template_image: fc.constantFrom('', 'debian:12', 'a/b@sha256:' + 'a'.repeat(64), null),
       template_id: fc.option(fc.maxSafeInteger()),
       template_hash_id: fc.option(fc.string({ maxLength: 64 })),
-      runtype: fc.constantFrom('ssh', 'jupyter_direct', 'args', '', null),
+      runtype: fc.oneof(fc.constantFrom('ssh', 'jupyter_direct', 'args', '', null), fc.string()),
       disk_gb: fc.option(fc.integer({ min: 1, max: 16_384 })),
       offer_disk_space: fc.option(fc.double({ min: 0, max: 1_048_576, noNaN: true })),
       install_monitoring: fc.option(fc.boolean()),

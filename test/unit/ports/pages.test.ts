@@ -131,7 +131,21 @@ describe('a link', () => {
   it('is refused with the reason when there is no Jupyter, and for ports that are not declared', async () => {
     instances.put(instance('NotInImage'));
     await expect(link(8080)).rejects.toThrow('The image has no jupyter.');
-    await expect(link(22)).rejects.toThrow('declares the TCP ports 8080, 7000, not 22');
+    await expect(link(22)).rejects.toThrow('declares the TCP ports 8080, 7000, and not 22');
     await expect(link()).resolves.toBeDefined();
+  });
+
+  it('is refused on a simulated node, and so is what a link opened before', async () => {
+    const known = await visitor();
+    const simulated = instance('Answers');
+    instances.put({
+      ...simulated,
+      status: { ...simulated.status, claim: { simulated: true } },
+    } as unknown as GpuInstance);
+    await expect(link()).rejects.toMatchObject({
+      problem: 'instance_simulated',
+      message: expect.stringContaining('no container runs there') as string,
+    });
+    expect((await get('/', known)).status).toBe(409);
   });
 });

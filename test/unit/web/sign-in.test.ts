@@ -10,6 +10,7 @@ import { explainRefusal } from '../../../src/web/sign-in-token.ts';
 import { dashboardRouter } from '../../../src/web/router.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
+import { roleCommands } from '../../../src/web/key-routes.ts';
 
 const clock = fakeClock();
 const log = pino({ level: 'silent' });
@@ -112,4 +113,14 @@ it.each([
   [tokenFor('berth'), 'The cluster rejects this token. Create another one: kubectl create token ann --namespace team'],
 ])('the refusal of %s says what to run', (token, expected) => {
   expect(explainRefusal(token)).toContain(expected);
+});
+
+it.each([
+  ['system:serviceaccount:team:ann', '--serviceaccount=team:ann'],
+  ['ann@example.com', "--user='ann@example.com'"],
+  ["o'neil", "--user='o'\\''neil'"],
+])('the commands that give %s a role bind that user', (username, subject) => {
+  const commands = roleCommands(username, 'vision');
+  expect(commands).toContain('--verb=list,create,patch --resource=apikeys.berth.dev');
+  expect(commands.endsWith(`kubectl create rolebinding keys -n vision --role=keys ${subject}`)).toBe(true);
 });

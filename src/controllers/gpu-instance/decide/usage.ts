@@ -7,11 +7,13 @@ import { addMoney, costOf } from '../../../resources/money.ts';
 // a start is counted once, however often the write is tried.
 function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
   const { claim, stages, usage } = status;
-  if (claim === undefined || stages?.ready === undefined) return usage;
+  if (claim === undefined) return usage;
+  // A start that was never ready cost nothing, in the currency of its place.
+  if (stages?.ready === undefined) return usage ?? { gpuSeconds: 0, cost: '0.00', currency: claim.currency };
   const ms = Math.max(0, end - Date.parse(stages.ready));
   const cost = costOf(claim.pricePerHour, ms);
   return {
-    gpuSeconds: (usage?.gpuSeconds ?? 0) + (ms / 1000) * claim.gpuCount,
+    gpuSeconds: Math.round((usage?.gpuSeconds ?? 0) * 1000 + ms * claim.gpuCount) / 1000,
     cost: usage === undefined ? cost : addMoney(usage.cost, cost),
     currency: claim.currency,
   };

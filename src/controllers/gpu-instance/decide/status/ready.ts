@@ -79,7 +79,10 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
     const reason = isOver ? ending.rule.afterRelease : 'Stopped';
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
-    return { reason, message: `${sentence(said)} Set spec.powerState to Running to start it again.` };
+    return {
+      reason,
+      message: `${sentence(said)} To start it again, set spec.powerState to Running, or PATCH state to running over HTTP.`,
+    };
   }
   const next = nextStartOf(instance);
   if (next > now) {

@@ -1,0 +1,54 @@
+import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+import { ApiError } from '../errors/api-error.ts';
+import type { CallLimits } from '../middleware/request-limit.ts';
+import { REQUEST_HASH } from './idempotency.ts';
+
+// stats and runtype may be any text that fits into a body. etcd and every watch cache hold them, and etcd each version
+// of them for minutes, so a tenant has a share: as much as 1000 instances with short texts have.
+
+/** Characters that an instance may have without further question. */
+const SHORT = 4096;
+const MOST_HELD = 1000 * SHORT;
+
+/** Characters of free text that an instance carries. */
+export function freeTextOf({ stats = '', requestedRuntype = '' }: GpuInstanceSpec): number {
+  return stats.length + requestedRuntype.length;
+}
+
+function heldBy(instances: readonly GpuInstance[], hash: string | undefined): number {
+  // The instance of an earlier request with the same key is this one.
+  const others = instances.filter(
+    ({ metadata }) => hash === undefined || metadata.annotations?.[REQUEST_HASH] !== hash,
+  );
+  return others.reduce((total, { spec }) => total + freeTextOf(spec), 0);
+}
+
+/**
+ * Counts the free text of a new instance against the share of its tenant.
+ * @param hash of the body, when the request has an Idempotency-Key
+ * @throws ApiError tenant_limit, rate_limit_exceeded
+ */
+export async function takeFreeText(
+  { stores, calls }: { stores: { instances: ReadStore<GpuInstance> }; calls: CallLimits },
+  { namespace, spec, hash }: { namespace: string; spec: GpuInstanceSpec; hash: string | undefined },
+): Promise<void> {
+  const length = freeTextOf(spec);
+  if (length <= SHORT) return;
+  const held = heldBy(stores.instances.by('namespace', namespace), hash);
+  if (held + length > MOST_HELD) {
+    throw new ApiError(
+      'tenant_limit',
+      `Nothing was rented. All instances of a tenant may have ${MOST_HELD} characters of stats and runtype. Those of ` +
+        `this tenant have ${held}, and this request has ${length}. Send at most ${SHORT}, or delete an instance.`,
+    );
+  }
+  const { total, seconds } = await calls.countText(namespace, length);
+  if (total <= MOST_HELD) return;
+  throw new ApiError(
+    'rate_limit_exceeded',
+    `Nothing was rented. A tenant may send ${MOST_HELD} characters of stats and runtype per minute, in texts over ` +
+      `${SHORT}. Wait ${seconds} s, or send shorter ones.`,
+    { retryAfterSeconds: seconds },
+  );
+}

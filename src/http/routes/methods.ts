@@ -1,0 +1,44 @@
+import type { RequestHandler } from 'express';
+import { allowOf, type Operation } from './route.ts';
+import { OPERATIONS } from './table.ts';
+
+type Endpoint = Pick<Operation, 'method' | 'path'>;
+
+/** Model endpoints beside those of the table. `...` is the rest of the path: names of models have slashes. */
+const MORE_MODEL_ENDPOINTS: readonly Endpoint[] = [
+  { method: 'post', path: '/messages/count_tokens' },
+  { method: 'get', path: '/models/...' },
+  { method: 'get', path: '/responses/{id}' },
+  { method: 'delete', path: '/responses/{id}' },
+];
+
+/** Calls of programs in instances, which take any method. */
+const PROXY = /^\/instances\/[^/]+\/proxy\/[^/]+(?:\/.*)?$/;
+
+function patternOf(path: string): RegExp {
+  const source = path.replaceAll(/\{\w+\}/g, '[^/]+').replace('/...', '/.+');
+  return new RegExp(`^${source === '/' ? '' : source}/?$`);
+}
+
+const ENDPOINTS = [...OPERATIONS, ...MORE_MODEL_ENDPOINTS, { method: 'get', path: '/' } as const];
+const PATHS = [...Map.groupBy(ENDPOINTS, ({ path }) => path)].map(([path, endpoints]) => ({
+  pattern: patternOf(path),
+  methods: endpoints.map(({ method }) => method),
+}));
+
+/** The methods of a path below the API base, for example /instances/i-1; undefined when no endpoint has the path. */
+export function methodsAt(path: string): readonly Operation['method'][] | undefined {
+  return PATHS.find(({ pattern }) => pattern.test(path))?.methods;
+}
+
+/** Whether the path belongs to a program in an instance. */
+export function isProxied(path: string): boolean {
+  return PROXY.test(path);
+}
+
+/** Answers OPTIONS with the methods of an endpoint. Programs in instances answer for themselves. */
+export const options: RequestHandler = (request, response, next) => {
+  const methods = request.method === 'OPTIONS' ? methodsAt(request.path) : undefined;
+  if (methods === undefined) return next();
+  response.set('allow', allowOf(methods)).set('content-length', '0').status(200).end();
+};

@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API_KEYS } from '../../../src/resources/api-key.ts';
+import type { Cluster } from '../../support/http/api.ts';
+import { type Answer, type Call, clientOf } from '../../support/http/client.ts';
+import { addNode, gpuNode } from '../../support/http/fleet.ts';
+import { startGranter } from '../../support/http/granter.ts';
+import { openCluster } from '../../support/http/open.ts';
+import { CREATION, INVALID, type Line, rowsOf } from '../../support/http/specification.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+// The specification of the HTTP interface, line by line: what a section says, a request, and what must come back.
+// The 401 of section 7 has a test of its own, which compares bytes: unauthorized.test.ts.
+
+const PRODUCT = `TEST-GPU-${Math.random().toString(36).slice(2, 8)}`;
+const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop';
+const NO_INSTANCE = 'instance_not_found';
+
+let cluster: Cluster;
+let namespace: string;
+let token: string;
+let call: Call;
+let removeNode: () => Promise<void>;
+let stopGranter: () => void;
+let instanceId: string;
+let sshKeyId: unknown;
+
+async function rent(body?: unknown): Promise<Answer> {
+  const answer = await call('POST', '/instances', body);
+  if (answer.status === 201) await call('DELETE', `/instances/${answer.id}`);
+  return answer;
+}
+
+beforeAll(async () => {
+  cluster = await openCluster();
+  removeNode = await addNode(cluster.client, gpuNode(`node-${PRODUCT.toLowerCase()}`, PRODUCT, 8));
+  namespace = await cluster.namespace('http-specification');
+  stopGranter = startGranter({ ...cluster, ...cluster.stores, serves: (name) => name === namespace });
+  token = await cluster.key(namespace);
+  call = clientOf(cluster.api.url, token);
+  await waitFor('the offers of the test node', async () => {
+    const { data } = await call('GET', '/offers');
+    return data.some((offer) => offer['gpu_name'] === PRODUCT && offer['available'] === 8);
+  });
+  instanceId = (await call('POST', '/instances')).id;
+  sshKeyId = (await call('POST', '/ssh-keys', { name: 'laptop', public_key: PUBLIC_KEY })).json['id'];
+});
+
+afterAll(async () => {
+  stopGranter();
+  await removeNode();
+  await cluster[Symbol.asyncDispose]();
+});
+
+function check(answer: Answer, { status, code }: Pick<Line, 'status' | 'code'>): void {
+  expect(answer.status, answer.text.slice(0, 500)).toBe(status);
+  if (code !== undefined) expect(answer.error['code']).toBe(code);
+}
+
+describe('section 1 and 4: base address and endpoints', () => {
+  const ENDPOINTS = [
+    ['GET', '/models', undefined, 200],
+    ['GET', '/offers', undefined, 200],
+    ['GET', '/instances', undefined, 200],
+    ['POST', '/instances', {}, 201],
+    ['GET', '/instances/ID', undefined, 200],
+    ['PATCH', '/instances/ID', {}, 200],
+    ['GET', '/ssh-keys', undefined, 200],
+    ['POST', '/ssh-keys', { name: '', public_key: PUBLIC_KEY }, 201],
+    ['DELETE', '/instances/nothing', undefined, 404],
+    ['DELETE', '/ssh-keys/nothing', undefined, 404],
+    // No model is there: section 4, note 1 leaves the payload open.
+    ['POST', '/chat/completions', { model: 'none', messages: [{ role: 'user', content: 'x' }] }, 404],
+    ['POST', '/responses', { model: 'none', input: 'x' }, 404],
+    ['POST', '/messages', { model: 'none', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] }, 404],
+  ] as const;
+
+  it.each(ENDPOINTS)('%s %s is at {base_url}/api/v1 with a base that ends in /api/v1', async (...endpoint) => {
+    const [method, path, body, status] = endpoint;
+    for (const base of ['/api/v1', '/api/v1/api/v1']) {
+      const response = await fetch(`${cluster.api.url}${base}${path.replace('ID', instanceId)}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          accept: 'application/json',
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      expect([base, response.status]).toEqual([base, status]);
+      expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+      const answer = (await response.json()) as { id?: unknown };
+      if (path === '/instances' && status === 201) await call('DELETE', `/instances/${String(answer.id)}`);
+    }
+  });
+
+  it.each(['/models', '/offers', '/instances', '/ssh-keys'])('GET %s answers a list', async (path) => {
+    expect((await call('GET', path)).json).toMatchObject({ object: 'list', data: expect.any(Array) as unknown });
+  });
+
+  it('no endpoint declares query parameters: they change nothing', async () => {
+    const plain = await call('GET', '/ssh-keys');
+    for (const query of ['?limit=1', '?%zz', '?a[b]=c&a=d']) {
+      const response = await fetch(`${cluster.api.url}/api/v1/ssh-keys${query}`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      expect([response.status, await response.text()]).toEqual([200, plain.text]);
+    }
+  });
+});
+
+describe('section 2.1: POST /instances', () => {
+  it.each(rowsOf(CREATION))('$says: $short is $status', async ({ body, ...expected }) => {
+    check(await rent(body), expected);
+  });
+
+  it.each([
+    '',
+    'telnet',
+    'SSH',
+    'args ssh',
+    ' ssh ',
+    'a\0b',
+    '\u{1F680} \u202e',
+    '{"json":[1]}',
+    '<&>',
+    'x'.repeat(5000),
+    'x'.repeat(1_000_000),
+  ])('stats and runtype are any string: %.20j comes back word for word', async (text) => {
+    expect((await rent({ stats: text })).json).toMatchObject({ stats: text, warnings: [] });
+    const answer = await rent({ runtype: text });
+    expect(answer.json['runtype']).toBe(text === '' ? 'ssh' : text);
+    expect(answer.json['warnings']).toHaveLength(text === '' ? 0 : 1);
+  });
+
+  it('text that Kubernetes cannot store is too long, and no failure', async () => {
+    // The API server writes each of these characters as six.
+    check(await rent({ stats: '<'.repeat(500_000) }), { status: 413, code: 'payload_too_large' });
+  });
+
+  it.each(['name', 'stats', 'runtype'])(
+    'half a surrogate pair in %s is no character, and is refused',
+    async (field) => {
+      check(await rent(`{"${field}":"a\\ud800"}`), { status: 422, code: INVALID });
+      expect((await rent(`{"${field}":"\\ud83d\\ude80"}`)).json[field]).toBe('\u{1F680}');
+    },
+  );
+
+  it('each element of ssh_key_ids matches a stored SSH key', async () => {
+    const answer = await rent({ ssh_key_ids: [sshKeyId, sshKeyId] });
+    expect([answer.status, answer.json['ssh_key_ids']]).toEqual([201, [sshKeyId]]);
+  });
+});
+
+describe('section 2.2: PATCH /instances/{instanceId}', () => {
+  it.each(
+    rowsOf([
+      { says: 'the body is optional', bodies: [undefined, {}], status: 200 },
+      {
+        says: 'label and name are optional and nullable',
+        bodies: [{ label: 'l' }, { name: 'n' }, { label: null, name: null }, { label: '', name: '' }],
+        status: 200,
+      },
+      {
+        says: 'a maximum length applies',
+        bodies: [{ label: 'l'.repeat(255) }, { name: 'n'.repeat(128) }],
+        status: 200,
+      },
+      {
+        says: 'a maximum length applies',
+        bodies: [{ label: 'l'.repeat(256) }, { name: 'n'.repeat(129) }],
+        status: 422,
+        code: INVALID,
+      },
+      { says: 'label and name are strings', bodies: [{ label: 1 }, { name: [] }], status: 422, code: INVALID },
+      { says: 'half a pair is no character', bodies: ['{"label":"\\ud800"}', '{"name":"\\udc00"}'], status: 422 },
+      { says: 'the body is a JSON object', bodies: ['[]', '"x"'], status: 422, code: INVALID },
+    ]),
+  )('$says: $short is $status', async ({ body, ...expected }) => {
+    check(await call('PATCH', `/instances/${instanceId}`, body), expected);
+  });
+
+  it('a field that is absent stays, and null clears it', async () => {
+    const patch = (body: unknown) => call('PATCH', `/instances/${instanceId}`, body);
+    expect((await patch({ label: 'l', name: 'n' })).json).toMatchObject({ label: 'l', name: 'n' });
+    expect((await patch({ label: null })).json).toMatchObject({ label: null, name: 'n' });
+  });
+});
+
+describe('section 2.3: POST /ssh-keys', () => {
+  const key = { public_key: PUBLIC_KEY, name: 'n' };
+
+  it.each(
+    rowsOf([
+      { says: 'the body is required', bodies: [undefined, '', 'null', {}], status: 422, code: INVALID },
+      {
+        says: 'public_key is required',
+        bodies: [{ name: 'n' }, { ...key, public_key: null }],
+        status: 422,
+        code: INVALID,
+      },
+      {
+        says: 'name is required',
+        bodies: [{ public_key: PUBLIC_KEY }, { ...key, name: null }],
+        status: 422,
+        code: INVALID,
+      },
+      {
+        says: 'both are strings',
+        bodies: [
+          { ...key, name: 1 },
+          { ...key, public_key: {} },
+        ],
+        status: 422,
+        code: INVALID,
+      },
+      { says: 'both are strings', bodies: [key, { ...key, name: '' }, { ...key, name: 'n'.repeat(128) }], status: 201 },
+      { says: 'half a pair is no character', bodies: [JSON.stringify(key).replace('"n"', '"\\ud800"')], status: 422 },
+    ]),
+  )('$says: $short is $status', async ({ body, ...expected }) => {
+    check(await call('POST', '/ssh-keys', body), expected);
+  });
+});
+
+describe('section 2.4: path identifiers are strings', () => {
+  it.each(['nothing', '0', '-1', '1e3', '9007199254740993', 'A%20b', '%F0%9F%9A%80', 'x'.repeat(1000)])(
+    '%.30s is the id of nothing',
+    async (id) => {
+      for (const method of ['GET', 'PATCH', 'DELETE'])
+        check(await call(method, `/instances/${id}`), { status: 404, code: NO_INSTANCE });
+      check(await call('DELETE', `/ssh-keys/${id}`), { status: 404, code: 'ssh_key_not_found' });
+    },
+  );
+});
+
+describe('section 5: authentication', () => {
+  const ALL = ['/offers', '/instances', '/instances/i', '/ssh-keys', '/models', '/chat/completions', '/responses'];
+
+  it.each([...ALL, '/messages'])('%s takes the key as a bearer token alone', async (path) => {
+    const status = async (headers: Record<string, string>): Promise<number> => {
+      return (await fetch(`${cluster.api.url}/api/v1${path}`, { headers })).status;
+    };
+    expect(await status({ authorization: `Bearer ${token}` })).not.toBe(401);
+    expect(await status({ authorization: `Basic ${Buffer.from(`${token}:`).toString('base64')}` })).toBe(401);
+    expect(await status({ cookie: `key=${token}` })).toBe(401);
+    // An extension for Anthropic's clients, at what they call.
+    const isTaken = path === '/messages' || path === '/models';
+    expect((await status({ 'x-api-key': token })) !== 401).toBe(isTaken);
+  });
+
+  it('the raw token is stored nowhere', async () => {
+    const { items } = await cluster.client.list(API_KEYS, { namespace });
+    expect(items.length).toBeGreaterThan(0);
+    expect(JSON.stringify(items)).not.toContain(token);
+  });
+});
+
+describe('section 9: versioning', () => {
+  it('the version of the description is 1.0.0, and part of every path', async () => {
+    const response = await fetch(`${cluster.api.url}/openapi.json`);
+    const { info, servers } = (await response.json()) as { info: { version: string }; servers: { url: string }[] };
+    expect(info.version).toBe('1.0.0');
+    expect(servers.map(({ url }) => url)).toEqual(['/api/v1', '/api/v1/api/v1']);
+    for (const path of ['/offers', '/v1/offers', '/api/offers', '/api/v2/offers']) {
+      const elsewhere = await fetch(`${cluster.api.url}${path}`, { headers: { authorization: `Bearer ${token}` } });
+      expect([path, elsewhere.status]).toEqual([path, 404]);
+    }
+  });
+});

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
+import { Ring } from '../../../src/http/events/ring.ts';
+import { takeFreeText } from '../../../src/http/instances/free-text.ts';
+import { REQUEST_HASH } from '../../../src/http/instances/idempotency.ts';
+import type { ReadStore } from '../../../src/kube/watch/store.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
+import { memoryCounter } from '../../../src/runtime/counter.ts';
+
+const MILLION = 1_000_000;
+
+function specOf(stats: number, requestedRuntype = 0): GpuInstanceSpec {
+  const texts = { stats: 's'.repeat(stats), requestedRuntype: 'r'.repeat(requestedRuntype) };
+  return { type: 'OnDemand', ...texts } as GpuInstanceSpec;
+}
+
+/** A tenant that has these instances. */
+function tenant(...specs: readonly GpuInstanceSpec[]) {
+  const instances = specs.map((spec, index): GpuInstance => {
+    return { metadata: { name: `i-${index}`, annotations: { [REQUEST_HASH]: `hash-${index}` } }, spec };
+  });
+  const stores = { instances: { by: () => instances } as unknown as ReadStore<GpuInstance> };
+  const calls = new CallLimits(memoryCounter(), () => DEFAULT_CEILINGS);
+  return (spec: GpuInstanceSpec, hash?: string) => takeFreeText({ stores, calls }, { namespace: 'a', spec, hash });
+}
+
+it('a tenant may have free text of any length, and as much of it as a thousand short ones', async () => {
+  await tenant()(specOf(MILLION));
+  await tenant(specOf(MILLION), specOf(MILLION), specOf(500_000, 500_000))(specOf(MILLION));
+  const full = tenant(specOf(MILLION), specOf(MILLION), specOf(MILLION), specOf(0, MILLION));
+  await expect(full(specOf(MILLION))).rejects.toThrow('Those of this tenant have 4000000');
+  await expect(full(specOf(0, MILLION))).rejects.toMatchObject({ code: 'tenant_limit' });
+  await full(specOf(4096));
+});
+
+it('a retry does not count its own instance', async () => {
+  const full = tenant(specOf(MILLION), specOf(MILLION), specOf(MILLION), specOf(MILLION));
+  await full(specOf(MILLION), 'hash-3');
+  await expect(full(specOf(MILLION), 'hash-4')).rejects.toMatchObject({ code: 'tenant_limit' });
+});
+
+it('who makes and deletes them again and again waits', async () => {
+  const empty = tenant();
+  for (let count = 0; count < 4; count += 1) await empty(specOf(MILLION));
+  await expect(empty(specOf(MILLION))).rejects.toMatchObject({ code: 'rate_limit_exceeded', status: 429 });
+  await empty(specOf(4096));
+});
+
+it('the log of changes forgets more when its entries are heavy, and names what it forgot', () => {
+  const ring = new Ring<number>(4, { weigh: (entry) => entry, most: 10 });
+  for (const entry of [1, 2, 3, 4]) ring.push(entry);
+  expect([ring.entries(), ring.forgotten]).toEqual([[1, 2, 3, 4], undefined]);
+  ring.push(5);
+  expect([ring.entries(), ring.forgotten]).toEqual([[4, 5], 3]);
+  ring.push(100);
+  expect([ring.entries(), ring.forgotten]).toEqual([[100], 5]);
+  for (let count = 0; count < 8; count += 1) ring.push(0);
+  expect([ring.entries(), ring.forgotten]).toEqual([[0, 0, 0, 0], 0]);
+});

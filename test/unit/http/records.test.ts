@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest';
+import { offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
+import { toInstanceRecord } from '../../../src/http/records/instance-record.ts';
+import { instanceSchema } from '../../../src/http/schemas/instance.ts';
+import type { Offer } from '../../../src/inventory/offers.ts';
+import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
+
+const PRICES = { onDemand: '1', interruptible: '1', currency: 'USD' };
+
+function offer(id: number, available: number, diskGbMax: number): Offer {
+  const gpu = { product: 'H100', gpuCount: 1, memoryMb: 1, isolation: 'whole', migProfile: undefined } as const;
+  const node = { cpuCores: 1, memoryMbHost: 1, diskPersistent: false, driverVersion: '', cudaVersion: '' };
+  const rest = {
+    pool: 'p',
+    resourceName: 'nvidia.com/gpu',
+    simulated: false,
+    prices: PRICES,
+    imageCached: () => false,
+  };
+  return { id, available, diskGbMax, ...gpu, ...node, ...rest };
+}
+
+const OFFERS = [offer(1, 0, 500), offer(2, 3, 500), offer(3, 3, 800)];
+
+it.each([
+  [{}, 'No free offer fits. Nothing was rented. See alternatives for free offers.', 2],
+  [{ offerId: 1 }, 'Offer 1 has no free place. Nothing was rented. See alternatives for free offers.', 2],
+  [{ offerId: 2 ** 53 }, 'No offer has this ask_id now. Nothing was rented. See alternatives for free offers.', 2],
+  [
+    { offerId: 2, diskGb: 600 },
+    'Offer 2 has 500 GB of disk, and disk_gb asks for 600. Nothing was rented. See alternatives for free offers.',
+    1,
+  ],
+  [
+    { diskGb: 16_384 },
+    'No free offer fits. Nothing was rented. No other free offer has 16384 GB of disk; the largest has 800 GB.',
+    0,
+  ],
+])('says why nothing was rented: %j', (asked, message, alternatives) => {
+  const error = offerUnavailable(OFFERS, asked, '');
+  expect(error.message).toBe(message);
+  expect(error.extra['alternatives']).toHaveLength(alternatives);
+});
+
+it('says that nothing at all is free', () => {
+  const { message } = offerUnavailable([offer(1, 0, 1)], { diskGb: 1 }, '');
+  expect(message).toBe('No free offer fits. Nothing was rented. No other offer is free either; try again later.');
+});
+
+function refused(reason: string, spec: Partial<GpuInstanceSpec>) {
+  const lastTransitionTime = '2026-01-01T00:00:00Z';
+  const ready = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime } as const;
+  return refusal(gpuInstance('one', spec, { conditions: [ready] }), OFFERS, '');
+}
+
+it.each([
+  [{ offerId: 2, offerDiskSpace: 900 }, 'Offer 2 now has less disk than offer_disk_space.'],
+  [{ offerDiskSpace: 900 }, 'The cheapest free offer has less disk than offer_disk_space.'],
+])('names the offer that changed, when the client named one: %j', (spec, words) => {
+  const error = refused('OfferChanged', spec);
+  expect([error.code, error.message]).toEqual(['offer_changed', `${words} Nothing was rented. Read the offers again.`]);
+});
+
+it('a template that is not there is not found, before and after the controller has looked', () => {
+  expect(templateNotFound({ templateHashId: 'x' })).toMatchObject({ status: 404, code: 'template_not_found' });
+  expect(refused('TemplateNotFound', { templateId: 7 })).toMatchObject({ code: 'template_not_found' });
+});
+
+function recordOf(spec: Partial<GpuInstanceSpec>) {
+  const instance = gpuInstance('one', spec);
+  instance.metadata.creationTimestamp = '2026-01-01T00:00:00Z';
+  return instanceSchema.parse(
+    toInstanceRecord(instance, { driver: undefined, template: undefined, defaultImage: 'a' }),
+  );
+}
+
+it('a record has the runtype that Berth does not know word for word, with a warning', () => {
+  expect(recordOf({ runtype: 'jupyter' })).toMatchObject({ runtype: 'jupyter', warnings: [] });
+  const record = recordOf({ runtype: 'ssh', requestedRuntype: 'tel"net' });
+  expect(record.runtype).toBe('tel"net');
+  expect(record.warnings).toEqual([
+    'Berth knows no runtype "tel\\"net": the instance runs as ssh. Known are ssh, jupyter and args.',
+  ]);
+  const long = recordOf({ runtype: 'ssh', requestedRuntype: '\u{1F680}'.repeat(100_000) });
+  expect(long.runtype).toHaveLength(200_000);
+  expect(long.warnings[0]?.length).toBeLessThan(300);
+});
+
+it('a record shows what the instance is meant to do', () => {
+  expect(recordOf({ powerState: 'Running' }).desired_state).toBe('running');
+  expect(recordOf({ powerState: 'Stopped' }).desired_state).toBe('stopped');
+});
