@@ -52,7 +52,7 @@ export function parseBody(bytes: Buffer): unknown {
 }
 
 /** Writes a number as the client did. TypeScript has no type for it yet. */
-const { rawJSON } = JSON as unknown as { rawJSON: (this: void, text: string) => unknown };
+const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
 
 /** A seed has 64 bits, of which a JavaScript number keeps 53. The rounded one would give another answer. */
 function withWholeSeed(body: unknown, text: string): unknown {

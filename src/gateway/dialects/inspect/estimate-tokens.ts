@@ -51,6 +51,8 @@ function tokensOfEntries(entries: unknown): number {
 const BYTES_PER_TOKEN = 4;
 /** Shorter bodies are not searched. An image in them has few bytes. */
 const SEARCHED_BYTES = 16_384;
+/** A message, its parts, and the parts of a tool result. */
+const IMAGE_DEPTH = 3;
 
 /**
  * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image as
@@ -58,18 +60,26 @@ const SEARCHED_BYTES = 16_384;
  */
 export function promptTokens(body: Json, bytes: number): number {
   if (bytes < SEARCHED_BYTES) return Math.ceil(bytes / BYTES_PER_TOKEN);
-  const images = [...objectsOf(body.messages), ...objectsOf(body.input)].flatMap(imagesOf);
-  const data = images.reduce((sum, size) => sum + size, 0);
-  return Math.ceil(Math.max(0, bytes - data) / BYTES_PER_TOKEN) + images.length * TOKENS_PER_IMAGE;
+  const found = { count: 0, bytes: 0 };
+  addImages(body.messages, found, IMAGE_DEPTH);
+  addImages(body.input, found, IMAGE_DEPTH);
+  return Math.ceil(Math.max(0, bytes - found.bytes) / BYTES_PER_TOKEN) + found.count * TOKENS_PER_IMAGE;
 }
 
-/** The bytes of each image in a message, item or tool result that carries its images as data. */
-function imagesOf({ content, output }: Json): number[] {
-  return [...objectsOf(content), ...objectsOf(output)].flatMap((part) => {
-    if (part.type === 'tool_result') return imagesOf(part);
+/** Adds the images that a list carries as data: in messages and items, their parts, and the parts of a tool result. */
+function addImages(list: unknown, found: { count: number; bytes: number }, depth: number): void {
+  if (!Array.isArray(list)) return;
+  for (const part of list as unknown[]) {
+    if (!isObject(part)) continue;
     const size = imageBytes(part);
-    return size === 0 ? [] : [size];
-  });
+    if (size > 0) {
+      found.count += 1;
+      found.bytes += size;
+    } else if (depth > 1) {
+      addImages(part.content, found, depth - 1);
+      addImages(part.output, found, depth - 1);
+    }
+  }
 }
 
 function imageBytes({ type, source, image_url: image }: Json): number {

@@ -70,7 +70,7 @@ export function nameOf(data: Buffer, at: number): string {
 
 /** Whether a name is the one that events have without a name, which says nothing. */
 export function isGenericName(name: string): boolean {
-  return /^message\r?(?:\n|$)/.test(name);
+  return name.startsWith('message') && /^message\r?(?:\n|$)/.test(name);
 }
 
 /**
@@ -116,6 +116,12 @@ export function nextValue(data: Buffer, { name, from, first }: { name: Buffer; f
   let at = data.indexOf(name, from);
   while (at !== -1 && firstByte(data, at + name.length) !== first) at = data.indexOf(name, at + name.length);
   return at;
+}
+
+/** Whether the value of the last member `name` begins with the byte `first`. */
+export function endsWithValue(data: Buffer, name: Buffer, first: number): boolean {
+  const at = data.lastIndexOf(name);
+  return at !== -1 && firstByte(data, at + name.length) === first;
 }
 
 function firstByte(data: Buffer, at: number): number | undefined {

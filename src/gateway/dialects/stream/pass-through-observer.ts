@@ -8,6 +8,7 @@ import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import {
   applyCuts,
   dataOf,
+  endsWithValue,
   endOfEvent,
   endOfLastEvent,
   isChatErrorOrEnd,
@@ -104,7 +105,7 @@ export class PassThroughObserver {
     const isChat = this.#dialect === 'chat';
     const cuts: Cut[] = [];
     let usageAt = isChat ? nextValue(data, { name: USAGE, from: 0, first: BRACE }) : -1;
-    if (isChat) this.#stopped ||= nextValue(data, { name: FINISH, from: 0, first: QUOTE }) !== -1;
+    if (isChat) this.#stopped ||= endsWithValue(data, FINISH, QUOTE);
     for (let from = 0; from < data.length;) {
       const to = endOfEvent(data, from);
       const at = skipComments(data, from, to);
