@@ -35,8 +35,8 @@ export class Caches {
   get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
     let informer = this.#informers.get(name);
     if (!informer) {
-      const definition = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = new Informer({ ...definition, ...this.#deps });
+      const { createPrune, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
+      informer = new Informer({ ...definition, ...(createPrune && { prune: createPrune() }), ...this.#deps });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }

@@ -38,6 +38,8 @@ export const INDEXES = {
       const ready = findCondition(status?.conditions, 'Ready');
       return ready === undefined ? [] : [ready.reason];
     },
+    /** The uid of the template that the instance was rented with. */
+    template: ({ status }) => (status?.template === undefined ? [] : [status.template.uid]),
     /** `true` for instances whose client has no answer yet. */
     unconfirmed: ({ metadata }) => (metadata.annotations?.[CONFIRM_BY] === undefined ? [] : ['true']),
   } satisfies IndexFunctions<GpuInstance>,

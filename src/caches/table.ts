@@ -12,13 +12,14 @@ import {
   STORAGE_CLASSES,
 } from '../kube/types.ts';
 import { API_KEYS } from '../resources/api-key.ts';
-import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
 import { INDEXES } from './indexes.ts';
+import { SharedContents } from './shared-contents.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';
 
 /** What one cache watches and keeps. */
@@ -28,17 +29,24 @@ export interface CacheDefinition<T extends KubeObject> {
   indexers?: IndexFunctions<T>;
   /** Returns what the cache keeps of an object; without it, the whole object. */
   prune?: (object: T) => T;
+  /** Makes the prune of one process: one that remembers what it has seen. */
+  createPrune?: () => (object: T) => T;
 }
 
 function cache<T extends KubeObject>(definition: CacheDefinition<T>): CacheDefinition<T> {
   return definition;
 }
 
+function shareContents(): (instance: GpuInstance) => GpuInstance {
+  const contents = new SharedContents();
+  return (instance) => contents.share(instance);
+}
+
 const MODEL_SERVER = 'berth.dev/model-server=true';
 
 /** Every cache. The roles of one process share them, so each cache has the indexes of all its readers. */
 export const CACHES = {
-  instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances }),
+  instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances, createPrune: shareContents }),
   sshKeys: cache({ type: SSH_KEYS, indexers: INDEXES.sshKeys }),
   templates: cache({ type: INSTANCE_TEMPLATES, indexers: INDEXES.templates }),
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),

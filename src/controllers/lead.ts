@@ -29,7 +29,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const controllers = [
     createInstanceController({ ...deps, events }),
     createStatusController(deps, sshKeyStatus(deps.stores)),
-    createStatusController(deps, templateStatus(deps.stores)),
+    createStatusController(deps, templateStatus(deps.stores, deps.config.namespace)),
     createStatusController(deps, apiKeyStatus(deps.stores)),
     createStatusController(deps, poolStatus(deps)),
     createStatusController(deps, tenantPolicyStatus(deps)),

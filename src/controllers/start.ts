@@ -28,10 +28,8 @@ export interface ControllersDeps extends PodProbes {
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
-  config: InstanceConfig & {
-    /** Namespace of the lease. */
-    namespace: string;
-  };
+  /** The lease is in its namespace. */
+  config: InstanceConfig;
 }
 
 export interface RunningControllers {

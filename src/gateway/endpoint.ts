@@ -17,8 +17,8 @@ export interface ServerLoad {
 export interface Flight {
   readonly begunAt: number;
   readonly isStream: boolean;
-  /** Bytes of the client's body. */
-  readonly size: number;
+  /** An estimate. */
+  readonly promptTokens: number;
   /** The first byte of the answer has come. */
   answered: boolean;
   /** Ends the request with this error. */

@@ -31,6 +31,7 @@ export const API_CACHES = [
   'apiKeys',
   'tenantLimits',
   'nodes',
+  'namespaces',
 ] as const satisfies CacheName[];
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
@@ -57,6 +58,8 @@ export interface ApiDeps {
   ceilings: CeilingsOf;
   /** 32 bytes that all replicas share; read once, on first use. */
   sessionKey: () => Promise<Buffer>;
+  /** Berth's own namespace. */
+  namespace: string;
   /** Image of instances that name none. */
   defaultImage: string;
   trustProxy: boolean | number | string;
@@ -72,11 +75,13 @@ export type ApiContext = ReturnType<typeof createContext>;
 
 export function createContext(deps: ApiDeps) {
   const { ceilings, clock, maxConnections = MAX_CONNECTIONS, sessionKey, stores } = deps;
+  const templates = { ...stores, own: deps.namespace };
   const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
   const connections = new Connections({ most: maxConnections, perAddress });
-  const instances = new InstancePresenter({ ...stores, defaultImage: deps.defaultImage });
+  const instances = new InstancePresenter({ nodes: stores.nodes, templates, defaultImage: deps.defaultImage });
   return {
     ...deps,
+    templates,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
     waiter: new ClaimWaiter(stores.instances, clock),
     connections,

@@ -109,7 +109,7 @@ class Room {
 function* rooms(market: Market, request: PlaceRequest, { claimsOn, reservedOn, now }: PreemptOptions) {
   for (const offerClass of candidates(market, request)) {
     for (const { node, resource } of offerClass.members) {
-      const view = market.viewOf(node);
+      const view = request.only?.has(node) === false ? undefined : market.viewOf(node);
       if (view === undefined) continue;
       const { interruptible, leaving } = movableOn(view, claimsOn);
       const going = leaving.filter(({ leavingSince = now }) => leavingSince + LEAVING_MS > now);

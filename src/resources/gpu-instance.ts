@@ -9,6 +9,7 @@ import {
   onStartSchema,
   portsSchema,
   runtypeSchema,
+  templateSnapshotSchema,
 } from './instance-template.ts';
 import {
   AGE_COLUMN,
@@ -193,6 +194,11 @@ export const gpuInstanceStatusSchema = z.object({
   podName: z.string().optional().describe('Name of the pod of the current start.'),
   podUid: z.string().optional().describe('uid of the pod of the current start, once the controller has seen it.'),
   podIP: z.string().optional().describe('Address of the pod.'),
+  template: templateSnapshotSchema
+    .optional()
+    .describe(
+      'What the template gave when the instance was rented. Every start uses it, whatever becomes of the template.',
+    ),
   image: z.string().optional().describe('Image in use: that of the instance, the template or the default.'),
   runtype: runtypeSchema.optional(),
   diskGb: z.int().optional().describe('Size of the disk in GB.'),

@@ -54,6 +54,7 @@ export const READY_REASONS = {
   OfferNotFound: { state: 'failed', help: 'No offer has this id.' },
   OfferChanged: { state: 'failed', help: 'The offer has less disk than the client saw.' },
   TemplateNotFound: { state: 'failed', help: 'No InstanceTemplate has this id or hash.' },
+  TemplateTooLarge: { state: 'failed', help: 'The content of the InstanceTemplate is larger than 256 KiB.' },
   DiskTooLarge: { state: 'failed', help: 'The disk is larger than the offer allows.' },
   ImagePullFailed: {
     state: 'failed',

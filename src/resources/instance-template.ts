@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { contentHash } from '../lib/content-hash.ts';
+import { numericId } from './ids.ts';
 import { IMAGE_PATTERN, MAX_IMAGE_LENGTH } from './image.ts';
 import { choosesDevices, DEVICE_ENV, DEVICE_ENV_REFUSAL, HARMLESS_ENV } from './pod/device-env.ts';
 import {
@@ -125,6 +126,61 @@ export const instanceTemplateStatusSchema = z.object({
   hashId: z.string().optional().describe('Hash of the content: template_hash_id of the HTTP interface.'),
 });
 
+/** What a template gives to the instances that start from it. */
+export type TemplateContent = Omit<InstanceTemplateSpec, 'displayName'>;
+
+// Without the rules of the template's own spec: what an older version of Berth let through must not make a status that
+// the API server refuses.
+const frozenContentSchema = z.object({
+  image: z.string().optional().describe('Container image.'),
+  runtype: runtypeSchema.optional(),
+  command: z.array(z.string().describe('One word.')).optional().describe('Replaces the entrypoint of the image.'),
+  args: z.array(z.string().describe('One word.')).optional().describe('Replaces the arguments of the image.'),
+  onStart: z.string().optional().describe('Shell script that runs after each start.'),
+  env: z
+    .array(
+      z
+        .object({
+          name: z.string().describe('Name of the variable.'),
+          value: z.string().default('').describe('Value of the variable.'),
+        })
+        .describe('One environment variable.'),
+    )
+    .optional()
+    .describe('Environment variables.'),
+  ports: z
+    .array(
+      z
+        .object({
+          containerPort: z.int().describe('Port that the program listens on.'),
+          protocol: z.enum(['TCP', 'UDP']).default('TCP').describe('TCP or UDP.'),
+          name: z.string().optional().describe('Name of the port.'),
+        })
+        .describe('One port.'),
+    )
+    .optional()
+    .describe('Ports that the programs of the instance listen on.'),
+  diskGb: z.int().optional().describe('Size of the disk at /workspace, in GB.'),
+  imagePullSecrets: z
+    .array(z.object({ name: z.string().describe('Name of the Secret.') }).describe('One Secret.'))
+    .optional()
+    .describe('Secrets in the namespace of the instance, with which the kubelet pulls a private image.'),
+}) satisfies z.ZodType<TemplateContent>;
+
+/** Most bytes of content, as JSON, that an instance keeps of its template. etcd takes 1.5 MiB for the whole instance. */
+export const MAX_FROZEN_BYTES = 262_144;
+
+export const templateSnapshotSchema = z.object({
+  name: z.string().describe('Name of the template.'),
+  namespace: z.string().describe('Namespace of the template.'),
+  uid: z.string().describe('uid of the template.'),
+  hashId: z.string().describe('Hash of the content.'),
+  spec: frozenContentSchema.describe('The content.'),
+});
+
+/** What an instance keeps of its template from its first claim on. No edit of the template changes it. */
+export type TemplateSnapshot = z.infer<typeof templateSnapshotSchema>;
+
 export type InstanceTemplateSpec = z.infer<typeof instanceTemplateSpecSchema>;
 export type InstanceTemplateStatus = z.infer<typeof instanceTemplateStatusSchema>;
 export interface InstanceTemplate extends KubeObject {
@@ -134,14 +190,17 @@ export interface InstanceTemplate extends KubeObject {
 
 export const INSTANCE_TEMPLATES = berthType<InstanceTemplate>('InstanceTemplate', 'instancetemplates');
 
-/** Label of a template: `true` shows it to every tenant. */
+/** Label of a template: `true` shows it to every tenant, where its namespace may share. */
 export const SHARED_TEMPLATE_LABEL = 'berth.dev/shared';
+
+/** Label of a namespace: its templates may be shared. Namespaces belong to the operator of the cluster. */
+export const SHARED_TEMPLATES_LABEL = 'berth.dev/shared-templates';
 
 export const instanceTemplateResource: CustomResource = {
   ...INSTANCE_TEMPLATES,
   shortNames: ['itpl'],
   description:
-    'Image, start-up and disk for instances to start from. The label berth.dev/shared=true shows it to every tenant.',
+    'Image, start-up and disk for instances to start from. The label berth.dev/shared=true shows it to every tenant, if the operator has labelled the namespace berth.dev/shared-templates=true.',
   columns: [
     { name: 'ID', type: 'integer', jsonPath: '.status.id' },
     { name: 'Hash', type: 'string', jsonPath: '.status.hashId' },
@@ -158,4 +217,31 @@ export const instanceTemplateResource: CustomResource = {
 export function templateHash(spec: InstanceTemplateSpec): string {
   const { displayName: _, ...content } = spec;
   return contentHash(content);
+}
+
+/** What an instance that starts from the template keeps of it; undefined when that is more than MAX_FROZEN_BYTES. */
+export function snapshotOf({ metadata, spec }: InstanceTemplate): TemplateSnapshot | undefined {
+  const { displayName: _, ...content } = spec;
+  if (Buffer.byteLength(JSON.stringify(content)) > MAX_FROZEN_BYTES) return undefined;
+  const { name, namespace = '', uid = '' } = metadata;
+  return { name, namespace, uid, hashId: templateHash(spec), spec: content };
+}
+
+/** What became of a template since an instance was rented with it. */
+export type TemplateFate = 'same' | 'changed' | 'gone';
+
+/** How an instance names its template. */
+export interface TemplateReference {
+  templateId?: number | undefined;
+  templateHashId?: string | undefined;
+}
+
+export function namesTemplate({ templateId, templateHashId }: TemplateReference): boolean {
+  return templateId !== undefined || templateHashId !== undefined;
+}
+
+/** Whether what an instance keeps is of the template that it names: its owner may name another one. */
+export function isOfTemplate({ templateId, templateHashId }: TemplateReference, kept: TemplateSnapshot): boolean {
+  if (templateId !== undefined && numericId(kept.uid) !== templateId) return false;
+  return templateHashId === undefined || kept.hashId === templateHashId;
 }

@@ -115,6 +115,7 @@ export async function startApiRole(context: RoleContext, dashboard: ApiDeps['das
     models: models.router,
     ports,
     dashboard,
+    namespace: config.namespace,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,
     address: config.http,

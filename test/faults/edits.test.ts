@@ -1,27 +1,31 @@
 import { expect, test } from 'vitest';
 import { NotFoundError } from '../../src/kube/errors.ts';
+import type { GpuInstance } from '../../src/resources/gpu-instance.ts';
 import { afterWrites, type Write } from './support/counting-client.ts';
 import { createWorld, violationsAtRest, type World } from './support/world.ts';
 
-/** Each edit makes the controller write the new generation, which would bring the next edit, without an end. */
-const EDITS = 30;
+/** What the controller has decided about an instance. An edit makes it write again, but decides nothing. */
+function decision({ status }: GpuInstance): string {
+  return JSON.stringify([status?.incarnation, status?.claim?.grantedAt, status?.podUid, status?.ending?.reason]);
+}
 
-/** A replica beside an owner who edits the label of an instance after every write of the controller. */
+/** A replica beside an owner who edits the label of an instance after every write that decides something. */
 async function editedWorld(world: World) {
   const creations: Write[] = [];
-  let edits = 0;
+  const decisions = new Set<string>();
   const replica = await world.replica({
     wrap: (client) =>
       afterWrites(client, async (write) => {
         if (write.verb === 'create' && write.kind === 'Pod') creations.push(write);
-        if (write.kind !== 'GPUInstance' || edits === EDITS) return;
-        edits += 1;
-        await world.patch(write.name, { spec: { label: `edit ${edits}` } }).catch((error: unknown) => {
+        const instance = write.kind === 'GPUInstance' ? await world.get(write.name) : undefined;
+        if (instance === undefined || decisions.has(decision(instance))) return;
+        decisions.add(decision(instance));
+        await world.patch(write.name, { spec: { label: `edit ${decisions.size}` } }).catch((error: unknown) => {
           if (!(error instanceof NotFoundError)) throw error;
         });
       }),
   });
-  return { replica, creations, edits: () => edits };
+  return { replica, creations, edits: () => decisions.size };
 }
 
 test('an owner who edits a label after every write gets one pod for each start', async () => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import type { KubeClient } from '../../src/kube/client/client.ts';
+import { PODS } from '../../src/kube/types.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { brokenWay } from './support/behind-proxy.ts';
-import { createWorld, violationsAtRest } from './support/world.ts';
+import { createWorld, offeredBy, violationsAtRest, type World } from './support/world.ts';
 
 const FULL = ['full-0', 'full-1', 'full-2', 'full-3'];
 
@@ -18,19 +19,33 @@ function gated() {
   return { wrapLease, open: resolve };
 }
 
+/** Takes an instance away without a controller, with its pod. */
+async function takeAway(world: World, name: string): Promise<void> {
+  await world.patch(name, { metadata: { finalizers: [] } });
+  await world.remove(name);
+  for (const { metadata } of await world.pods()) await world.client.delete(PODS, metadata);
+  await waitFor('the pods to be gone', async () => (await world.pods()).length === 0);
+}
+
 test('a new leader whose watches hung grants nothing before its caches are current', async () => {
   await using world = await createWorld({ nodes: 1 });
   await using way = await brokenWay(world);
+  const before = await world.replica();
+  await world.create('filler', { gpu: { count: 8 } });
+  await world.reached('filler', 'Running');
   for (const name of FULL) await world.create(name, { gpu: { count: 2 } });
   await world.create('late', { gpu: { count: 8 } });
+  for (const name of [...FULL, 'late']) await world.reached(name, 'WaitingForCapacity');
+  await before.stop();
   const { wrapLease, open } = gated();
-  // What the standby has seen: an empty node, and five instances that wait for it.
   const standby = await way.replica({ wrapLease });
+  await takeAway(world, 'filler');
+  // The last that the standby sees: an empty node, and five instances that wait for it.
+  await waitFor('the standby to see an empty node', () => offeredBy(standby, world.fleet) === 8);
   way.proxy.faults.silent = () => true;
   way.proxy.cutWatches('end');
   const first = await world.replica();
   for (const name of FULL) await world.reached(name, 'Running');
-  await world.reached('late', 'WaitingForCapacity');
   await first.stop();
   const { length } = way.proxy.requests;
   open();

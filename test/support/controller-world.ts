@@ -24,6 +24,7 @@ import {
 } from '../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
+import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
@@ -65,6 +66,7 @@ export function controllerWorld(
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
   const disks = cacheOf<PersistentVolumeClaim>();
+  const templates = cacheOf<InstanceTemplate>([], INDEXES.templates);
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
   const policies = cacheOf<TenantPolicy>();
   const limits = cacheOf<TenantLimit>([], INDEXES.tenantLimits);
@@ -74,7 +76,7 @@ export function controllerWorld(
     nodes: cacheOf(nodes).store,
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
     quotas: quotas.store,
-    templates: cacheOf<never>().store,
+    templates: templates.store,
     apiKeys: cacheOf<never>().store,
     pools: cacheOf<GpuPool>(pools).store,
     tenantPolicies: policies.store,
@@ -112,11 +114,15 @@ export function controllerWorld(
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
       const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
       if (before === undefined) return refuse();
-      const { path = '', value } = (body as { path: string; value: unknown }[]).at(-1) ?? {};
+      const operations = body as { op: string; path: string; value?: unknown }[];
+      // The last that adds says what is written; a move keeps what is there.
+      const { path = '', value } = operations.findLast(({ op }) => op === 'add') ?? {};
+      const keeps = operations.some(({ op }) => op === 'move');
       return beforePatch(path).then(() => {
         const { metadata, ...rest } = instances.store.get(keyOf(ref)) ?? before;
         const finalizers = path === '/metadata/finalizers' && { finalizers: value as string[] };
-        const status = path === '/status' && { status: value as GpuInstanceStatus };
+        const kept = keeps && rest.status?.template && { template: rest.status.template };
+        const status = path === '/status' && { status: { ...(value as GpuInstanceStatus), ...kept } };
         const resourceVersion = String((version += 1));
         instances.upsert({ ...rest, ...status, metadata: { ...metadata, ...finalizers, resourceVersion } });
         return instances.store.get(keyOf(ref)) as never;
@@ -144,13 +150,20 @@ export function controllerWorld(
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     clock,
-    config: { defaultImage: 'debian:12', toolsImage: 'tools', imagePullPolicy: 'Always', ssh: { host: '', port: 22 } },
+    config: {
+      namespace: 'berth-system',
+      defaultImage: 'debian:12',
+      toolsImage: 'tools',
+      imagePullPolicy: 'Always',
+      ssh: { host: '', port: 22 },
+    },
   };
   return {
     instances,
     pods,
     disks,
     namespaces,
+    templates,
     policies,
     limits,
     inventory,

@@ -60,6 +60,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     pods: over.pod ? [over.pod] : [],
     pod: undefined,
     node: readyNode(),
+    template: undefined,
     settings: SETTINGS,
     keys: { missing: [], usable: 1 },
     exporter: undefined,

@@ -34,6 +34,8 @@ export type Behaviour =
 export interface Received {
   path: string;
   body: Record<string, unknown>;
+  /** The body as it came. */
+  text: string;
   headers: IncomingMessage['headers'];
   at: number;
   /** When the gateway closed the connection, if it did so before the answer was complete. */
@@ -110,7 +112,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
       answerProbe(options, { path, body, response, known: dialect !== undefined });
       return;
     }
-    const entry: Received = { path, body, headers: request.headers, at: performance.now(), written: 0 };
+    const entry: Received = { path, body, text, headers: request.headers, at: performance.now(), written: 0 };
     received.push(entry);
     response.on('close', () => {
       if (!response.writableFinished) entry.abortedAt = performance.now();

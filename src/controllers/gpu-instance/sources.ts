@@ -9,6 +9,7 @@ import { cameOrWent, changeSource } from '../change-source.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../caches/indexes.ts';
 import type { InstanceDeps } from './act/run.ts';
+import { templateSource } from './template-source.ts';
 import { compareRanks } from './waiting-line.ts';
 
 /** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
@@ -38,21 +39,19 @@ function lineSource({ inventory, line, clock }: InstanceDeps): Source {
         cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(wake, Math.max(BURST_MS, wait)) : undefined;
       };
       const waking = new DelayedCall(clock, BURST_MS, wake);
-      let cancelStale: (() => void) | undefined;
       const preempting = new DelayedCall(clock, PREEMPTION_MS, () => {
         for (const key of line.preempting(clock.now())) add(key);
         // An instance that does not end, and is waited for, makes no change either.
         cancelStale?.();
         const wait = line.staleAt - clock.now();
-        cancelStale = Number.isFinite(wait)
-          ? clock.setTimeout(() => preempting.request(), Math.max(0, wait))
-          : undefined;
+        cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(0, wait)) : undefined;
       });
-      const look = (): void => {
+      let cancelStale: (() => void) | undefined;
+      function look(): void {
         if (line.size === 0) return;
         waking.request();
         preempting.request();
-      };
+      }
       const stops = [inventory.onChange(look), line.onChange(look)];
       return () => {
         for (const stop of stops) stop();
@@ -95,12 +94,16 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     changeSource(stores.sshKeys, (change) =>
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],
     ),
-    changeSource(stores.templates, () => withReason('TemplateNotFound')),
+    templateSource(stores),
     changeSource(stores.quotas, ({ before, after }) => {
       const { name, namespace } = (after ?? before)?.metadata ?? {};
       // The controller's own quota counts objects, which no instance waits for.
       return name === TENANT_LIMIT_NAME ? [] : withReason('QuotaExceeded', namespace);
     }),
+    // What isolation an instance needs depends on the ceilings, and so does its place.
+    changeSource(stores.tenantLimits, ({ before, after }) =>
+      withReason('WaitingForCapacity', (after ?? before)?.metadata.namespace),
+    ),
     changeSource(stores.pods, (change) => {
       const pod = change.after ?? change.before;
       const isExporter = pod?.metadata.labels?.['app'] === EXPORTER_LABEL.app;
@@ -109,7 +112,6 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     // Every start reads these caches, so they must be complete. Their changes reach the instances through the
     // inventory.
     changeSource(stores.pools, () => []),
-    changeSource(stores.namespaces, () => []),
     changeSource(stores.storageClasses, () => []),
     lineSource(deps),
     deps.tenantLine.source,

@@ -146,7 +146,7 @@ export class WaitingLine {
       let count = 0;
       for (const waiter of group.waiters) {
         if (count === WAKE_LIMIT) break;
-        if ((waiter.reservedUntil ?? 0) > now) continue;
+        if (this.#isFree(waiter) || this.#isComing(waiter, now)) continue;
         const { diskGb } = waiter.request;
         if (limits.allows(diskGb) === false) continue;
         const preemption = this.#firstPreemption(waiter);
@@ -187,6 +187,18 @@ export class WaitingLine {
       this.#groups.set(key, group);
     }
     return group;
+  }
+
+  /** Whether the place that a waiter reserved still becomes free: another instance may have come first. */
+  #isComing({ key, request, reservedUntil = 0 }: Waiter, now: number): boolean {
+    const [node] = this.#reserved.nodesOf(key);
+    if (node === undefined || reservedUntil <= now) return false;
+    const own = this.#reserved.get(key);
+    this.#reserved.set(key, undefined, undefined);
+    const reservedOn = (name: string): Iterable<Amounts> => this.#reserved.of(name);
+    const there = this.#inventory.preempt({ ...request, only: new Set([node]) }, { reservedOn, isAnyGood: true });
+    this.#reserved.set(key, node, own);
+    return there?.victims.length === 0;
   }
 
   #firstPreemption(waiter: Waiter): Preemption | undefined {

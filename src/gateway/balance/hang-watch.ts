@@ -34,7 +34,6 @@ const OVERTAKEN_MS = 60_000;
 /** With 10 ms for each token of the prompt, which the slowest CPUs need. */
 const LOST_MS = 120_000;
 const MS_PER_TOKEN = 10;
-const BYTES_PER_TOKEN = 4;
 
 /**
  * Tells servers that hang from servers that think. A long prefill may take minutes, so silence alone proves nothing:
@@ -84,10 +83,10 @@ export class HangWatch {
     let oldest: number | undefined;
     for (const flight of endpoint.flights) {
       if (flight.answered) continue;
-      const { begunAt, isStream, size } = flight;
+      const { begunAt, isStream, promptTokens } = flight;
       oldest = Math.min(oldest ?? Infinity, begunAt);
       if (now - begunAt >= KEEP_BODY_MS) flight.letGo();
-      const patience = LOST_MS + (size / BYTES_PER_TOKEN) * MS_PER_TOKEN;
+      const patience = LOST_MS + promptTokens * MS_PER_TOKEN;
       if (isStream && now - begunAt >= patience && endpoint.newestAnswered - begunAt >= OVERTAKEN_MS)
         flight.giveUp(new LostError('The model server answers later calls and not this one.'));
     }

@@ -1,8 +1,8 @@
 import { mayUseModel, type Principal } from '../../access/principal.ts';
-import type { Json } from '../../lib/json.ts';
+import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, inspectRequest, requestFeatures, type Dialect } from '../dialects/index.ts';
+import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
@@ -28,7 +28,7 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
   const { previousResponseId, itemReferences } = inspection;
   const call: Call = {
     ...incoming,
-    size: bytes.length,
+    promptTokens: promptTokens(body as Json, bytes.length),
     mayRetry: true,
     // Checked by `inspectRequest`.
     body: body as Json,
@@ -43,11 +43,23 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
 
 /** @throws DialectError 400 when it is not JSON */
 export function parseBody(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8');
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    return withWholeSeed(JSON.parse(text), text);
   } catch {
     throw new DialectError({ status: 400, message: 'The request body is not valid JSON.', code: 'invalid_json' });
   }
+}
+
+/** Writes a number as the client did. TypeScript has no type for it yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(this: void, text: string): unknown };
+
+/** A seed has 64 bits, of which a JavaScript number keeps 53. The rounded one would give another answer. */
+function withWholeSeed(body: unknown, text: string): unknown {
+  if (!isObject(body) || typeof body.seed !== 'number' || Number.isSafeInteger(body.seed)) return body;
+  const written = [...text.matchAll(/"seed"\s*:\s*(-?\d{16,20})\b/g)].map(([, digits = '']) => digits);
+  const whole = written.find((digits) => Number(digits) === body.seed);
+  return whole === undefined ? body : { ...body, seed: rawJSON(whole) };
 }
 
 /**

@@ -3,11 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { FailureKind } from '../balance/breaker.ts';
 import { HungError, LostError } from '../balance/hang-watch.ts';
-import { DialectError, readUpstreamError, type ClientError } from '../dialects/index.ts';
+import { DialectError, failedStream, isOverflow, readUpstreamError, type ClientError } from '../dialects/index.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import type { Outcome } from './attempt.ts';
-import type { CallOutcome } from './call.ts';
+import type { Call, CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
 
 /** How a call ended, for metrics. */
@@ -39,7 +39,7 @@ export interface Failure {
 
 interface Serving {
   deps: { clock: Clock };
-  call: { principal: { namespace: string } };
+  call: Call;
   client: ClientWriter;
   served: Served;
 }
@@ -67,7 +67,8 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
     case 'refused': {
       const { status, headers, body } = outcome;
       const error = readUpstreamError(status, body);
-      return applyRefusal(serving, endpoint, { status: status < 300 ? error.status : status, headers, error, begunAt });
+      const isTold = status < 300 || isOverflow(error);
+      return applyRefusal(serving, endpoint, { status: isTold ? error.status : status, headers, error, begunAt });
     }
     case 'broken':
       break;
@@ -132,7 +133,11 @@ function applyRefusal(
     return { error, retryAfterMs: wait };
   }
   served.outcome = status < 500 ? 'client_error' : 'upstream_error';
-  client.sendError(error, wait);
+  const { id, createdAt, inspection, body, dialect } = call;
+  const context = { id, createdAt, model: inspection.model, request: body };
+  const failed = inspection.stream ? failedStream(dialect, error, context) : undefined;
+  if (failed === undefined) client.sendError(error, wait);
+  else client.endStream(failed);
   return undefined;
 }
 

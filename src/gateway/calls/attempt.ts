@@ -13,8 +13,8 @@ export type Outcome =
 
 /** Takes the bytes of a good answer. */
 export interface Receiver {
-  /** The media type of a good answer. */
-  readonly contentType: string;
+  /** Whether it takes an answer of this media type. Asked once, before the bytes of an answer with a good status. */
+  accepts(contentType: string): boolean;
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void;
   /** The answer is complete. Passes on nothing of its end yet. Throws when the answer cannot be understood. */
   end(controller: Dispatcher.DispatchController): void;
@@ -79,7 +79,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#onBytes();
-    if (status < 300 && String(headers['content-type']).startsWith(this.#receiver.contentType)) return;
+    if (status < 300 && this.#receiver.accepts(String(headers['content-type']))) return;
     this.#refusal = { status, headers, chunks: [], size: 0 };
   }
 

@@ -11,8 +11,8 @@ export interface Call {
   principal: Principal;
   /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
-  /** Bytes of the body as it came. */
-  size: number;
+  /** An estimate, for the limits and for a call that ends before the engine reports usage. */
+  promptTokens: number;
   /** What the body holds of the budget. */
   hold: BodyHold;
   /** The body is still there, so another endpoint may be tried. */

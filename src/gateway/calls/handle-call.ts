@@ -15,8 +15,6 @@ import { serve } from './serve.ts';
 /** The limit that docs/models.md states. */
 export const BODY_MAX = 32 * 1024 * 1024;
 const MIB = 2 ** 20;
-/** A rough estimate: English text has about four characters to a token. */
-const BYTES_PER_TOKEN = 4;
 
 /** What metrics need to know of a call, however it ends. */
 interface CallSummary {
@@ -102,8 +100,8 @@ export function holdOf(
   return bodies.hold(namespace, ceilings(namespace).http.bodyMib * MIB);
 }
 
-async function reserve(deps: ModelRouterDeps, { principal, size }: Call): Promise<Reservation> {
-  const reserved = await deps.limiter.reserveTokens(principal, Math.ceil(size / BYTES_PER_TOKEN));
+async function reserve(deps: ModelRouterDeps, { principal, promptTokens }: Call): Promise<Reservation> {
+  const reserved = await deps.limiter.reserveTokens(principal, promptTokens);
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }
@@ -118,7 +116,7 @@ function usageOf(call: Call, { receiver, outcome, firstByteAt }: Served): Usage 
   }
   if (firstByteAt === undefined || outcome === 'client_error') return undefined;
   return {
-    inputTokens: Math.ceil(call.size / BYTES_PER_TOKEN),
+    inputTokens: call.promptTokens,
     outputTokens: estimatedOutputTokens,
     cachedTokens: 0,
     cacheWriteTokens: 0,

@@ -134,7 +134,7 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   const flight: Flight = {
     begunAt,
     isStream,
-    size: call.size,
+    promptTokens: call.promptTokens,
     answered: false,
     giveUp: (error) => attempt.giveUp(error),
     letGo: free,

@@ -1,5 +1,12 @@
 import type { Dispatcher } from 'undici';
-import { PassThroughObserver, streamError, StreamTranslator, type ClientError } from '../dialects/index.ts';
+import {
+  DialectError,
+  errorInAnswer,
+  PassThroughObserver,
+  streamError,
+  StreamTranslator,
+  type ClientError,
+} from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
 import { isStored } from './call.ts';
 
@@ -15,14 +22,18 @@ class EmptyStreamError extends Error {
   override readonly name = 'EmptyStreamError';
 }
 
-/** Receives a stream of events, and passes it on byte for byte or through a translator. */
+/**
+ * Receives a stream of events, and passes it on byte for byte or through a translator. Nothing goes out before the first
+ * event is known to be no error. A server may answer with one whole body, which becomes a stream.
+ */
 export class StreamReceiver implements AnswerReceiver {
-  readonly contentType = 'text/event-stream';
   readonly #deps: ReceiverDeps;
   /** Passes events on, and learns from them. */
-  readonly facts: PassThroughObserver | StreamTranslator;
+  facts: PassThroughObserver | StreamTranslator;
   #begun = false;
   #received = 0;
+  /** The chunks of a whole body. */
+  #whole: Buffer[] | undefined;
   /** Chunks of this turn of the event loop. Engines write event by event, and often many arrive at once. */
   #batch: Buffer[] = [];
   /** The end of an answer that is to be stored, from its final event on. Clients may continue once they read it. */
@@ -38,8 +49,18 @@ export class StreamReceiver implements AnswerReceiver {
       : new StreamTranslator(request.dialect, call.dialect, context);
   }
 
+  accepts(contentType: string): boolean {
+    if (contentType.startsWith('application/json')) this.#whole = [];
+    return this.#whole !== undefined || contentType.startsWith('text/event-stream');
+  }
+
   data(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     this.#received += chunk.length;
+    if (this.#whole !== undefined) {
+      if (this.#received > HELD_MAX) throw new AnswerTooLongError(`The answer is longer than ${HELD_MAX} bytes.`);
+      this.#whole.push(chunk);
+      return;
+    }
     if (this.#received > TRANSLATED_MAX && !this.#deps.request.native)
       throw new AnswerTooLongError(`The stream is longer than ${TRANSLATED_MAX} bytes.`);
     this.#batch.push(chunk);
@@ -61,6 +82,7 @@ export class StreamReceiver implements AnswerReceiver {
     this.#batch = [];
     const out = this.facts.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
     if (out === undefined || out.length === 0) return;
+    this.#refuseError();
     this.#begin();
     this.#capture(out);
     if (this.response === undefined) this.#deps.client.write(out, controller);
@@ -69,8 +91,13 @@ export class StreamReceiver implements AnswerReceiver {
 
   end(controller: Dispatcher.DispatchController): void {
     const { call, request } = this.#deps;
+    if (this.#whole !== undefined) {
+      this.#endWhole(this.#whole);
+      return;
+    }
     this.#passOn(controller);
     const rest = this.facts.end();
+    this.#refuseError();
     if (rest !== undefined && rest.length > 0) {
       this.#begin();
       this.#capture(rest);
@@ -78,9 +105,28 @@ export class StreamReceiver implements AnswerReceiver {
     // Nothing was passed on, so another endpoint may still answer.
     if (!this.#begun) throw new EmptyStreamError('The stream ended before its first event.');
     // The translator itself ends a stream that was cut short.
-    const cut = request.native && !this.facts.finished ? streamError(call.dialect, CUT_SHORT) : '';
+    const isCut = request.native && !this.facts.finished && this.facts.error === undefined;
+    const cut = isCut ? streamError(call.dialect, CUT_SHORT) : '';
     if (rest !== undefined) this.#hold(rest);
     this.#hold(cut);
+  }
+
+  /** Before the first byte, an error in the stream is the error of the call: another endpoint may still answer. */
+  #refuseError(): void {
+    if (!this.#begun && this.facts.error !== undefined) throw new DialectError(this.facts.error);
+  }
+
+  #endWhole(chunks: readonly Buffer[]): void {
+    const { call, request, context } = this.#deps;
+    const bytes = Buffer.concat(chunks);
+    const error = errorInAnswer(bytes);
+    if (error !== undefined) throw new DialectError(error);
+    const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
+    const out = translator.whole(JSON.parse(bytes.toString('utf8')));
+    this.facts = translator;
+    this.#begin();
+    this.#capture(out);
+    this.#hold(out);
   }
 
   finish(): void {

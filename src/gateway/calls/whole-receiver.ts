@@ -23,7 +23,6 @@ class NotJsonError extends Error {
 
 /** Holds a whole JSON answer until it is complete: when the server dies half way, another endpoint may still answer. */
 export class WholeReceiver implements AnswerReceiver {
-  readonly contentType = 'application/json';
   readonly #deps: ReceiverDeps;
   readonly #chunks: Buffer[] = [];
   #size = 0;
@@ -33,6 +32,10 @@ export class WholeReceiver implements AnswerReceiver {
 
   constructor(deps: ReceiverDeps) {
     this.#deps = deps;
+  }
+
+  accepts(contentType: string): boolean {
+    return contentType.startsWith('application/json');
   }
 
   data(chunk: Buffer): void {

@@ -10,8 +10,9 @@
  * `readUpstreamError` reads errors of a server, `errorBody` and `streamError` write errors for a client.
  */
 export { errorBody, streamError } from './errors/error-body.ts';
+export { isOverflow } from './errors/context-overflow.ts';
 export { DialectError } from './errors/dialect-error.ts';
-export { estimateTokens } from './inspect/estimate-tokens.ts';
+export { estimateTokens, promptTokens } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
 export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
 export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
@@ -21,7 +22,7 @@ export { translateRequest } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody } from './stream/observe-body.ts';
 export { PassThroughObserver } from './stream/pass-through-observer.ts';
-export { StreamTranslator } from './stream/translator.ts';
+export { failedStream, StreamTranslator } from './stream/translator.ts';
 export {
   DIALECTS,
   ROUTES,

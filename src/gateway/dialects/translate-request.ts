@@ -10,7 +10,7 @@ import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
 import { checkImage, ignoresToolChoice } from './shared/refusals.ts';
 import { parseInput } from './responses/parse-items.ts';
-import { parseResponsesRequest } from './responses/parse-request.ts';
+import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
 import { renderItems } from './responses/render-items.ts';
 import { renderResponsesRequest } from './responses/render-request.ts';
 import type { Dialect, HistoryItem, IrRequest } from './types.ts';
@@ -76,6 +76,7 @@ function adjustChat(body: Json, { model, quirks }: RequestOptions): Json {
 }
 
 function adjustResponses(body: Json, { model, quirks, history = [], references }: RequestOptions): Json {
+  refuseServerState(body);
   const { previous_response_id: _previous, ...rest } = body;
   const adjusted: Json = { ...rest, model, store: false };
   const hasReferences = objectsOf(body.input).some((item) => item.type === 'item_reference');

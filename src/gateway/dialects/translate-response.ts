@@ -10,7 +10,7 @@ import { renderMessagesResponse } from './messages/render-response.ts';
 import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
 import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
-import { readErrorObject } from './errors/upstream-error.ts';
+import { isErrorObject, readErrorObject } from './errors/upstream-error.ts';
 import { answerOptions } from './shared/answer-options.ts';
 
 export interface TranslatedResponse {
@@ -34,7 +34,7 @@ export function translateResponse(
   context: TranslationContext,
 ): TranslatedResponse {
   const options = answerOptions(client, context.request);
-  const parsed = parse(upstream, body);
+  const parsed = parseAnswer(upstream, body);
   const response = { ...parsed, items: identify(tidy(parsed.items, options.singleCall), context.id) };
   const { items, usage } = response;
   if (client === 'chat') return { body: renderChatResponse(response, context), usage, items };
@@ -43,9 +43,10 @@ export function translateResponse(
   return { body: renderMessagesResponse(response, context, counted), usage, items };
 }
 
-function parse(upstream: Dialect, body: unknown): IrResponse {
+/** Reads a whole answer. Throws DialectError: 502 when the body is no answer, or the engine's own error. */
+export function parseAnswer(upstream: Dialect, body: unknown): IrResponse {
   if (isObject(body)) {
-    if (isObject(body.error) || typeof body.error === 'string') throw new DialectError(readErrorObject(body));
+    if (isErrorObject(body) || isObject(body.error)) throw new DialectError(readErrorObject(body));
     const parsed = PARSERS[upstream](body);
     if (parsed !== undefined) return parsed;
   }

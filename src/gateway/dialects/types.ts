@@ -51,7 +51,9 @@ export type OutputItem = TextItem | RefusalItem | ReasoningItem | CallItem;
 export type HistoryItem = InputItem | OutputItem | ResultItem;
 
 /** How the client declared a tool that is more than a plain function of the same name. */
-export type ToolOrigin = { type: 'custom' } | { type: 'namespace'; namespace: string; name: string };
+export type ToolOrigin =
+  | { type: 'custom'; namespace?: string; name: string }
+  | { type: 'namespace'; namespace: string; name: string };
 
 export interface Tool {
   /** The name that the engine sees. */
@@ -98,12 +100,23 @@ export interface IrResponse {
   usage?: Usage;
 }
 
+/** What an engine says of a request that does not fit, in tokens. Engines leave out what they do not know. */
+export interface Overflow {
+  prompt?: number | undefined;
+  /** What the answer may have, by the request that the engine got. */
+  output?: number | undefined;
+  /** For prompt and answer together. */
+  limit?: number | undefined;
+}
+
 /** An error on its way to a client. */
 export interface ClientError {
   status: number;
   message: string;
   code?: string | null;
   param?: string | null;
+  /** For the code `context_length_exceeded`. */
+  overflow?: Overflow | undefined;
 }
 
 /** What the translators need to know of a call, besides its bytes. */

@@ -140,10 +140,10 @@ async function hasRoute(ask: Ask, path: string): Promise<boolean> {
 function modelsOf(body: unknown, info: Json): ServedModel[] {
   const data = record(body).data;
   if (!Array.isArray(data)) return [];
-  return data.slice(0, MAX_MODELS).flatMap((entry) => {
-    const model = record(entry);
+  const listed = data.slice(0, MAX_MODELS).map(record);
+  return listed.flatMap((model) => {
     if (typeof model.id !== 'string' || model.id === '' || model.id.length > MAX_NAME) return [];
-    const contextLength = contextOf(model, info);
+    const contextLength = contextOf(model, info) ?? parentContext(model, listed, info);
     const created = optionalCount(model.created);
     return [
       {
@@ -165,6 +165,12 @@ function contextOf(model: Json, info: Json): number | undefined {
     info.max_total_tokens,
   ];
   return candidates.map(optionalCount).find((value) => value !== undefined && value > 0);
+}
+
+/** The context length of a LoRA adapter. vLLM and SGLang write it on the model that the adapter names as its parent. */
+function parentContext({ parent }: Json, listed: readonly Json[], info: Json): number | undefined {
+  const found = typeof parent === 'string' ? listed.find(({ id }) => id === parent) : undefined;
+  return found === undefined ? undefined : contextOf(found, info);
 }
 
 function firstOf(body: unknown): Json {

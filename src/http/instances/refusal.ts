@@ -64,6 +64,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   const { offerId, diskGb } = instance.spec;
   const asked = { offerId, diskGb };
   if (reason === 'TemplateNotFound') return templateNotFound(instance.spec);
+  if (reason === 'TemplateTooLarge') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);

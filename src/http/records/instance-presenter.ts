@@ -1,16 +1,16 @@
 import { driverOf } from '../../inventory/nodes/gpu-labels.ts';
 import type { Node } from '../../kube/types.ts';
+import { findTemplate, type TemplateSource } from '../../caches/templates.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
-import { findTemplate } from '../instances/templates.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { etagOf } from '../send.ts';
 import { toInstanceRecord } from './instance-record.ts';
 
 export interface PresenterDeps {
   nodes: ReadStore<Node>;
-  templates: ReadStore<InstanceTemplate>;
+  templates: TemplateSource;
   defaultImage: string;
 }
 
@@ -57,7 +57,8 @@ export class InstancePresenter {
     const name = status?.claim?.node;
     return {
       node: name === undefined ? undefined : nodes.get(name),
-      template: findTemplate(templates, metadata.namespace ?? '', spec),
+      // A rented instance has what it needs of its template in its status.
+      template: status?.template ? undefined : findTemplate(templates, metadata.namespace ?? '', spec),
     };
   }
 

@@ -1,13 +1,15 @@
+import { findCondition } from '../../kube/conditions.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
-import type { InstanceTemplateSpec } from '../../resources/instance-template.ts';
+import type { TemplateContent } from '../../resources/instance-template.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { timeText } from '../schemas/common.ts';
 
 export interface InstanceSurroundings {
   /** Of the claimed node; empty strings when the node does not say. */
   driver: { driverVersion: string; cudaVersion: string } | undefined;
-  template: InstanceTemplateSpec | undefined;
+  /** Of an instance that is not rented yet. */
+  template: TemplateContent | undefined;
   /** Image of instances that name none. */
   defaultImage: string;
 }
@@ -19,7 +21,7 @@ function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
   return { host, port, user, command: `ssh -p ${port} ${user}@${host}`, known_hosts: knownHosts ?? null };
 }
 
-function portsOf({ spec }: GpuInstance, template: InstanceTemplateSpec | undefined): InstanceRecord['ports'] {
+function portsOf({ spec }: GpuInstance, template: TemplateContent | undefined): InstanceRecord['ports'] {
   return (spec.ports ?? template?.ports ?? []).map(({ containerPort, protocol, name }) => ({
     container_port: containerPort,
     protocol: protocol === 'UDP' ? 'udp' : 'tcp',
@@ -56,9 +58,15 @@ function usageOf({ status }: GpuInstance): InstanceRecord['usage'] {
   return usage ? { gpu_seconds: usage.gpuSeconds, cost: usage.cost, currency: usage.currency } : null;
 }
 
+function templateChanged({ status }: GpuInstance): boolean | null {
+  const current = findCondition(status?.conditions, 'TemplateCurrent');
+  return current === undefined ? null : current.status === 'False';
+}
+
 export function toInstanceRecord(instance: GpuInstance, around: InstanceSurroundings): InstanceRecord {
   const { metadata, spec, status } = instance;
-  const { template, driver, defaultImage } = around;
+  const { driver, defaultImage } = around;
+  const template = status?.template?.spec ?? around.template;
   return {
     id: metadata.name,
     object: 'instance',
@@ -74,6 +82,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     template_image: status?.image || spec.image || template?.image || defaultImage,
     template_id: spec.templateId ?? null,
     template_hash_id: spec.templateHashId ?? null,
+    template_changed: templateChanged(instance),
     runtype: spec.requestedRuntype ?? status?.runtype ?? spec.runtype ?? template?.runtype ?? 'ssh',
     disk_gb: status?.diskGb ?? spec.diskGb ?? template?.diskGb ?? null,
     disk_persistent: status?.diskPersistent ?? null,

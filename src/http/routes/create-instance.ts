@@ -1,12 +1,13 @@
 import type { Response } from 'express';
+import { findTemplate } from '../../caches/templates.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { namesTemplate } from '../../resources/instance-template.ts';
 import type { ApiContext } from '../context.ts';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 import { createInstance } from '../instances/create.ts';
 import { requestHash } from '../instances/idempotency.ts';
 import { offerUnavailable, refusal, templateNotFound } from '../instances/refusal.ts';
 import { takeFreeText } from '../instances/free-text.ts';
-import { findTemplate } from '../instances/templates.ts';
 import { toInstanceSpec } from '../instances/to-spec.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sendJson } from '../send.ts';
@@ -24,9 +25,7 @@ async function checkReferences(context: ApiContext, namespace: string, spec: Gpu
     }
   }
   if (errors.length > 0) throw validationFailed(errors);
-  const { templateId, templateHashId } = spec;
-  if (templateId === undefined && templateHashId === undefined) return;
-  if (!findTemplate(context.stores.templates, namespace, spec)) throw templateNotFound(spec);
+  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) throw templateNotFound(spec);
 }
 
 /** Aborts when the client closes the connection, at once when it already has. */

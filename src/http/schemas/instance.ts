@@ -111,6 +111,12 @@ export const instanceSchema = z
     template_image: z.string().describe('The image in use.'),
     template_id: z.int().nullable(),
     template_hash_id: z.string().nullable(),
+    template_changed: z
+      .boolean()
+      .nullable()
+      .describe(
+        'Whether the template was edited, deleted or withdrawn since the instance was rented. The instance keeps what it was rented with. null without a template.',
+      ),
     runtype: z.string().describe('ssh, jupyter or args; a text that is none of these as it was sent, see `warnings`.'),
     disk_gb: z.int().nullable(),
     disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),

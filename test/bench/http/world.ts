@@ -124,6 +124,7 @@ export function benchDeps(): ApiDeps {
     templates: filled([], INDEXES.templates),
     apiKeys: filled([apiKey()], INDEXES.apiKeys),
     tenantLimits: filled<TenantLimit>([], INDEXES.tenantLimits),
+    namespaces: filled([]),
   };
   const ceilings = ceilingsReader(stores.tenantLimits);
   const inventory = new Inventory(
@@ -141,6 +142,7 @@ export function benchDeps(): ApiDeps {
     ceilings,
     calls: new CallLimits(memoryCounter(), ceilings),
     sessionKey: () => Promise.resolve(Buffer.alloc(32)),
+    namespace: 'berth-system',
     defaultImage: 'debian:12',
     trustProxy: false,
     clock,

@@ -71,7 +71,7 @@ async function login({ ssh, side }: Target): Promise<ssh2.Client> {
   const client = new ssh2.Client();
   client.on('error', () => undefined);
   const sock = await socketTo(ssh);
-  client.connect({ sock, username: side.instance, privateKey: side.privateKey });
+  client.connect({ sock, username: side.user, privateKey: side.privateKey });
   await Promise.race([once(client, 'ready'), once(client, 'close')]);
   return client;
 }

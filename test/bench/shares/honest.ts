@@ -81,7 +81,7 @@ export const CALLS = {
   login: async ({ ssh, side }) => {
     const client = new ssh2.Client();
     const closed = once(client, 'close');
-    client.connect({ host: '127.0.0.1', port: ssh, username: side.instance, privateKey: side.privateKey });
+    client.connect({ host: '127.0.0.1', port: ssh, username: side.user, privateKey: side.privateKey });
     await once(client, 'ready', { signal: AbortSignal.timeout(TIMEOUT_MS) });
     client.end();
     await closed;

@@ -37,6 +37,8 @@ export interface Side {
   tokens: string[];
   privateKey: string;
   instance: string;
+  /** The name with which SSH clients log in to the instance. */
+  user: string;
 }
 
 /** What an attack or a call needs to know, as JSON. */
@@ -129,7 +131,8 @@ async function makeSide(client: KubeClient, { base, name, keys, system }: SideOp
   await waitFor('the key to be known', async () => (await call('GET', '/offers')).status === 200);
   await call('POST', '/ssh-keys', { name: 'bench', public_key: identity.publicKey });
   const { id } = await call('POST', '/instances', { name: 'bench', disk_gb: 1 });
-  return { namespace, tokens, privateKey: identity.privateKey, instance: id };
+  const user = `${id}.${namespace}`;
+  return { namespace, tokens, privateKey: identity.privateKey, instance: id, user };
 }
 
 /** The whole of Berth in one process as `npm start` runs it, simulated nodes, an attacker and an honest tenant. */

@@ -86,6 +86,8 @@ describe('/openapi.json', () => {
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',
+        // Beside the specification: what the operator allows the tenant.
+        'get /limits',
       ]),
     );
     expect(Object.keys(paths['/instances']?.['post']?.responses ?? {})).toEqual(

@@ -89,6 +89,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     nodes: filled([]),
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
+    namespaces: filled([]),
     apiKeys: filled(tenants.map(keyOfTenant), INDEXES.apiKeys),
     tenantLimits: filled(limits),
   };
@@ -111,6 +112,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,
     sessionKey,
+    namespace: 'berth-system',
     defaultImage: 'debian:12',
     trustProxy,
     clock,

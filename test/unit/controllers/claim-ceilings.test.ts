@@ -222,7 +222,7 @@ describe('the claim', () => {
   });
 });
 
-test('an image that changes between the claim and the pod, as a template may, is refused all the same', async () => {
+test('an image that its owner changes between the claim and the pod is refused all the same', async () => {
   const { instances, reconcile, createdPods } = limited({ images: ['r.io/*'] });
   const status = { claim: claimOn('n'), incarnation: 1, podName: 'a-1', diskPersistent: false, diskGb: 10 };
   instances.upsert(held(gpuInstance('a', { image: 'evil.example/app' }, status)));

@@ -235,6 +235,15 @@ describe('an edit after the ending', () => {
     expect(planNext(observed({ instance: mended }))).toEqual({ do: 'claim' });
   });
 
+  test('is no matter once the instance is being deleted', () => {
+    const pod = startedPod();
+    for (const onExpiry of ['Delete', 'Stop'] as const) {
+      const instance = edited('Expired', { onExpiry }, { label: 'x' });
+      const going = { ...instance, metadata: { ...instance.metadata, ...DELETING } };
+      expect(planNext(observed({ instance: going, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+    }
+  });
+
   test('of the image starts it again', () => {
     const pod = startedPod();
     const instance = edited('InvalidImage', {}, { image: 'debian:12' });

@@ -5,7 +5,6 @@ import type { GpuPool, GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { conditionsOf } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';
 import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
-import type { ControllerStores } from '../../../src/controllers/stores.ts';
 import { observed, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPool } from '../../support/inventory-world.ts';
 
@@ -47,7 +46,7 @@ describe('a variable that chooses devices', () => {
   });
 
   test('in a stored template is told', () => {
-    const { statusOf } = templateStatus({} as ControllerStores);
+    const { statusOf } = templateStatus(controllerWorld().deps.stores, 'berth-system');
     const template = { metadata: { name: 't', uid: 'u' }, spec: { displayName: '', env } };
     expect(statusOf(template, 0).conditions?.[0]).toMatchObject({ status: 'False', reason: 'ForbiddenEnv' });
   });

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { instanceSources, priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
 import { controllerWorld } from '../../support/controller-world.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 test('an instance that waits for a place, a change of its spec or its end comes before one with a status to write', () => {
@@ -29,5 +30,20 @@ test('a quota wakes the instances of its namespace alone', () => {
   keys.length = 0;
   quotas.upsert({ metadata: { name: 'q', namespace: 'elsewhere', resourceVersion: '9' } });
   expect(keys).toEqual(['elsewhere/over']);
+  for (const stop of stops) stop();
+});
+
+test('new ceilings wake the instances of their tenant that wait for a place', () => {
+  const { instances, limits, deps } = controllerWorld();
+  const status = { conditions: [{ type: 'Ready', status: 'False', reason: 'WaitingForCapacity', message: '' }] };
+  const waiting = gpuInstance('waiting', {}, status as GpuInstanceStatus);
+  instances.upsert(waiting);
+  instances.upsert({ ...waiting, metadata: { ...waiting.metadata, namespace: 'elsewhere' } });
+  const keys: string[] = [];
+  const stops = instanceSources(deps).map((source) => source.start((key) => keys.push(key)));
+  keys.length = 0;
+  const metadata = { name: 'berth', namespace: 'elsewhere', resourceVersion: '9' };
+  limits.upsert({ metadata, spec: { ...DEFAULT_CEILINGS, policies: [] } });
+  expect(keys).toEqual(['elsewhere/waiting']);
   for (const stop of stops) stop();
 });

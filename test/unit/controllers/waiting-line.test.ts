@@ -146,6 +146,24 @@ describe('preemption', () => {
     expect(line.preempt('default/y', request, NOW)).toMatchObject({ place: { node: 'a' }, victims: [] });
   });
 
+  test('a place that another instance took is not waited for', () => {
+    const { line, caches, ask } = stuckWorld(0);
+    expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });
+    expect(line.preempting(NOW)).toEqual([]);
+    const taker = gpuInstance('taker', {}, { claim: claimOn('a', { gpuCount: 8 }) });
+    caches.instances.remove(spot('stuck', 'a', 8));
+    caches.instances.upsert(taker);
+    expect(line.preempting(NOW)).toContain('default/w-0');
+  });
+
+  test('to ask again for the same place is no change', () => {
+    const { line, ask } = stuckWorld(0);
+    let looks = 0;
+    line.onChange(() => (looks += 1));
+    for (let turn = 0; turn < 3; turn += 1) ask('w-0');
+    expect(looks).toBe(1);
+  });
+
   test('the place of an instance that does not end is given up after a minute, without a change of any object', () => {
     const { line, clock, ask } = stuckWorld(0);
     expect(ask('w-0')).toMatchObject({ place: { node: 'a' }, victims: [] });

@@ -136,6 +136,24 @@ describe('errors in the shape of the dialect', () => {
     await expectError('messages', response, 429, { type: 'rate_limit_error', message: '20 tokens per minute' });
   });
 
+  it('a token limit counts an image as one, not by its bytes', async () => {
+    gateway.callAs({ ...CALLER, keyId: 'images', limits: { tokensPerMinute: 10_000 } });
+    const url = `data:image/png;base64,${'iVBORw0KGgo'.repeat(95_326)}`;
+    const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }];
+    engine.behave({ kind: 'hang' });
+    const before = engine.received.length;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const first = post(gateway, 'chat/completions', { model: 'tiny', messages }, { signal }).catch(() => undefined);
+    await eventually(() => expect(engine.received.length).toBe(before + 1));
+    engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
+    const second = await post(gateway, 'chat/completions', BODIES['chat/completions']);
+    controller.abort();
+    await first;
+    gateway.callAs(CALLER);
+    expect(second.status).toBe(200);
+  });
+
   it.each(PATHS)('%s: a method that it does not have', async (path) => {
     const response = await fetch(`${gateway.base}/v1/${path}`);
     expect(response.headers.get('allow')).toBe('POST, OPTIONS');

@@ -25,9 +25,16 @@ function setup(engine: Probe['engine'] = 'vllm') {
   const ask = vi.fn(() => Promise.resolve());
   const watch = new HangWatch({ endpoints: () => [endpoint], ask, clock });
   watch.start();
-  const fly = (options: { size?: number; isStream?: boolean } = {}) => {
+  const fly = (options: { promptTokens?: number; isStream?: boolean } = {}) => {
     const spies = { giveUp: vi.fn<(error: Error) => void>(), letGo: vi.fn<() => void>() };
-    const flight = { begunAt: clock.monotonic(), isStream: true, size: 1000, answered: false, ...spies, ...options };
+    const flight = {
+      begunAt: clock.monotonic(),
+      isStream: true,
+      promptTokens: 250,
+      answered: false,
+      ...spies,
+      ...options,
+    };
     endpoint.flights.add(flight);
     return flight;
   };
@@ -95,7 +102,7 @@ describe('the watch for servers that hang', () => {
   it('gives up a stream that later ones have overtaken, after 120 s and 10 ms per token', async () => {
     const { clock, endpoint, fly } = setup();
     const lost = fly();
-    const long = fly({ size: 80_000 });
+    const long = fly({ promptTokens: 20_000 });
     const whole = fly({ isStream: false });
     const early = fly();
     endpoint.heard(early, clock.monotonic());

@@ -35,6 +35,14 @@ describe('a native call', () => {
     expect(engine.received[0]?.body).toEqual(request);
   });
 
+  it('sends a seed of 64 bits as the client wrote it, also when the body is written again', async () => {
+    for (const seed of ['9007199254740993', '-9223372036854775807', '42']) {
+      const text = `{"model":"tiny","messages":[{"role":"user","content":"\\"seed\\": 9007199254740995"}],"seed": ${seed},"stream":true}`;
+      await (await post(gateway, 'chat/completions', text)).text();
+      expect(engine.received.at(-1)?.text).toContain(`"seed":${seed}`);
+    }
+  });
+
   it.each(Object.entries(BODIES))('streams %s as the engine sends it', async (path, body) => {
     const response = await post(gateway, path, { ...body, stream: true });
     expect(response.headers.get('content-type')).toContain('text/event-stream');

@@ -64,6 +64,26 @@ describe('probe', () => {
     expect(found).toMatchObject({ engine: 'sglang', dialects: ['messages'] });
   });
 
+  it('gives a LoRA adapter the context length of its parent', async () => {
+    // vllm/entrypoints/openai/serving_models.py: max_model_len is written on base models alone.
+    const models = [
+      { id: 'base', object: 'model', root: 'org/base', parent: null, max_model_len: 8192 },
+      { id: 'adapter', object: 'model', root: '/loras/sql', parent: 'base', max_model_len: null },
+      { id: 'orphan', object: 'model', parent: 'gone' },
+      { id: 'itself', object: 'model', parent: 'itself' },
+    ];
+    const list = { status: 200, text: '', json: { data: models } };
+    const nothing = { status: 400, text: '', json: {} };
+    const ask = (path: string) => Promise.resolve(path === '/v1/models' ? list : nothing);
+    const found = await probe(ask, { ...SERVER, dialects: ['chat'] });
+    expect(found.models).toEqual([
+      { id: 'base', contextLength: 8192 },
+      { id: 'adapter', contextLength: 8192 },
+      { id: 'orphan' },
+      { id: 'itself' },
+    ]);
+  });
+
   it('ignores a time that a date cannot hold, and a context length that is no count', async () => {
     const models = [
       { id: 'good', created: 8.64e12, max_model_len: 4096 },

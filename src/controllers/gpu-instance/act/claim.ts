@@ -20,6 +20,8 @@ import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
 
+const TURN: Waiting = { reason: 'Pending', message: 'The instance waits for its turn.' };
+
 type ClaimOutcome =
   | { instance: GpuInstance }
   /** There is no place yet. */
@@ -79,6 +81,9 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const limit = deps.ceilingsOf(namespace);
   const refused = forbidden(run, instance, settings, limit);
   if (refused !== undefined) return { refused };
+  // The inventory still counts the claim that this run gave back: the instance would not see who waits for its place.
+  // The event of that write brings it here again.
+  if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
   const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
   if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
   const overImages = imageRefusal(limit, settings.image);

@@ -113,7 +113,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
   if (view === undefined || resource === undefined)
     return lost(`Node ${claim.node} no longer has ${claim.resourceName}.`);
   if (isOverbooked(view, claim)) return lost(`Other pods took the GPUs of node ${claim.node}.`);
-  if (settings === undefined) return lost('The template of the instance is gone.');
+  if (settings === undefined) return lost('The template of the instance is gone or too large.');
   const forbidden = forbiddenEnv(settings);
   if (forbidden !== undefined) return { ending: forbidden };
   const isolation = isolationOn(

@@ -1,12 +1,13 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
-import type { InstanceTemplate } from '../../../resources/instance-template.ts';
+import { isOfTemplate, namesTemplate, snapshotOf } from '../../../resources/instance-template.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
+import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
-import { findTemplate, settingsOf } from '../decide/settings.ts';
+import { settingsOf } from '../decide/settings.ts';
 
 /** Pods of an instance: those that name it, and the pod that its status names, where that pod lost its owner. */
 function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
@@ -28,17 +29,28 @@ function keysFor({ stores }: InstanceDeps, { metadata, spec }: GpuInstance): Obs
   return { missing, usable: named.length - missing.length };
 }
 
-/** The templates that an instance may name. */
-function templatesFor({ stores }: InstanceDeps, { spec }: GpuInstance): readonly InstanceTemplate[] {
-  const { templateId, templateHashId } = spec;
-  if (templateId !== undefined) return stores.templates.by('id', String(templateId));
-  return templateHashId === undefined ? [] : stores.templates.by('hash', templateHashId);
+/** What the instance was rented with comes first: no later edit of its template reaches it. */
+function templateOf({ stores, config }: InstanceDeps, { metadata, spec, status }: GpuInstance): Observed['template'] {
+  if (!namesTemplate(spec)) return undefined;
+  const source = { ...stores, own: config.namespace };
+  const { namespace = '' } = metadata;
+  const kept = status?.template;
+  if (kept !== undefined && isOfTemplate(spec, kept)) return { snapshot: kept, fate: fateOf(source, namespace, kept) };
+  const template = findTemplate(source, namespace, spec);
+  if (template === undefined) return 'missing';
+  const snapshot = snapshotOf(template);
+  return snapshot === undefined ? 'tooLarge' : { snapshot, fate: 'same' };
+}
+
+function settingsFor({ config }: InstanceDeps, { spec }: GpuInstance, template: Observed['template']) {
+  if (typeof template === 'string') return undefined;
+  return settingsOf(spec, template?.snapshot.spec, config.defaultImage);
 }
 
 /** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
 export function observe(deps: InstanceDeps, instance: GpuInstance, known: readonly Pod[] | undefined): Observed {
-  const { stores, clock, config } = deps;
-  const template = findTemplate(instance, templatesFor(deps, instance));
+  const { stores, clock } = deps;
+  const template = templateOf(deps, instance);
   const pods = known ?? podsOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
@@ -49,7 +61,8 @@ export function observe(deps: InstanceDeps, instance: GpuInstance, known: readon
     pods,
     pod,
     node: nodeName === undefined ? undefined : stores.nodes.get(nodeName),
-    settings: template === 'missing' ? undefined : settingsOf(instance.spec, template, config.defaultImage),
+    template,
+    settings: settingsFor(deps, instance, template),
     keys: keysFor(deps, instance),
     exporter: exporters.find(({ metadata }) => metadata.deletionTimestamp === undefined),
     login: undefined,

@@ -16,6 +16,8 @@ import type { TenantLine } from '../tenant-line.ts';
 import type { WaitingLine } from '../waiting-line.ts';
 
 export interface InstanceConfig {
+  /** Berth's own. */
+  namespace: string;
   /** Image of instances that name none. */
   defaultImage: string;
   /** Image with the tools in /tools: they are copied to the tools volume of each instance. */

@@ -33,10 +33,12 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
       run.deps.line.remove(run.key);
       return end(run, observed, outcome.refused);
     }
+    case 'freeze':
+      return { instance: await writeStatus(run, instance, statusOf(observed, run.deps.config.ssh)) };
     case 'createPod': {
       const { claim } = instance.status ?? {};
       if (claim === undefined) return NOTHING_MORE;
-      // Since the claim the instance or its template may have changed.
+      // Since the claim the instance may have been edited, or the ceilings.
       const overImages =
         settings && imageRefusal(run.deps.ceilingsOf(instance.metadata.namespace ?? ''), settings.image);
       if (overImages) return end(run, observed, { reason: 'PlaceLost', message: overImages.message });

@@ -5,11 +5,7 @@ import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../.
 import { eventOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
 
-interface Operation {
-  op: 'test' | 'add';
-  path: string;
-  value: unknown;
-}
+type Operation = { op: 'test' | 'add'; path: string; value: unknown } | { op: 'move'; from: string; path: string };
 
 function test(path: string, value: unknown): Operation {
   // A missing path equals null.
@@ -35,14 +31,32 @@ async function patchIf(
   return after;
 }
 
-/** Writes the status when it differs. ConflictError unless spec, claim, ending and usage are as they were seen. */
+const TEMPLATE = '/status/template';
+
+// What an instance keeps of its template may be long, and stays as it is: it is put aside and back, not sent again.
+function replaceStatus(seen: GpuInstanceStatus | undefined, status: GpuInstanceStatus): Operation[] {
+  const { template, ...rest } = status;
+  if (template === undefined || template !== seen?.template) return [{ op: 'add', path: '/status', value: status }];
+  return [
+    { op: 'move', from: TEMPLATE, path: '/template' },
+    { op: 'add', path: '/status', value: rest },
+    { op: 'move', from: '/template', path: TEMPLATE },
+  ];
+}
+
+function decisionsOf(seen: GpuInstanceStatus | undefined): Operation[] {
+  if (seen === undefined) return [test('/status', undefined)];
+  const decisions = ['claim', 'incarnation', 'ending', 'usage'] as const;
+  const { template } = seen;
+  const kept = template === undefined ? test(TEMPLATE, undefined) : test(`${TEMPLATE}/hashId`, template.hashId);
+  return [...decisions.map((name) => test(`/status/${name}`, seen[name])), kept];
+}
+
+/** Writes the status when it differs. ConflictError unless spec and what was decided before are as they were seen. */
 export async function writeStatus(run: Run, before: GpuInstance, status: GpuInstanceStatus): Promise<GpuInstance> {
   const seen = before.status;
   if (sameJson(seen ?? {}, status)) return before;
-  const decisions = ['claim', 'incarnation', 'ending', 'usage'] as const;
-  const tests =
-    seen === undefined ? [test('/status', undefined)] : decisions.map((name) => test(`/status/${name}`, seen[name]));
-  const after = await patchIf(run, before, [...tests, { op: 'add', path: '/status', value: status }], 'status');
+  const after = await patchIf(run, before, [...decisionsOf(seen), ...replaceStatus(seen, status)], 'status');
   const event = eventOf(before, after);
   if (event !== undefined) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;

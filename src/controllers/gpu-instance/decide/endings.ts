@@ -71,10 +71,11 @@ export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | un
   return { reason, message, at, rule: ENDINGS[reason] };
 }
 
-/** Whether the instance must still be switched off for its ending: not once its owner has switched it on again. */
+/** Whether the instance must still be switched off for its ending: not once it is deleted or switched on again. */
 export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
   const ending = endingOf(status);
   if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;
+  if (metadata.deletionTimestamp !== undefined) return false;
   return spec.powerState === 'Running' && !isEditedSince({ metadata, spec, status });
 }
 

@@ -1,9 +1,17 @@
 import type { Node, Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { TemplateFate, TemplateSnapshot } from '../../../resources/instance-template.ts';
 import type { Settings } from './settings.ts';
 
 /** Jupyter answers, does not answer yet, is not installed, or could not be looked for. */
 export type JupyterState = 'answers' | 'silent' | 'missing' | 'unseen';
+
+/** What an instance has of its template. */
+export interface ObservedTemplate {
+  /** What it was rented with or, before that, what it would be rented with now. */
+  snapshot: TemplateSnapshot;
+  fate: TemplateFate;
+}
 
 /** Everything that a decision about one instance depends on. */
 export interface Observed {
@@ -14,7 +22,9 @@ export interface Observed {
   pod: Pod | undefined;
   /** The node of the claim, or of the pod; undefined when it is gone. */
   node: Node | undefined;
-  /** Undefined when there is no template as the instance names it. */
+  /** Undefined when the instance names none. `missing` and `tooLarge`: it cannot be rented so. */
+  template: ObservedTemplate | 'missing' | 'tooLarge' | undefined;
+  /** Undefined when the template of the instance cannot be used. */
   settings: Settings | undefined;
   /** The ids in spec.sshKeyIds that no key has, and how many keys open the instance. */
   keys: { missing: readonly number[]; usable: number };

@@ -12,6 +12,8 @@ export type Step =
   /** Wait until then, milliseconds since the epoch. */
   | { do: 'wait'; until: number }
   | { do: 'claim' }
+  /** Write down what the template gives: the instance has a place, but was rented before that was kept. */
+  | { do: 'freeze' }
   | { do: 'createPod' }
   /** Write down why the start ends, before anything is done about it. */
   | { do: 'end'; ending: Ending }
@@ -73,6 +75,11 @@ function endingOfGonePod({ node }: Observed): Ending {
     : POD_DELETED;
 }
 
+/** Whether what the template gives is in the status already. The claim writes it there. */
+function isFrozen({ instance, template }: Observed): boolean {
+  return typeof template !== 'object' || template.snapshot === instance.status?.template;
+}
+
 /** What to do next, from what is seen alone: after a crash between any two writes the next run goes on from there. */
 export function planNext(observed: Observed): Step {
   const { instance, pods, pod, now } = observed;
@@ -85,7 +92,8 @@ export function planNext(observed: Observed): Step {
     if (end !== undefined) return { do: 'end', ending: end };
     if (pod !== undefined) return { do: 'observe' };
     // While a pod of an earlier start is still ending there is no other: at most one at a time.
-    return pods.length > 0 ? { do: 'observe' } : { do: 'createPod' };
+    if (pods.length > 0) return { do: 'observe' };
+    return isFrozen(observed) ? { do: 'createPod' } : { do: 'freeze' };
   }
   if (mustSwitchOff(instance)) {
     const timedOut = ending.reason === 'Expired' || ending.reason === 'Idle';

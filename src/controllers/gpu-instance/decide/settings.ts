@@ -1,12 +1,5 @@
-import type { GpuInstance, GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
-import { numericId } from '../../../resources/ids.ts';
-import {
-  type InstanceTemplate,
-  type InstanceTemplateSpec,
-  type Runtype,
-  SHARED_TEMPLATE_LABEL,
-  templateHash,
-} from '../../../resources/instance-template.ts';
+import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import type { Runtype, TemplateContent } from '../../../resources/instance-template.ts';
 
 /** What an instance runs, with template and defaults applied. */
 export interface Settings {
@@ -23,23 +16,6 @@ export interface Settings {
 
 const DEFAULT_DISK_GB = 10;
 
-/** The template that an instance names, if any: one of its namespace before a shared one; `missing` if there is none. */
-export function findTemplate(
-  instance: GpuInstance,
-  templates: Iterable<InstanceTemplate>,
-): InstanceTemplateSpec | 'missing' | undefined {
-  const { templateId, templateHashId } = instance.spec;
-  if (templateId === undefined && templateHashId === undefined) return undefined;
-  let shared: InstanceTemplateSpec | undefined;
-  for (const { metadata, spec } of templates) {
-    if (templateId !== undefined && numericId(metadata.uid ?? '') !== templateId) continue;
-    if (templateHashId !== undefined && templateHash(spec) !== templateHashId) continue;
-    if (metadata.namespace === instance.metadata.namespace) return spec;
-    if (metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true') shared ??= spec;
-  }
-  return shared ?? 'missing';
-}
-
 function mergeEnv(template: Settings['env'], own: Settings['env']): Settings['env'] {
   const merged = new Map([...template, ...own].map(({ name, value }) => [name, value]));
   return [...merged].map(([name, value]) => ({ name, value }));
@@ -52,7 +28,7 @@ function firstText(...values: (string | undefined)[]): string {
 /** Values of the instance win over those of the template. env is merged name by name. */
 export function settingsOf(
   spec: GpuInstanceSpec,
-  template: InstanceTemplateSpec | undefined,
+  template: TemplateContent | undefined,
   defaultImage: string,
 ): Settings {
   return {

@@ -1,7 +1,8 @@
 import { isObject, type Json } from '../../../lib/json.ts';
+import { DialectError } from '../errors/dialect-error.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
-import type { IrResponse, OutputItem } from '../types.ts';
+import type { ClientError, IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../shared/usage.ts';
 
 /** A chat.completion body in the internal form. Tolerates what engines add or leave out. */
@@ -9,10 +10,13 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   const [choice] = objectsOf(body.choices);
   if (choice === undefined || !isObject(choice.message)) return undefined;
   const { message } = choice;
+  const givenUp = gaveUp(choice.finish_reason);
+  if (givenUp !== undefined) throw new DialectError(givenUp);
   const items: OutputItem[] = [];
   const reasoning = reasoningOf(message);
   if (reasoning) items.push({ kind: 'reasoning', text: reasoning });
-  if (typeof message.content === 'string') items.push({ kind: 'text', text: message.content });
+  const text = textOfContent(message.content);
+  if (text !== '') items.push({ kind: 'text', text });
   if (typeof message.refusal === 'string') items.push({ kind: 'refusal', text: message.refusal });
   const calls = objectsOf(message.tool_calls).map(parseCall);
   const stopSequence = matchedStop(choice);
@@ -26,7 +30,22 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
 
 /** SGLang, llama.cpp and DeepSeek send reasoning in `reasoning_content`, vLLM and Ollama in `reasoning`. */
 export function reasoningOf(message: Json): string | undefined {
-  return optionalString(message.reasoning_content) ?? optionalString(message.reasoning);
+  // Some send both, one of them empty.
+  return textValue(message.reasoning_content) || optionalString(message.reasoning);
+}
+
+/** Content as text. Some engines send it as a list of parts. */
+export function textOfContent(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return objectsOf(content)
+    .map((part) => textValue(part.text))
+    .join('');
+}
+
+/** The error of an answer that the engine did not end but gave up, which vLLM and SGLang say in the reason to stop. */
+export function gaveUp(finish: unknown): ClientError | undefined {
+  if (finish !== 'abort' && finish !== 'error') return undefined;
+  return { status: 502, message: 'The model server gave up the answer. Try again.', code: 'upstream_aborted' };
 }
 
 /** The stop string that ended generation, or a token id: `stop_reason` in vLLM, `matched_stop` in SGLang. */

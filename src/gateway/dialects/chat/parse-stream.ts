@@ -3,9 +3,9 @@ import { objectsOf, optionalNumber, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
-import { readErrorObject } from '../errors/upstream-error.ts';
+import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
-import { matchedStop, reasoningOf } from './parse-response.ts';
+import { gaveUp, matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */
 export class ChatStreamParser {
@@ -25,7 +25,7 @@ export class ChatStreamParser {
     }
     const chunk = readEvent(data, this.#sink);
     if (chunk === undefined) return;
-    if (chunk.error !== undefined && chunk.error !== null) {
+    if (isErrorObject(chunk)) {
       this.#sink.fail(readErrorObject(chunk));
       return;
     }
@@ -35,7 +35,9 @@ export class ChatStreamParser {
     if (choice === undefined || (optionalNumber(choice.index) ?? 0) !== 0) return;
     const delta = choice.delta ?? choice.message;
     if (isObject(delta)) this.#delta(delta);
-    if (typeof choice.finish_reason === 'string') {
+    const givenUp = gaveUp(choice.finish_reason);
+    if (givenUp !== undefined) this.#sink.fail(givenUp);
+    else if (typeof choice.finish_reason === 'string') {
       const matched = matchedStop(choice);
       const { finish_reason: finish } = choice;
       this.#sink.stop((hasCalls) => stopOfChat(finish, hasCalls, matched !== undefined), matched);
@@ -46,12 +48,18 @@ export class ChatStreamParser {
   #delta(delta: Json): void {
     const reasoning = reasoningOf(delta);
     if (reasoning) this.#sink.reasoning(reasoning);
-    if (typeof delta.content === 'string') this.#sink.text(delta.content);
-    else for (const part of objectsOf(delta.content)) this.#sink.text(textValue(part.text));
+    this.#sink.text(textOfContent(delta.content));
     if (typeof delta.refusal === 'string') this.#sink.refusal(delta.refusal);
     // TGI has sent one object instead of a list.
     if (isObject(delta.tool_calls)) this.#call(delta.tool_calls);
     else if (delta.tool_calls) for (const call of objectsOf(delta.tool_calls)) this.#call(call);
+  }
+
+  /** Whether a fragment with a name begins another call than the one that has its index. */
+  #isAnother(known: { key: number; id: string }, id: string): boolean {
+    if (known.id !== '' && id !== '') return known.id !== id;
+    // Without ids, a name behind whole arguments begins a call. Some engines repeat the name with each fragment.
+    return known.id === '' && id === '' && this.#sink.isWholeCall(known.key);
   }
 
   #call(call: Json): void {
@@ -60,7 +68,7 @@ export class ChatStreamParser {
     const name = textValue(fn.name);
     const index = optionalNumber(call.index) ?? (name === '' ? this.#calls - 1 : this.#calls);
     const known = this.#keys.get(index);
-    const isNew = known === undefined || (id !== '' && name !== '' && known.id !== '' && known.id !== id);
+    const isNew = known === undefined || (name !== '' && this.#isAnother(known, id));
     const key = isNew ? this.#calls++ : known.key;
     if (isNew) this.#keys.set(index, { key, id });
     if (isNew || name !== '') this.#sink.call(key, id, name);

@@ -1,4 +1,4 @@
-import type { ClientError } from '../types.ts';
+import type { ClientError, Overflow } from '../types.ts';
 
 /** An error for the client: its request is malformed, asks for what the engine does not offer, or cannot be served. */
 export class DialectError extends Error {
@@ -6,12 +6,14 @@ export class DialectError extends Error {
   readonly status: number;
   readonly code: string | null;
   readonly param: string | null;
+  readonly overflow: Overflow | undefined;
 
   constructor(error: ClientError) {
     super(error.message);
     this.status = error.status;
     this.code = error.code ?? null;
     this.param = error.param ?? null;
+    this.overflow = error.overflow;
   }
 }
 

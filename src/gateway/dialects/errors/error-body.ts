@@ -1,5 +1,6 @@
 import type { Json } from '../../../lib/json.ts';
 import type { ClientError, Dialect } from '../types.ts';
+import { CONTEXT_LENGTH_EXCEEDED, isOverflow, overflowMessage } from './context-overflow.ts';
 
 /** The documented error types of the messages dialect. Client libraries know no others. */
 const MESSAGES_TYPES = new Map([
@@ -44,7 +45,8 @@ function openAiError(error: ClientError): Json {
 }
 
 function messagesError(error: ClientError): Json {
-  return { type: messagesType(error.status), message: error.message };
+  const message = isOverflow(error) ? overflowMessage(error) : error.message;
+  return { type: messagesType(error.status), message };
 }
 
 /** A whole error answer in the dialect's shape. A missing or wrong key gets one answer in every dialect instead. */
@@ -76,8 +78,9 @@ export function streamError(dialect: Dialect, error: ClientError, sequenceNumber
   return `event: error\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** The code for `response.error`, which has a closed list of codes. */
+/** The code for `response.error`, which has a closed list of codes. Codex compacts when it reads the first. */
 export function responseErrorCode(error: ClientError): string {
+  if (isOverflow(error)) return CONTEXT_LENGTH_EXCEEDED;
   if (error.status === 429) return 'rate_limit_exceeded';
   return error.status < 500 ? 'invalid_prompt' : 'server_error';
 }

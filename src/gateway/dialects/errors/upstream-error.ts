@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { excerpt, objectsOf, optionalString, parseJson, textValue } from '../fields.ts';
 import type { ClientError } from '../types.ts';
+import { CONTEXT_LENGTH_EXCEEDED, readOverflow } from './context-overflow.ts';
 
 /** Longer messages are cut before the patterns run, because these take more than linear time, and again after. */
 const MAX_INPUT = 4000;
@@ -28,7 +29,8 @@ function withoutAddresses(text: string): string {
 
 /**
  * Reads an engine's error for the client, in any shape that engines use. A server that refuses the gateway itself (401,
- * 403, 407) is the operator's problem and becomes a 502. Other statuses are kept.
+ * 403, 407) is the operator's problem and becomes a 502. A request beyond the context of the model becomes a 400, for
+ * which engines have 400, 422 and 500. Other statuses are kept.
  */
 export function readUpstreamError(status: number, body: string): ClientError {
   if (status === 401 || status === 403 || status === 407) {
@@ -38,59 +40,77 @@ export function readUpstreamError(status: number, body: string): ClientError {
       code: 'upstream_unauthorized',
     };
   }
-  if (status < 400) {
-    const answer = parseJson(body);
-    return isErrorObject(answer) ? readErrorObject(answer) : { ...describe(answer, body), status: 502 };
-  }
-  return { ...describe(parseJson(body), body), status };
+  const answer = parseJson(body);
+  if (status < 400) return isErrorObject(answer) ? readErrorObject(answer) : describe(answer, body, 502);
+  return describe(answer, body, status);
 }
 
+/** Longer answers are no errors. */
+const MAX_ERROR_BYTES = 4096;
 /** What an error begins with. The answers of every dialect begin otherwise. */
 const ERROR_START = /^\s*\{\s*(?:"error"\s*:\s*["{]|"(?:object|type)"\s*:\s*"error")/;
 
-/** The error that an engine sent in place of an answer, with the status of an answer. Reads no more of an answer than its start. */
+/**
+ * The error that an engine sent in place of an answer, with the status of an answer. Of a long answer it reads no more
+ * than the start.
+ */
 export function errorInAnswer(bytes: Buffer): ClientError | undefined {
-  if (!ERROR_START.test(bytes.toString('latin1', 0, 128))) return undefined;
+  const mayBe = bytes.length <= MAX_ERROR_BYTES ? bytes.includes('"error"') : startsAsError(bytes);
+  if (!mayBe) return undefined;
   const answer = parseJson(bytes.toString('utf8'));
   return isErrorObject(answer) ? readErrorObject(answer) : undefined;
 }
 
-function isErrorObject(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  return isObject(value.error) || typeof value.error === 'string' || value.object === 'error';
+function startsAsError(bytes: Buffer): boolean {
+  return ERROR_START.test(bytes.toString('latin1', 0, 128));
+}
+
+/** Whether an answer or an event is an error. A failed response has an error too, and is a response. */
+export function isErrorObject(value: unknown): boolean {
+  if (!isObject(value) || value.object === 'response') return false;
+  const isNamed = value.object === 'error' || value.type === 'error';
+  return isNamed || isObject(value.error) || (typeof value.error === 'string' && value.error !== '');
 }
 
 /** Reads an error object inside a stream or a 200 body. Keeps the status that it names. */
 export function readErrorObject(value: unknown): ClientError {
   const outer = isObject(value) ? value : {};
   const inner = isObject(outer.error) ? outer.error : outer;
-  const code = Number(inner.code ?? inner.status ?? inner.status_code);
-  const type = optionalString(inner.type) ?? optionalString(outer.error_type);
-  const status = Number.isInteger(code) && code >= 400 && code < 600 ? code : statusOfType(type);
-  return { ...describe(outer, ''), status: status === 401 || status === 403 ? 502 : status };
+  // Text Generation Inference has `http_status_code`.
+  const named = [inner.code, inner.status, inner.status_code, inner.http_status_code].map(Number).find(isErrorStatus);
+  const types = [inner.type, outer.error_type, inner.code].map(textValue).join(' ');
+  const status = named ?? statusOfType(types);
+  return describe(outer, '', status === 401 || status === 403 ? 502 : status);
 }
 
-function statusOfType(type: string | undefined): number {
-  if (type === undefined) return 502;
-  if (/overloaded|unavailable/i.test(type)) return 503;
-  if (/rate_?limit/i.test(type)) return 429;
-  if (/invalid|bad_?request|validation/i.test(type)) return 400;
-  if (/not_?found/i.test(type)) return 404;
+function isErrorStatus(status: number): boolean {
+  return Number.isInteger(status) && status >= 400 && status < 600;
+}
+
+function statusOfType(types: string): number {
+  if (/overloaded|unavailable/i.test(types)) return 503;
+  if (/rate_?limit/i.test(types)) return 429;
+  if (/invalid|bad_?request|validation/i.test(types)) return 400;
+  if (/not_?found/i.test(types)) return 404;
   return 502;
 }
 
-function describe(value: unknown, raw: string): Omit<ClientError, 'status'> {
+function describe(value: unknown, raw: string, status: number): ClientError {
   const outer = isObject(value) ? value : {};
   const inner: Json = isObject(outer.error) ? outer.error : outer;
   const message = messageOf(inner, outer) ?? firstLine(raw);
-  return {
+  const error: ClientError = {
+    status,
     message:
       message === ''
         ? 'The model server answered with an error and no explanation.'
         : withoutAddresses(firstLine(message)),
-    code: typeof inner.code === 'string' ? inner.code : undefined,
+    code: optionalString(inner.code),
     param: optionalString(inner.param),
   };
+  // A limit per minute speaks of tokens, too.
+  const overflow = status === 429 ? undefined : readOverflow(inner, message);
+  return overflow === undefined ? error : { ...error, status: 400, code: CONTEXT_LENGTH_EXCEEDED, overflow };
 }
 
 /** vLLM and OpenAI have error.message, Ollama and TGI error as a string, FastAPI detail as text or a list. */

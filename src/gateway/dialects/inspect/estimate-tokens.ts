@@ -47,6 +47,38 @@ function tokensOfEntries(entries: unknown): number {
   return objectsOf(entries).reduce((sum, entry) => sum + TOKENS_PER_MESSAGE + tokensOfValue(entry), 0);
 }
 
+/** A rough estimate: English text has about four characters to a token. */
+const BYTES_PER_TOKEN = 4;
+/** Shorter bodies are not searched. An image in them has few bytes. */
+const SEARCHED_BYTES = 16_384;
+
+/**
+ * Estimates the tokens of a prompt from the bytes of its body, for limits and for what was cut off. Counts an image as
+ * one, not by the bytes of its data.
+ */
+export function promptTokens(body: Json, bytes: number): number {
+  if (bytes < SEARCHED_BYTES) return Math.ceil(bytes / BYTES_PER_TOKEN);
+  const images = [...objectsOf(body.messages), ...objectsOf(body.input)].flatMap(imagesOf);
+  const data = images.reduce((sum, size) => sum + size, 0);
+  return Math.ceil(Math.max(0, bytes - data) / BYTES_PER_TOKEN) + images.length * TOKENS_PER_IMAGE;
+}
+
+/** The bytes of each image in a message, item or tool result that carries its images as data. */
+function imagesOf({ content, output }: Json): number[] {
+  return [...objectsOf(content), ...objectsOf(output)].flatMap((part) => {
+    if (part.type === 'tool_result') return imagesOf(part);
+    const size = imageBytes(part);
+    return size === 0 ? [] : [size];
+  });
+}
+
+function imageBytes({ type, source, image_url: image }: Json): number {
+  if (type === 'image') return isObject(source) && source.type === 'base64' ? textValue(source.data).length : 0;
+  if (type !== 'image_url' && type !== 'input_image') return 0;
+  const url = textValue(isObject(image) ? image.url : image);
+  return url.startsWith('data:image/') ? url.length : 0;
+}
+
 const TEXT_FIELDS = [
   'text',
   'thinking',

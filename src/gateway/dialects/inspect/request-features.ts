@@ -36,7 +36,8 @@ function markMessages(body: Json, features: RequestFeatures): void {
   features.thinking = isObject(thinking);
   features.stopSequences = Array.isArray(body.stop_sequences) && body.stop_sequences.length > 0;
   features.disableParallel = isObject(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true;
-  features.structured = isObject(body.output_config) && isObject(body.output_config.format);
+  const output = isObject(body.output_config) ? body.output_config : {};
+  features.structured = isObject(output.format) || isObject(body.output_format);
   for (const message of objectsOf(body.messages)) {
     if (message.role === 'system') features.midSystem = true;
     for (const block of objectsOf(message.content)) markBlock(block, features);

@@ -40,7 +40,8 @@ export function parseMessagesRequest(body: Json): IrRequest {
       ? body.stop_sequences.map((value, position) => stringAt(value, `stop_sequences.${position}`))
       : [],
     continuesAnswer: beginsAnswer(messages.at(-1)),
-    format: parseFormat(output.format),
+    // The name that the field had as a beta.
+    format: parseFormat(output.format ?? body.output_format),
     reasoning: parseThinking(body.thinking, optionalString(output.effort)),
     sampling: pick(body, MESSAGES_SAMPLING),
     chatOnly: {},

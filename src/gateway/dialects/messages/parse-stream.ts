@@ -4,7 +4,7 @@ import { stopOfMessages } from '../shared/stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import { argumentsOf } from '../shared/tool-arguments.ts';
 
-import { readErrorObject } from '../errors/upstream-error.ts';
+import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */
@@ -21,6 +21,10 @@ export class MessagesStreamParser {
   event(data: string): void {
     const event = readEvent(data, this.#sink);
     if (event === undefined) return;
+    if (isErrorObject(event)) {
+      this.#sink.fail(readErrorObject(event));
+      return;
+    }
     switch (event.type) {
       case 'message_start':
         if (isObject(event.message)) this.#count(event.message.usage);
@@ -40,9 +44,6 @@ export class MessagesStreamParser {
         break;
       case 'message_stop':
         this.#sink.finish();
-        break;
-      case 'error':
-        this.#sink.fail(readErrorObject(event));
         break;
       // ping, and events of later versions.
       default:

@@ -13,6 +13,7 @@ export function parseResponsesRequest(
   stored: { history?: readonly HistoryItem[]; references?: References },
 ): IrRequest {
   refuseServerState(body);
+  refuseLogprobs(body);
   const { toolChoice, allowed } = parseResponsesChoice(body.tool_choice);
   const text = isObject(body.text) ? body.text : {};
   const reasoning = isObject(body.reasoning) ? body.reasoning : {};
@@ -46,12 +47,16 @@ function parseEffort(effort: string): IrRequest['reasoning'] {
   return effort === 'none' ? { enabled: false } : { effort };
 }
 
-function refuseServerState(body: Json): void {
+/** Refuses what needs state that neither the gateway nor an engine has. Throws DialectError. */
+export function refuseServerState(body: Json): void {
   if (body.conversation !== undefined && body.conversation !== null) {
     throw unsupported('conversation', "Conversations are not available. Continue with 'previous_response_id'.");
   }
   if (body.background === true) throw unsupported('background', 'Background responses are not available. Use stream.');
   if (isObject(body.prompt)) throw unsupported('prompt', 'Stored prompts are not available. Send the input itself.');
+}
+
+function refuseLogprobs(body: Json): void {
   const include = Array.isArray(body.include) ? body.include : [];
   if ((optionalNumber(body.top_logprobs) ?? 0) > 0 || include.includes('message.output_text.logprobs')) {
     throw unsupported('top_logprobs', 'Log probabilities are not available in this dialect. Use chat/completions.');

@@ -14,7 +14,7 @@ export function parseResponsesResponse(body: Json): IrResponse | undefined {
   const details = isObject(body.incomplete_details) ? body.incomplete_details : {};
   return {
     items,
-    stop: stopOfResponses(details.reason, hasCalls),
+    stop: stopOfResponses(details.reason, hasCalls, body.status !== 'incomplete'),
     usage: parseUsage('responses', body.usage),
   };
 }

@@ -3,7 +3,7 @@ import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.
 import { stopOfResponses } from '../shared/stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import type { OutputItem } from '../types.ts';
-import { readErrorObject } from '../errors/upstream-error.ts';
+import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
 import { parseUsage } from '../shared/usage.ts';
 import { parseOutputItem } from './parse-response.ts';
 
@@ -23,6 +23,10 @@ export class ResponsesStreamParser {
     if (data === '[DONE]') return;
     const event = readEvent(data, this.#sink);
     if (event === undefined) return;
+    if (isErrorObject(event)) {
+      this.#sink.fail(readErrorObject(event));
+      return;
+    }
     const key = keyOf(event);
     const delta = textValue(event.delta);
     switch (event.type) {
@@ -56,9 +60,6 @@ export class ResponsesStreamParser {
       case 'response.incomplete':
       case 'response.failed':
         this.#end(event);
-        break;
-      case 'error':
-        this.#sink.fail(readErrorObject(event));
         break;
       // Events of single parts repeat what others say. Hosted tools are skipped.
       default:
@@ -108,7 +109,8 @@ export class ResponsesStreamParser {
       for (const [index, item] of objectsOf(response.output).entries()) this.#done(index, item);
     }
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
-    this.#sink.stop((hasCalls) => stopOfResponses(details.reason, hasCalls));
+    const isWhole = event.type !== 'response.incomplete';
+    this.#sink.stop((hasCalls) => stopOfResponses(details.reason, hasCalls, isWhole));
     this.#sink.finish();
   }
 }

@@ -18,7 +18,7 @@ export function renderResponsesResponse(
   const reason = incompleteReason(response.stop);
   return renderResource(context, options, {
     status: reason === undefined ? 'completed' : 'incomplete',
-    output: response.items.map((item) => renderOutputItem(item, 'completed', options)),
+    output: renderOutput(response.items, reason, options),
     usage: response.usage,
     incomplete: reason,
   });
@@ -76,6 +76,14 @@ export function renderResource(context: TranslationContext, options: AnswerOptio
   };
 }
 
+/** The output of an answer that has ended. What ended it early cut the last item: agents do not run a call that was cut. */
+export function renderOutput(items: readonly OutputItem[], reason: string | undefined, options: AnswerOptions): Json[] {
+  return items.map((item, index) => {
+    const isCut = reason !== undefined && index === items.length - 1;
+    return renderOutputItem(item, isCut ? 'incomplete' : 'completed', options);
+  });
+}
+
 /** One output item. In progress it is empty, because its content follows as events. */
 export function renderOutputItem(item: OutputItem, status: ItemStatus, options: AnswerOptions): Json {
   const open = status === 'in_progress';
@@ -114,7 +122,8 @@ function renderCall(item: CallItem, status: ItemStatus, options: AnswerOptions):
       type: 'custom_tool_call',
       status,
       call_id: item.callId,
-      name: item.name,
+      name: origin.name,
+      ...(origin.namespace !== undefined && { namespace: origin.namespace }),
       input: open ? '' : customInput(item.arguments),
     };
   }

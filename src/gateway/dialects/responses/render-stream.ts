@@ -5,7 +5,14 @@ import type { Emitter, Ending } from '../stream/emitter.ts';
 import { argumentText } from '../shared/tool-arguments.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
 import type { AnswerOptions } from '../shared/answer-options.ts';
-import { customInput, renderOutputItem, renderPart, renderResource, type ResourceState } from './render-response.ts';
+import {
+  customInput,
+  renderOutput,
+  renderOutputItem,
+  renderPart,
+  renderResource,
+  type ResourceState,
+} from './render-response.ts';
 
 /** Writes the events of a responses stream, numbered without a gap. */
 export class ResponsesEmitter implements Emitter {
@@ -58,12 +65,12 @@ export class ResponsesEmitter implements Emitter {
     }
   }
 
-  close(item: OutputItem, index: number): string {
+  close(item: OutputItem, index: number, isCut: boolean): string {
     return (
       this.#closeContent(item, index) +
       this.#event('response.output_item.done', {
         output_index: index,
-        item: renderOutputItem(item, 'completed', this.#options),
+        item: renderOutputItem(item, isCut ? 'incomplete' : 'completed', this.#options),
       })
     );
   }
@@ -71,7 +78,7 @@ export class ResponsesEmitter implements Emitter {
   finish(ending: Ending): string {
     const reason = incompleteReason(ending.stop);
     const status = reason === undefined ? 'completed' : 'incomplete';
-    const output = ending.items.map((item) => renderOutputItem(item, 'completed', this.#options));
+    const output = renderOutput(ending.items, reason, this.#options);
     const state: ResourceState = { status, output, usage: ending.usage, incomplete: reason };
     return `${this.#resource(`response.${status}`, state)}data: [DONE]\n\n`;
   }

@@ -67,7 +67,7 @@ function customTool(tool: Json, path: string, namespace: string | undefined): To
       additionalProperties: false,
     },
     strict: true,
-    origin: { type: 'custom' },
+    origin: { type: 'custom', ...(namespace !== undefined && { namespace }), name },
   };
 }
 

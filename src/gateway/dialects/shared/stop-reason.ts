@@ -27,9 +27,10 @@ export function stopOfMessages(reason: unknown, hasCalls: boolean): StopReason {
 }
 
 /** @param reason `incomplete_details.reason`, which a complete response lacks */
-export function stopOfResponses(reason: unknown, hasCalls: boolean): StopReason {
-  if (reason === 'max_output_tokens') return 'length';
+export function stopOfResponses(reason: unknown, hasCalls: boolean, isWhole: boolean): StopReason {
   if (reason === 'content_filter') return 'filter';
+  // Engines leave out the reason, or have one of their own.
+  if (reason === 'max_output_tokens' || !isWhole) return 'length';
   return hasCalls ? 'tool' : 'end';
 }
 

@@ -17,8 +17,8 @@ export interface Emitter {
   start(usage: Usage | undefined): string;
   open(item: OutputItem, index: number): string;
   delta(item: OutputItem, index: number, fragment: string): string;
-  /** The item is complete. */
-  close(item: OutputItem, index: number): string;
+  /** The item ends. `isCut`: not because it is complete. */
+  close(item: OutputItem, index: number, isCut: boolean): string;
   finish(ending: Ending): string;
   /** `items` are the blocks so far. The last one may be incomplete. */
   fail(error: ClientError, items: readonly OutputItem[]): string;

@@ -1,7 +1,6 @@
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
-const BRACE = 0x7b;
 const BLANK = Buffer.from('\n\n');
 const BLANK_WITH_RETURNS = Buffer.from('\r\n\r\n');
 
@@ -36,31 +35,84 @@ function isBeforeBlank(data: Buffer, at: number): boolean {
   return data[at - 1] === RETURN && data[at + 1] === RETURN && data[at + 2] === NEWLINE;
 }
 
-const DATA_FIELD = Buffer.from('data:');
+const COLON = 0x3a;
+const DATA = 0x64;
+const EVENT_FIELD = 'event:';
+const DATA_FIELD = 'data:';
+const ERROR_FIELD = 'error:';
+/** No name is longer. */
+const NAME_CHARS = 18;
 
-/** Whether a chat event starts with `{"er` or `[`, with or without spaces: an error, or `[DONE]`. */
-export function isChatErrorOrEnd(data: Buffer, from: number): boolean {
-  let at = from + DATA_FIELD.length;
+/** Where the first field of an event begins, behind comments. `to` when it has none. */
+export function skipComments(data: Buffer, from: number, to: number): number {
+  let at = from;
+  while (at < to && (data[at] === COLON || data[at] === NEWLINE || data[at] === RETURN)) at = nextLine(data, at, to);
+  return at;
+}
+
+function nextLine(data: Buffer, from: number, to: number): number {
+  const end = data.indexOf(NEWLINE, from);
+  return end === -1 || end >= to ? to : end + 1;
+}
+
+/** The start of the name of an event, whose field `event:` begins at `at`. The space after the colon is optional. */
+export function nameOf(data: Buffer, at: number): string {
+  const from = at + EVENT_FIELD.length + (data[at + EVENT_FIELD.length] === SPACE ? 1 : 0);
+  return data.toString('latin1', from, from + NAME_CHARS);
+}
+
+/** Whether a name is the one that events have without a name, which says nothing. */
+export function isGenericName(name: string): boolean {
+  return /^message\r?(?:\n|$)/.test(name);
+}
+
+/**
+ * Whether a chat event, whose first field is at `from`, starts as an error or is the end: `{"er`, `{"object":"error"`,
+ * `{"type":"error"` or `[`, with or without spaces. Any other field than `data:` before it is skipped.
+ */
+export function isChatErrorOrEnd(data: Buffer, from: number, to: number): boolean {
+  let at = from;
+  while (at < to && data[at] !== DATA) {
+    // `er`: the field `error:` of old llama.cpp.
+    if (data[at] === 0x65 && (data[at + 1] === 0x72 || nameOf(data, at).startsWith('error'))) return true;
+    at = nextLine(data, at, to);
+  }
+  at += DATA_FIELD.length;
   if (data[at] === SPACE) at++;
   if (data[at] === 0x5b) return true;
   at++;
   if (data[at] === SPACE) at++;
+  if (data[at] !== 0x22) return false;
   // `"er`: no other member of a chunk starts with this.
-  return data[at] === 0x22 && data[at + 1] === 0x65 && data[at + 2] === 0x72;
+  if (data[at + 1] === 0x65 && data[at + 2] === 0x72) return true;
+  // `"o`, as in `object`, and `"t`, as in `type`.
+  if (data[at + 1] !== 0x6f && data[at + 1] !== 0x74) return false;
+  return /^"(?:object|type)" ?: ?"error"/.test(data.toString('latin1', at, at + 20));
 }
 
 /** The JSON text of an event. */
 export function dataOf(event: string): string {
   return event
     .split('\n')
-    .filter((line) => line.startsWith('data:'))
-    .map((line) => line.slice(5).trim())
+    .flatMap((line) => {
+      if (line.startsWith(DATA_FIELD)) return [line.slice(DATA_FIELD.length).trim()];
+      return line.startsWith(ERROR_FIELD) ? [`{"error":${line.slice(ERROR_FIELD.length)}}`] : [];
+    })
     .join('\n');
 }
 
-/** Whether the value that starts at `at` is an object. */
-export function valueIsObject(data: Buffer, at: number): boolean {
-  return (data[at] === SPACE ? data[at + 1] : data[at]) === BRACE;
+/**
+ * Where the next member `name` is whose value begins with the byte `first`, or -1. Some engines put `"usage": null`
+ * and `"finish_reason": null` into every chunk.
+ */
+export function nextValue(data: Buffer, { name, from, first }: { name: Buffer; from: number; first: number }): number {
+  let at = data.indexOf(name, from);
+  while (at !== -1 && firstByte(data, at + name.length) !== first) at = data.indexOf(name, at + name.length);
+  return at;
+}
+
+function firstByte(data: Buffer, at: number): number | undefined {
+  return data[at] === SPACE ? data[at + 1] : data[at];
 }
 
 /** Makes the cuts, which are in order. Returns undefined when nothing is left. */

@@ -1,16 +1,20 @@
 import { isObject, type Json } from '../../../lib/json.ts';
-import { streamError } from '../errors/error-body.ts';
-import { excerpt, parseJson } from '../fields.ts';
-import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
-import { readErrorObject } from '../errors/upstream-error.ts';
+import { isOverflow } from '../errors/context-overflow.ts';
+import { responseErrorCode, streamError } from '../errors/error-body.ts';
+import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
+import { excerpt, parseJson, pick } from '../fields.ts';
 import { parseUsage } from '../shared/usage.ts';
+import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
 import {
   applyCuts,
   dataOf,
   endOfEvent,
   endOfLastEvent,
   isChatErrorOrEnd,
-  valueIsObject,
+  isGenericName,
+  nameOf,
+  nextValue,
+  skipComments,
   type Cut,
 } from './event-bytes.ts';
 import { observeResponse } from './observe-body.ts';
@@ -19,18 +23,21 @@ import { observeResponse } from './observe-body.ts';
 const MAX_HELD_BYTES = 4 * 1024 * 1024;
 
 const USAGE = Buffer.from('"usage":');
+const FINISH = Buffer.from('"finish_reason":');
+const BRACE = 0x7b;
+const QUOTE = 0x22;
+const EVENT = 0x65;
 
 /** How the names of events start that are decoded. */
 const DECODED: Record<'messages' | 'responses', readonly string[]> = {
   messages: ['message_', 'error'],
   responses: ['response.completed', 'response.incompl', 'response.failed', 'error'],
 };
-const NAME_CHARS = 18;
 
 /**
- * Watches a stream that is forwarded byte for byte. It decodes only events that have usage, an error or the end of the
- * answer, which it knows by their first bytes. In a chat stream it also searches each chunk for usage. It rewrites
- * error events to remove internal addresses.
+ * Watches a stream that is forwarded byte for byte. It decodes the first event, and those that have usage, an error or
+ * the end of the answer, which it knows by their first bytes. In a chat stream it also searches each chunk for usage
+ * and for a reason to stop. It rewrites error events to remove internal addresses.
  */
 export class PassThroughObserver {
   usage: Usage | undefined;
@@ -47,6 +54,10 @@ export class PassThroughObserver {
   readonly #hideUsage: boolean;
   #held: Buffer | undefined;
   #rawUsage: Json = {};
+  /** The engine said why it stopped. Some send no final event after that. */
+  #stopped = false;
+  /** What identifies the resource of a responses stream. The whole would repeat instructions and tools. */
+  #resource: Json = {};
 
   /** @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it */
   constructor(dialect: Dialect, options: { hideUsage: boolean }) {
@@ -67,25 +78,45 @@ export class PassThroughObserver {
     return this.#forward(end === data.length ? data : data.subarray(0, end));
   }
 
-  /** The server ended the stream. Returns the rest of it, with or without a closing blank line. */
+  /**
+   * The server ended the stream. Returns the rest of it: the last event when it lacks its blank line, and the final
+   * event of the dialect when the answer lacks it.
+   */
   end(): Uint8Array | undefined {
-    const data = this.#held;
+    const held = this.#held;
     this.#held = undefined;
-    return data === undefined ? undefined : this.#forward(data);
+    const rest = held === undefined || !isWholeEvent(held) ? undefined : this.#forward(held);
+    const final = this.#finalEvent();
+    if (rest === undefined) return final === '' ? undefined : Buffer.from(final);
+    return Buffer.concat([rest, Buffer.from(`${blankLineAfter(rest)}${final}`)]);
   }
 
+  #finalEvent(): string {
+    if (this.finished || !(this.#stopped || this.error !== undefined)) return '';
+    if (this.#dialect === 'responses' || (this.#dialect === 'messages' && this.error !== undefined)) return '';
+    this.finished = true;
+    if (this.#dialect === 'chat') return 'data: [DONE]\n\n';
+    return 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
+  }
+
+  /** Comments before the first event are left out. The gateway sends its own. */
   #forward(data: Buffer): Buffer | undefined {
+    const isChat = this.#dialect === 'chat';
     const cuts: Cut[] = [];
-    let usageAt = this.#dialect === 'chat' ? nextUsage(data, 0) : -1;
+    let usageAt = isChat ? nextValue(data, { name: USAGE, from: 0, first: BRACE }) : -1;
+    if (isChat) this.#stopped ||= nextValue(data, { name: FINISH, from: 0, first: QUOTE }) !== -1;
     for (let from = 0; from < data.length;) {
       const to = endOfEvent(data, from);
-      this.estimatedOutputTokens++;
-      const hasUsage = usageAt !== -1 && usageAt < to;
-      if (hasUsage || this.#isErrorOrEnd(data, from)) this.#visit(data, { from, to }, cuts);
-      if (hasUsage) usageAt = nextUsage(data, to);
+      const at = skipComments(data, from, to);
+      if (at < to) {
+        const hasUsage = usageAt !== -1 && usageAt < to;
+        const isFirst = this.estimatedOutputTokens++ === 0;
+        if (hasUsage || isFirst || this.#isErrorOrEnd(data, at, to)) this.#visit(data, { from, to }, cuts);
+        if (hasUsage) usageAt = nextValue(data, { name: USAGE, from: to, first: BRACE });
+      }
       from = to;
     }
-    return applyCuts(data, cuts);
+    return this.estimatedOutputTokens === 0 ? undefined : applyCuts(data, cuts);
   }
 
   #visit(data: Buffer, event: { from: number; to: number }, cuts: Cut[]): void {
@@ -102,28 +133,38 @@ export class PassThroughObserver {
   }
 
   /** Whether an event may be an error or the end. In a dialect that names events, one without a name may be both. */
-  #isErrorOrEnd(data: Buffer, from: number): boolean {
-    if (this.#dialect === 'chat') return isChatErrorOrEnd(data, from);
-    if (data[from] !== 0x65) return true;
-    const name = data.toString('latin1', from + 7, from + 7 + NAME_CHARS);
-    return DECODED[this.#dialect].some((start) => name.startsWith(start));
+  #isErrorOrEnd(data: Buffer, at: number, to: number): boolean {
+    if (this.#dialect === 'chat') return isChatErrorOrEnd(data, at, to);
+    if (data[at] !== EVENT) return true;
+    const name = nameOf(data, at);
+    return isGenericName(name) || DECODED[this.#dialect].some((start) => name.startsWith(start));
   }
 
   /** Reads an event. Returns what to forward instead: '' for nothing, undefined for the event as it is. */
   #read(body: Json): string | undefined {
     if (this.#dialect === 'responses' && isObject(body.response)) return this.#readResponse(body, body.response);
-    if (body.type === 'error' || isObject(body.error) || typeof body.error === 'string') {
-      this.error = readErrorObject(body);
-      const sequence = typeof body.sequence_number === 'number' ? body.sequence_number : 0;
-      return streamError(this.#dialect, this.error, sequence).replace('data: [DONE]\n\n', '');
-    }
+    if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
       this.usage = parseUsage('chat', body.usage) ?? this.usage;
       return this.#hideUsage && Array.isArray(body.choices) && body.choices.length === 0 ? '' : undefined;
     }
     if (body.type === 'message_stop') this.finished = true;
+    if (isObject(body.delta) && typeof body.delta.stop_reason === 'string') this.#stopped = true;
     this.#readMessages(body);
     return undefined;
+  }
+
+  #fail(error: ClientError, event: Json): string {
+    this.error = error;
+    const sequence = typeof event.sequence_number === 'number' ? event.sequence_number : 0;
+    if (this.#dialect !== 'responses' || !isOverflow(error))
+      return streamError(this.#dialect, error, sequence).replace('data: [DONE]\n\n', '');
+    // Codex reads nothing but the failed response.
+    this.finished = true;
+    const { code, message } = error;
+    const response = { ...this.#resource, status: 'failed', output: [], error: { code, message } };
+    const failed = { type: 'response.failed', sequence_number: sequence, response };
+    return `event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`;
   }
 
   /** Counts are cumulative. A null or missing one leaves the last one valid. */
@@ -135,22 +176,32 @@ export class PassThroughObserver {
   }
 
   #readResponse(event: Json, response: Json): string | undefined {
-    if (response.status === 'in_progress' || response.status === 'queued') return undefined;
+    if (response.status === 'in_progress' || response.status === 'queued') {
+      this.#resource = pick(response, ['id', 'object', 'created_at', 'model']);
+      return undefined;
+    }
     this.finished = true;
     const observed = observeResponse(response);
     this.usage = observed.usage ?? this.usage;
     this.items = observed.items;
     this.responseId = observed.responseId;
     if (!isObject(response.error)) return undefined;
-    this.error = readErrorObject({ error: response.error });
-    const cleaned = { ...event, response: { ...response, error: { ...response.error, message: this.error.message } } };
+    const error = readErrorObject({ error: response.error });
+    this.error = error;
+    const code = isOverflow(error) ? responseErrorCode(error) : response.error.code;
+    const cleaned = { ...event, response: { ...response, error: { ...response.error, code, message: error.message } } };
     return `event: ${excerpt(event.type)}\ndata: ${JSON.stringify(cleaned)}\n\n`;
   }
 }
 
-/** Where the next usage object begins, or -1. Some engines put `"usage": null` into every chunk, which is skipped. */
-function nextUsage(data: Buffer, from: number): number {
-  let at = data.indexOf(USAGE, from);
-  while (at !== -1 && !valueIsObject(data, at + USAGE.length)) at = data.indexOf(USAGE, at + USAGE.length);
-  return at;
+/** Whether the last bytes of a stream are an event that lacks no more than its blank line. Half an event is no JSON. */
+function isWholeEvent(data: Buffer): boolean {
+  const text = dataOf(data.toString('utf8'));
+  return text === '[DONE]' || parseJson(text) !== undefined;
+}
+
+function blankLineAfter(data: Uint8Array): string {
+  if (data.at(-1) !== 0x0a) return '\n\n';
+  const isBlank = data.at(-2) === 0x0a || (data.at(-2) === 0x0d && data.at(-3) === 0x0a);
+  return isBlank ? '' : '\n';
 }

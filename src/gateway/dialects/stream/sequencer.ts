@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
 import { itemId } from '../shared/output-items.ts';
+import { incompleteReason } from '../shared/stop-reason.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';
@@ -37,6 +38,8 @@ export class BlockSequencer {
   readonly #done: OutputItem[] = [];
   #index = 0;
   #started = false;
+  /** No more can come, so the last block ends where the engine stopped. */
+  #ending = false;
   #finished = false;
   #out = '';
   #error: ClientError | undefined;
@@ -138,6 +141,12 @@ export class BlockSequencer {
     return item?.kind === 'call' && item.arguments === '';
   }
 
+  /** Whether the arguments of a call are a whole JSON object or list. */
+  isWholeCall(key: string | number): boolean {
+    const block = this.#calls.get(key);
+    return block !== undefined && isComplete(block);
+  }
+
   sealCall(key: string | number): void {
     const block = this.#calls.get(key);
     if (block !== undefined) block.sealed = true;
@@ -237,12 +246,19 @@ export class BlockSequencer {
     block.sealed = true;
     this.#queue.shift();
     this.#done.push(block.item);
-    this.#out += this.#options.emitter.close(block.item, block.index);
+    const isCut = this.#ending && this.#queue.length === 0 && this.#wasCut();
+    this.#out += this.#options.emitter.close(block.item, block.index, isCut);
+  }
+
+  /** Whether a limit or a filter ended the answer. */
+  #wasCut(): boolean {
+    return this.#stop !== undefined && incompleteReason(this.#stop(true)) !== undefined;
   }
 
   /** Sends everything that waits. A call without a name is dropped. */
   #flush(): void {
     this.start();
+    this.#ending = true;
     for (const block of this.#queue) block.sealed = true;
     this.#advance();
     for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {

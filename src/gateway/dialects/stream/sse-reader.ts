@@ -7,7 +7,10 @@ const MAX_LINES = 4096;
 /** Short pieces take many times their length in memory, so they are joined at this number. */
 const MAX_PIECES = 4096;
 
-/** Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. */
+/**
+ * Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. The
+ * field `error:`, which llama.cpp had up to b6500, becomes an error event.
+ */
 export class SseReader {
   readonly #onData: (data: string) => void;
   readonly #decoder = new TextDecoder();
@@ -66,11 +69,14 @@ export class SseReader {
     if (last === from) this.#dispatch();
     else if (text.startsWith('data:', from)) {
       const start = text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5;
-      const data = text.slice(start, last);
-      this.#data = this.#data === '' ? data : `${this.#data}\n${data}`;
-      this.#lines += 1;
-      if (this.#lines > MAX_LINES || this.#data.length > MAX_EVENT_CHARS) throw tooLong();
-    }
+      this.#add(text.slice(start, last));
+    } else if (text.startsWith('error:', from)) this.#add(`{"error":${text.slice(from + 6, last)}}`);
+  }
+
+  #add(data: string): void {
+    this.#data = this.#data === '' ? data : `${this.#data}\n${data}`;
+    this.#lines += 1;
+    if (this.#lines > MAX_LINES || this.#data.length > MAX_EVENT_CHARS) throw tooLong();
   }
 
   #dispatch(): void {

@@ -1,14 +1,17 @@
 import { ChatStreamParser } from '../chat/parse-stream.ts';
 import { ChatEmitter } from '../chat/render-stream.ts';
+import { isOverflow } from '../errors/context-overflow.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import { tokensOfItems } from '../inspect/estimate-tokens.ts';
 import { MessagesStreamParser } from '../messages/parse-stream.ts';
 import { MessagesEmitter } from '../messages/render-stream.ts';
 import { ResponsesStreamParser } from '../responses/parse-stream.ts';
 import { ResponsesEmitter } from '../responses/render-stream.ts';
+import { parseAnswer } from '../translate-response.ts';
 import type { ClientError, Dialect, HistoryItem, TranslationContext, Usage } from '../types.ts';
 import { answerOptions, type AnswerOptions } from '../shared/answer-options.ts';
 import type { Emitter } from './emitter.ts';
+import { feedAnswer } from './feed-answer.ts';
 import { BlockSequencer } from './sequencer.ts';
 import { SseReader } from './sse-reader.ts';
 
@@ -22,10 +25,12 @@ const CUT_SHORT: ClientError = {
 export class StreamTranslator {
   readonly #sequencer: BlockSequencer;
   readonly #reader: SseReader;
+  readonly #upstream: Dialect;
   /** The id that the client sees in the responses dialect. */
   readonly responseId: string;
 
   constructor(upstream: Dialect, client: Dialect, context: TranslationContext) {
+    this.#upstream = upstream;
     const options = answerOptions(client, context.request);
     const sequencer = new BlockSequencer({
       emitter: createEmitter(client, context, options),
@@ -59,6 +64,16 @@ export class StreamTranslator {
     return this.#sequencer.take();
   }
 
+  /**
+   * The server sent a whole answer in place of a stream. Returns the stream of it. Throws DialectError for an error, or
+   * a body that is no answer.
+   */
+  whole(body: unknown): string {
+    feedAnswer(parseAnswer(this.#upstream, body), this.#sequencer);
+    this.#sequencer.finish();
+    return this.#sequencer.take();
+  }
+
   /** The server failed. Returns the error event and the end of the stream, empty when the stream has ended. */
   fail(error: ClientError): string {
     this.#sequencer.fail(error);
@@ -87,6 +102,15 @@ export class StreamTranslator {
   get error(): ClientError | undefined {
     return this.#sequencer.error;
   }
+}
+
+/**
+ * The whole stream for a call that cannot be served, in place of an error status: for a request beyond the context in
+ * the responses dialect. OpenAI answers so, and Codex does not read the body of a 400. Undefined for other errors.
+ */
+export function failedStream(client: Dialect, error: ClientError, context: TranslationContext): string | undefined {
+  if (client !== 'responses' || !isOverflow(error)) return undefined;
+  return new StreamTranslator(client, client, context).fail(error);
 }
 
 function createEmitter(client: Dialect, context: TranslationContext, options: AnswerOptions): Emitter {

@@ -78,8 +78,8 @@ describe('the usage chunk of a chat stream', () => {
   it('is found with carriage returns and spaces, and kept when it carries a choice', () => {
     const spaced = `data: {"choices": [], "usage": ${JSON.stringify(USAGE)}}\r\n\r\n`;
     const both = chunk({ content: 'x' }, 'stop', { usage: USAGE });
-    const { text, observer } = forward('chat', both + spaced, { hideUsage: true });
-    expect(text).toBe(both);
+    const { text, observer } = forward('chat', both + spaced + DONE, { hideUsage: true });
+    expect(text).toBe(both + DONE);
     expect(observer.usage?.inputTokens).toBe(100);
   });
 });

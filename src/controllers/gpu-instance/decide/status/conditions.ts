@@ -117,8 +117,27 @@ function jupyter({ instance, pod, jupyter: state = 'unseen' }: Observed): Found 
   return pod === undefined ? NO_POD : JUPYTER[state];
 }
 
-/** Every condition, with the summary first. */
-const FINDERS: Readonly<Record<string, (observed: Observed, waiting: Waiting | undefined) => Found>> = {
+const TEMPLATE = {
+  same: { status: 'True', reason: 'Unchanged', message: 'The template says what the instance keeps of it.' },
+  changed: {
+    status: 'False',
+    reason: 'TemplateChanged',
+    message:
+      'The template has changed. The instance keeps what it was rented with. To have the new content, rent another instance, or set fields of this one.',
+  },
+  gone: {
+    status: 'False',
+    reason: 'TemplateGone',
+    message: 'The template was deleted, or is no longer shared. The instance keeps what it was rented with.',
+  },
+} as const;
+
+function templateCurrent({ template }: Observed): Found | undefined {
+  return typeof template === 'object' ? TEMPLATE[template.fate] : undefined;
+}
+
+/** Every condition, with the summary first. One that is not found is left out. */
+const FINDERS: Readonly<Record<string, (observed: Observed, waiting: Waiting | undefined) => Found | undefined>> = {
   Ready: readyFinding,
   Claimed: claimed,
   Scheduled: scheduled,
@@ -127,6 +146,7 @@ const FINDERS: Readonly<Record<string, (observed: Observed, waiting: Waiting | u
   SSHKeys: sshKeys,
   Monitoring: monitoring,
   Jupyter: jupyter,
+  TemplateCurrent: templateCurrent,
 };
 
 /** All conditions. `waiting` is what the search for a place found, when there was one. */
@@ -138,7 +158,9 @@ export function conditionsOf(
   const context = { observedGeneration: instance.metadata.generation, now };
   let conditions: Condition[] = instance.status?.conditions ?? [];
   for (const [type, find] of Object.entries(FINDERS)) {
-    conditions = setCondition(conditions, { type, ...find(observed, waiting) }, context);
+    const found = find(observed, waiting);
+    if (found === undefined) conditions = conditions.filter((condition) => condition.type !== type);
+    else conditions = setCondition(conditions, { type, ...found }, context);
   }
   // metav1.Condition types its status as a string; Finding allows the three words alone.
   return conditions as NonNullable<GpuInstanceStatus['conditions']>;

@@ -1,4 +1,5 @@
 import type { Finding } from '../../../../kube/conditions.ts';
+import { MAX_FROZEN_BYTES } from '../../../../resources/instance-template.ts';
 import type { ReadyReason } from '../../../../resources/instance-state.ts';
 import { hasImage } from '../../../../inventory/offers.ts';
 import { endingOf, mustSwitchOff } from '../endings.ts';
@@ -71,7 +72,7 @@ function ofPod(observed: Observed): Ready {
 }
 
 function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
-  const { instance, pods, settings, now } = observed;
+  const { instance, pods, template, now } = observed;
   const ending = endingOf(instance.status);
   if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
   const isOver = ending?.rule.next === 'stop';
@@ -89,12 +90,16 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     const why = ending?.message ?? 'The last start failed.';
     return { reason, message: `${sentence(why)} The next start is due at ${new Date(next).toISOString()}.` };
   }
-  if (settings === undefined) {
+  if (template === 'missing') {
     return {
       reason: 'TemplateNotFound',
       message:
         'No template of this namespace, and no shared template, has this id or hash. Name another template, or create this one.',
     };
+  }
+  if (template === 'tooLarge') {
+    const message = `The content of the template has more than ${MAX_FROZEN_BYTES / 1024} KiB. Make it smaller, for example by reading a long script from the image, or name another template.`;
+    return { reason: 'TemplateTooLarge', message };
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
   if (ending?.rule.next === 'restart') {

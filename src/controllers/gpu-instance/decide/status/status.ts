@@ -54,10 +54,17 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   };
 }
 
+/** What the status keeps of the template: nothing before the first claim, and then what was kept first. */
+function templateOf({ instance: { status }, template }: Observed): Pick<GpuInstanceStatus, 'template'> {
+  if ((status?.incarnation ?? 0) === 0 || template === undefined) return {};
+  const kept = typeof template === 'object' ? template.snapshot : status?.template;
+  return kept === undefined ? {} : { template: kept };
+}
+
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const { instance, pod, settings } = observed;
-  const { status = {} } = instance;
+  const { template: _before, ...status } = instance.status ?? {};
   const isEnding = endingOf(status) !== undefined;
   const podIP = pod?.status?.podIP ?? (isEnding ? undefined : status.podIP);
   const stages = stagesOf(observed);
@@ -66,6 +73,7 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
   return {
     ...status,
     ...settledEnding(instance),
+    ...templateOf(observed),
     ...(instance.metadata.generation !== undefined && { observedGeneration: instance.metadata.generation }),
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
