@@ -10,6 +10,8 @@ import {
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
 import { isStored } from './call.ts';
 
+/** An error is shorter. */
+const HEAD_MAX = 65_536;
 /** A translator keeps the answer until its end. This is twice the longest answers: 128 k events of 250 bytes. */
 const TRANSLATED_MAX = 64 * 1024 * 1024;
 
@@ -32,6 +34,8 @@ export class StreamReceiver implements AnswerReceiver {
   facts: PassThroughObserver | StreamTranslator;
   #begun = false;
   #received = 0;
+  /** What came before the first event. Some servers send an error that has not the form of one. */
+  #head: Buffer[] = [];
   /** The chunks of a whole body. */
   #whole: Buffer[] | undefined;
   /** Chunks of this turn of the event loop. Engines write event by event, and often many arrive at once. */
@@ -80,8 +84,12 @@ export class StreamReceiver implements AnswerReceiver {
     const [first, ...others] = this.#batch;
     if (first === undefined || controller.aborted) return;
     this.#batch = [];
-    const out = this.facts.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
-    if (out === undefined || out.length === 0) return;
+    const bytes = others.length === 0 ? first : Buffer.concat([first, ...others]);
+    const out = this.facts.push(bytes);
+    if (out === undefined || out.length === 0) {
+      if (!this.#begun && this.#received <= HEAD_MAX) this.#head.push(bytes);
+      return;
+    }
     this.#refuseError();
     this.#begin();
     this.#capture(out);
@@ -96,6 +104,7 @@ export class StreamReceiver implements AnswerReceiver {
       return;
     }
     this.#passOn(controller);
+    if (!this.#begun) refuseErrorIn(this.#head);
     const rest = this.facts.end();
     this.#refuseError();
     if (rest !== undefined && rest.length > 0) {
@@ -118,9 +127,7 @@ export class StreamReceiver implements AnswerReceiver {
 
   #endWhole(chunks: readonly Buffer[]): void {
     const { call, request, context } = this.#deps;
-    const bytes = Buffer.concat(chunks);
-    const error = errorInAnswer(bytes);
-    if (error !== undefined) throw new DialectError(error);
+    const bytes = refuseErrorIn(chunks);
     const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
     const out = translator.whole(JSON.parse(bytes.toString('utf8')));
     this.facts = translator;
@@ -149,6 +156,7 @@ export class StreamReceiver implements AnswerReceiver {
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
+    this.#head = [];
     this.#deps.onFirstByte();
   }
 
@@ -165,4 +173,12 @@ export class StreamReceiver implements AnswerReceiver {
     const event = JSON.parse(line[1]) as { response?: unknown };
     this.response = event.response;
   }
+}
+
+/** @throws DialectError when the body is an error */
+function refuseErrorIn(chunks: readonly Buffer[]): Buffer {
+  const bytes = Buffer.concat(chunks);
+  const error = errorInAnswer(bytes);
+  if (error !== undefined) throw new DialectError(error);
+  return bytes;
 }

@@ -174,6 +174,31 @@ describeWith('Python venv')(
       },
     );
 
+    it.each(Object.values(ALIASES))(
+      'tells a prompt beyond the context in the words of each dialect: %s',
+      async (model) => {
+        const prompt = 'word '.repeat(8000);
+        const messages = [{ role: 'user', content: prompt }];
+        const send = (path: string, body: object): Promise<Response> =>
+          fetch(`${place.base}/v1/${path}`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${place.key}`, 'content-type': 'application/json' },
+            body: JSON.stringify({ model, ...body }),
+          });
+        for (const stream of [false, true]) {
+          const anthropic = await send('messages', { messages, max_tokens: 9, stream });
+          expect([anthropic.status, await anthropic.text()]).toEqual([
+            400,
+            expect.stringMatching(/"prompt is too long: \d+ tokens > 4096 maximum"/) as string,
+          ]);
+          const chat = await send('chat/completions', { messages, stream });
+          expect([chat.status, await chat.json()]).toMatchObject([400, { error: { code: 'context_length_exceeded' } }]);
+        }
+        const failed = await (await send('responses', { input: prompt, stream: true })).text();
+        expect(failed).toMatch(/event: response\.failed\ndata: .*"error":\{"code":"context_length_exceeded"/);
+      },
+    );
+
     it('counts tokens', async () => {
       const body = { model: 'over-chat', messages: [{ role: 'user', content: 'How many tokens is this?' }] };
       const response = await fetch(`${place.base}/v1/messages/count_tokens`, {

@@ -14,6 +14,17 @@ test.each(rows)('$threads has the test that the table names', ({ file = '', titl
 
 test('the table has a row for every project', () => {
   const projects = new Set(rows.map(({ threads = '' }) => /^\[([\w.-]+)#/.exec(threads)?.[1]));
-  const all = ['ai-gateway', 'bifrost', 'gateway', 'litellm', 'llama.cpp', 'ollama', 'sglang', 'vllm'];
+  const all = [
+    'ai-gateway',
+    'bifrost',
+    'gateway',
+    'ik_llama.cpp',
+    'litellm',
+    'llama.cpp',
+    'ollama',
+    'sglang',
+    'text-generation-inference',
+    'vllm',
+  ];
   expect(projects).toEqual(new Set(all));
 });

@@ -126,7 +126,7 @@ export const OVERFLOWS: readonly OverflowWords[] = [
     messages: tooLong(160062, 59862),
   },
   {
-    engine: 'llama.cpp up to b6500',
+    engine: 'llama.cpp in September 2025',
     source: 'ggml-org/llama.cpp#15780',
     status: 500,
     body: {
@@ -143,7 +143,7 @@ export const OVERFLOWS: readonly OverflowWords[] = [
   },
   {
     engine: 'llama.cpp',
-    source: 'tools/server/server-context.cpp',
+    source: 'ggml-org/llama.cpp#19774',
     status: 400,
     body: {
       error: {
@@ -169,7 +169,7 @@ export const OVERFLOWS: readonly OverflowWords[] = [
   },
   {
     engine: 'llama.cpp while it generates',
-    source: 'tools/server/server-context.cpp',
+    source: 'ggml-org/llama.cpp#19774',
     status: 500,
     body: { error: { code: 500, message: 'Context size has been exceeded.', type: 'server_error' } },
     messages: 'prompt is too long: Context size has been exceeded.',

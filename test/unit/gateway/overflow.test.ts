@@ -2,9 +2,10 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readErrorObject } from '../../../src/gateway/dialects/errors/upstream-error.ts';
-import { errorBody, readUpstreamError } from '../../../src/gateway/dialects/index.ts';
+import { errorBody, PassThroughObserver, readUpstreamError } from '../../../src/gateway/dialects/index.ts';
 import { gatewayTo, post, type TestGateway } from '../../support/model-gateway.ts';
 import type { Behaviour, ScriptedEngine } from '../../support/scripted-engine.ts';
+import { chunk, ROLE, sse, translate } from './dialects/engines.ts';
 import { readEvents } from './dialects/sse.ts';
 import { NO_OVERFLOWS, OVERFLOWS, type OverflowWords } from './overflow-words.ts';
 
@@ -41,7 +42,7 @@ describe('the words of engines for a request beyond the context', () => {
 });
 
 const [FIRST] = OVERFLOWS as [OverflowWords];
-const LLAMA = OVERFLOWS.find(({ engine }) => engine === 'llama.cpp up to b6500') as OverflowWords;
+const LLAMA = OVERFLOWS.find(({ engine }) => engine === 'llama.cpp in September 2025') as OverflowWords;
 
 /** The ways in which the words arrive: with the status of an error, in a stream behind a 200, as a whole 200. */
 const ARRIVALS: [string, (words: OverflowWords) => Behaviour][] = [
@@ -104,6 +105,30 @@ describe.each([
       for (const engine of engines) engine.behave({ kind: 'answer', reply: { text: 'Hello there' } });
       expect((await post(gateway, path, BODIES[path])).status).toBe(200);
     });
+  });
+});
+
+describe('an overflow in the middle of a stream', () => {
+  // llama.cpp fills its cache while it generates.
+  const GENERATING = OVERFLOWS.find(({ engine }) => engine.endsWith('generates')) as OverflowWords;
+  const stream = ROLE + chunk({ content: 'Hello' }) + sse(GENERATING.body);
+  const observe = (): string => {
+    const observer = new PassThroughObserver('chat', { hideUsage: false });
+    return Buffer.concat([observer.push(Buffer.from(stream)) ?? Buffer.of(), observer.end() ?? Buffer.of()]).toString();
+  };
+
+  it.each([
+    ['chat', translate('chat', 'chat', stream), '"code":"context_length_exceeded"'],
+    ['chat, native', observe(), '"code":"context_length_exceeded"'],
+    [
+      'messages',
+      translate('chat', 'messages', stream),
+      '"message":"prompt is too long: Context size has been exceeded."',
+    ],
+    ['responses', translate('chat', 'responses', stream), '"error":{"code":"context_length_exceeded"'],
+  ])('is told in the words of the dialect: %s', (_name, text, words) => {
+    expect(text).toContain('Hello');
+    expect(text).toContain(words);
   });
 });
 

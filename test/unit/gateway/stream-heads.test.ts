@@ -54,8 +54,17 @@ describe('a stream whose first event is an error', () => {
         'event: response.failed\ndata: {"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"EngineCore"}}}\n\n',
       ),
     ],
+    // ggml-org/llama.cpp#14566
     ['the error line of old llama.cpp', 'chat/completions', NATIVE, stream('error: {"code":500,"message":"x"}\n\n')],
     ['the same, translated', 'messages', TRANSLATED, stream('error: {"code":500,"message":"x"}\n\n')],
+    ['an error without the form of an event', 'chat/completions', NATIVE, stream(DEAD)],
+    [
+      'the same over several lines',
+      'chat/completions',
+      NATIVE,
+      stream(`${JSON.stringify(JSON.parse(DEAD), null, 2)}\n\n`),
+    ],
+    ['the same, translated', 'messages', TRANSLATED, stream(DEAD)],
     ['nothing but comments', 'messages', TRANSLATED, stream(': ping\n\n')],
     ['nothing but comments, native', 'messages', NATIVE, stream(': ping\n\n')],
   ];
@@ -110,6 +119,15 @@ describe('a stream whose first event is an error', () => {
       const response = await post(gateway, options === NATIVE ? 'chat/completions' : 'messages', CHAT);
       expect([response.status, await response.text()]).toEqual([status, expect.stringContaining('bad schema')]);
       expect(engines.flatMap(({ received }) => received)).toHaveLength(1);
+    }
+  });
+
+  it('is told though it has not the form of an event', async () => {
+    for (const options of [NATIVE, TRANSLATED]) {
+      const { gateway, engines } = await setup(options);
+      engines[0]?.behave(stream('{"error":{"message":"bad schema","code":400}}'));
+      const response = await post(gateway, 'messages', CHAT);
+      expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('bad schema')]);
     }
   });
 

@@ -35,7 +35,6 @@ function isBeforeBlank(data: Buffer, at: number): boolean {
   return data[at - 1] === RETURN && data[at + 1] === RETURN && data[at + 2] === NEWLINE;
 }
 
-const COLON = 0x3a;
 const DATA = 0x64;
 const EVENT_FIELD = 'event:';
 const DATA_FIELD = 'data:';
@@ -43,11 +42,19 @@ const ERROR_FIELD = 'error:';
 /** No name is longer. */
 const NAME_CHARS = 18;
 
-/** Where the first field of an event begins, behind comments. `to` when it has none. */
+/**
+ * Where the first field of an event begins, behind comments and lines that are no field, such as those of a JSON text.
+ * `to` when it has none.
+ */
 export function skipComments(data: Buffer, from: number, to: number): number {
   let at = from;
-  while (at < to && (data[at] === COLON || data[at] === NEWLINE || data[at] === RETURN)) at = nextLine(data, at, to);
+  while (at < to && !isLetter(data[at] ?? 0)) at = nextLine(data, at, to);
   return at;
+}
+
+/** The names of fields are small letters. */
+function isLetter(byte: number): boolean {
+  return byte >= 0x61 && byte <= 0x7a;
 }
 
 function nextLine(data: Buffer, from: number, to: number): number {

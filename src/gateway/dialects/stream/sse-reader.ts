@@ -9,7 +9,7 @@ const MAX_PIECES = 4096;
 
 /**
  * Calls back with the data of each event in bytes cut anywhere. Skips comments, and `event:`, which `type` repeats. The
- * field `error:`, which llama.cpp had up to b6500, becomes an error event.
+ * field `error:`, which builds of llama.cpp before October 2025 send, becomes an error event.
  */
 export class SseReader {
   readonly #onData: (data: string) => void;
