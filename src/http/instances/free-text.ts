@@ -1,6 +1,7 @@
 import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { ApiError } from '../errors/api-error.ts';
+import { LIMITS } from '../schemas/common.ts';
 import type { CallLimits } from '../middleware/request-limit.ts';
 import { REQUEST_HASH } from './idempotency.ts';
 
@@ -16,6 +17,11 @@ export function freeTextOf({ stats = '', requestedRuntype = '' }: GpuInstanceSpe
   return stats.length + requestedRuntype.length;
 }
 
+/** Bytes of a text as the API server writes it into etcd: Go's encoder escapes these characters (encoding/json). */
+function storedBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text)) + 5 * (text.match(/[<>&\u2028\u2029]/g)?.length ?? 0);
+}
+
 function heldBy(instances: readonly GpuInstance[], hash: string | undefined): number {
   // The instance of an earlier request with the same key is this one.
   const others = instances.filter(
@@ -27,7 +33,7 @@ function heldBy(instances: readonly GpuInstance[], hash: string | undefined): nu
 /**
  * Counts the free text of a new instance against the share of its tenant.
  * @param hash of the body, when the request has an Idempotency-Key
- * @throws ApiError tenant_limit, rate_limit_exceeded
+ * @throws ApiError payload_too_large, tenant_limit, rate_limit_exceeded
  */
 export async function takeFreeText(
   { stores, calls }: { stores: { instances: ReadStore<GpuInstance> }; calls: CallLimits },
@@ -35,6 +41,15 @@ export async function takeFreeText(
 ): Promise<void> {
   const length = freeTextOf(spec);
   if (length <= SHORT) return;
+  // The rest of the object, with what it keeps of its template, needs a third of the 1.5 MiB that etcd takes.
+  const bytes = storedBytes(spec.stats ?? '') + storedBytes(spec.requestedRuntype ?? '');
+  if (bytes > LIMITS.body) {
+    throw new ApiError(
+      'payload_too_large',
+      `Nothing was rented. Kubernetes would store stats and runtype in ${bytes} bytes, and ${LIMITS.body} are possible. ` +
+        '<, > and & take six bytes each. Send shorter texts.',
+    );
+  }
   const held = heldBy(stores.instances.by('namespace', namespace), hash);
   if (held + length > MOST_HELD) {
     throw new ApiError(

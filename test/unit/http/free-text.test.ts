@@ -34,6 +34,14 @@ it('a tenant may have free text of any length, and as much of it as a thousand s
   await full(specOf(4096));
 });
 
+it('a text that etcd could not take with the rest of the object is too long', async () => {
+  const spec = (stats: string) => ({ ...specOf(0), stats });
+  await tenant()(spec('<'.repeat(170_000)));
+  await expect(tenant()(spec('<'.repeat(180_000)))).rejects.toMatchObject({ code: 'payload_too_large' });
+  await tenant()(spec('\0'.repeat(170_000)));
+  await tenant()(spec('\u{1F680}'.repeat(250_000)));
+});
+
 it('a retry does not count its own instance', async () => {
   const full = tenant(specOf(MILLION), specOf(MILLION), specOf(MILLION), specOf(MILLION));
   await full(specOf(MILLION), 'hash-3');
