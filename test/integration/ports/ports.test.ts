@@ -19,6 +19,7 @@ import { describeWith } from '../../support/needs.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { kindsCounted } from '../../support/kinds-counted.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const onNode = describeWith('real node', 'mmdebstrap', 'chromium');
@@ -74,7 +75,8 @@ async function inside(name: string, script: string): Promise<string> {
 beforeAll(async () => {
   const { kubeconfig, initPid = 0, programs = '' } = inject('cluster');
   [tenant, stranger] = await Promise.all([testNamespace(), testNamespace()]);
-  [berth] = await Promise.all([startBerth(kubeconfig), importJupyterImage({ initPid, programs })]);
+  await Promise.all([kindsCounted(tenant.client), importJupyterImage({ initPid, programs })]);
+  berth = await startBerth(kubeconfig);
   ({ token } = await createKey(tenant.client, { namespace: tenant.name, displayName: 'proxy' }));
   call = clientOf(berth.url, token);
   const theirs = await createKey(stranger.client, { namespace: stranger.name, displayName: 'stranger' });
