@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { clientNetwork } from '../../lib/client-network.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Lru } from '../../lib/lru.ts';
 import { type Leak, LeakyCount } from './leaky-count.ts';
@@ -43,34 +43,6 @@ interface Tally {
   pending: number;
   /** When it was last brought up to date, monotonic milliseconds. */
   at: number;
-}
-
-function isMapped(address: string): boolean {
-  return address.startsWith('::ffff:');
-}
-
-/** The first 16-bit groups of an IPv6 address. */
-function groupsOf(address: string, count: number): string {
-  const [head = '', tail] = address.split('::');
-  const front = head === '' ? [] : head.split(':');
-  const back = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - front.length - back.length);
-  const groups = [...front, ...Array.from({ length: zeros }, () => '0'), ...back];
-  return groups.slice(0, count).join(':');
-}
-
-/** What counts as one address. An IPv6 customer has a whole /64. */
-export function limitKey(address: string): string {
-  if (isMapped(address)) return address.slice(7);
-  return isIPv6(address) ? `${groupsOf(address, 4)}::/64` : address;
-}
-
-/** The network of an address that often has one owner: the IPv6 /48, the IPv4 /24. */
-export function networkOf(address: string): string {
-  const key = limitKey(address);
-  return isIPv6(address) && !isMapped(address)
-    ? `${groupsOf(address, 3)}::/48`
-    : `${key.slice(0, Math.max(0, key.lastIndexOf('.')))}.0/24`;
 }
 
 /** Leaky counters for each address. Beyond {@link MAX_ADDRESSES} the one that is idle longest is forgotten. */
@@ -118,7 +90,7 @@ export class AddressLimiter {
     if (outcome !== 'logged in') return;
     tally.exchanges.remove();
     this.#together(address).remove();
-    this.#known.set(limitKey(address), true);
+    this.#known.set(clientNetwork(address), true);
   }
 
   #together(address: string): LeakyCount {
@@ -126,11 +98,11 @@ export class AddressLimiter {
   }
 
   #isKnown(address: string): boolean {
-    return this.#known.get(limitKey(address)) === true;
+    return this.#known.get(clientNetwork(address)) === true;
   }
 
   #tallyOf(address: string): Tally {
-    const key = limitKey(address);
+    const key = clientNetwork(address);
     const now = this.#clock.monotonic();
     const tally = this.#tallies.get(key) ?? {
       connects: 0,

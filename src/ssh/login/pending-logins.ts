@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { limitKey, networkOf, type AddressLimiter } from './address-limits.ts';
+import { clientNetwork, ownerNetwork } from '../../lib/client-network.ts';
+import type { AddressLimiter } from './address-limits.ts';
 
 /** A connection that has not logged in. */
 interface Pending {
@@ -51,7 +52,7 @@ export class PendingLogins {
     const remote = socket.remoteAddress ?? '';
     if (!this.#limiter.admit(remote)) return false;
     const grace = setTimeout(() => socket.destroy(), this.#limits.graceMs);
-    const [address, network] = [limitKey(remote), networkOf(remote)];
+    const [address, network] = [clientNetwork(remote), ownerNetwork(remote)];
     this.#pending.set(socket, { remote, address, network, grace, hasTried: false });
     const loser = this.#pending.size > this.#limits.places ? crowdedOut(this.#pending) : undefined;
     if (loser !== undefined) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AddressLimiter, limitKey } from '../../../src/ssh/login/address-limits.ts';
+import { clientNetwork } from '../../../src/lib/client-network.ts';
+import { AddressLimiter } from '../../../src/ssh/login/address-limits.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
 
@@ -90,7 +91,7 @@ describe('key exchanges', () => {
   });
 });
 
-describe('limitKey', () => {
+describe('clientNetwork', () => {
   it.each([
     ['10.1.2.3', '10.1.2.3'],
     ['::ffff:10.1.2.3', '10.1.2.3'],
@@ -98,6 +99,6 @@ describe('limitKey', () => {
     ['2001:db8::7', '2001:db8:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
   ])('counts %s as %s', (address, key) => {
-    expect(limitKey(address)).toBe(key);
+    expect(clientNetwork(address)).toBe(key);
   });
 });

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { AddressLimiter, networkOf } from '../../../src/ssh/login/address-limits.ts';
+import { ownerNetwork } from '../../../src/lib/client-network.ts';
+import { AddressLimiter } from '../../../src/ssh/login/address-limits.ts';
 import { PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';
@@ -67,13 +68,13 @@ describe('a newcomer when all places are taken', () => {
   });
 });
 
-describe('networkOf', () => {
+describe('ownerNetwork', () => {
   it.each([
     ['10.1.2.3', '10.1.2.0/24'],
     ['::ffff:10.1.2.3', '10.1.2.0/24'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
     ['2001:db8::7', '2001:db8:0::/48'],
   ])('of %s is %s', (address, network) => {
-    expect(networkOf(address)).toBe(network);
+    expect(ownerNetwork(address)).toBe(network);
   });
 });
