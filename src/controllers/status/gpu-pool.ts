@@ -1,6 +1,5 @@
 import type { Inventory } from '../../inventory/inventory.ts';
-import { freeOf } from '../../inventory/nodes/node-view.ts';
-import type { NodeFacts } from '../../inventory/nodes/node-view.ts';
+import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
@@ -30,10 +29,10 @@ function inventorySource({ stores, inventory, clock }: CommonDeps): Source {
   };
 }
 
-function countPool(pool: string, inventory: Inventory): { nodes: number; gpus: number; free: number; offers: number } {
+function countPool(pool: string, nodes: readonly NodeFacts[], inventory: Inventory) {
   const counts = { nodes: 0, gpus: 0, free: 0 };
-  for (const facts of inventory.nodes()) {
-    const view = facts.pool?.name === pool ? inventory.viewOf(facts.name) : undefined;
+  for (const facts of nodes) {
+    const view = inventory.viewOf(facts.name);
     if (view === undefined || facts.resources.length === 0) continue;
     counts.nodes += 1;
     for (const { resourceName, total } of facts.resources) {
@@ -51,16 +50,11 @@ const NO_NODES = {
   message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
 } as const;
 
-function nodesByPool(inventory: Inventory): Map<string, NodeFacts[]> {
-  return Map.groupBy(
-    [...inventory.nodes()].filter(({ pool }) => pool !== undefined),
-    ({ pool }) => pool?.name ?? '',
-  );
-}
-
 /** Names the pools whose tenants may not be kept apart, in one line of the log. */
 export function logIsolation({ inventory, log }: Pick<CommonDeps, 'inventory' | 'log'>): void {
-  const found = [...nodesByPool(inventory)].map(([pool, nodes]) => ({ pool, ...poolIsolation(nodes) }));
+  const inPools = [...inventory.nodes()].filter(({ pool }) => pool !== undefined);
+  const byPool = Map.groupBy(inPools, ({ pool }) => pool?.name ?? '');
+  const found = [...byPool].map(([pool, nodes]) => ({ pool, ...poolIsolation(nodes) }));
   const pools = found.filter(({ status, reason }) => status !== 'True' && reason !== 'NoNodes');
   if (pools.length > 0) log.warn({ pools }, 'Tenants of these pools may not be kept apart');
 }
@@ -84,9 +78,10 @@ export function poolStatus(deps: CommonDeps): StatusKind<GpuPool> {
     store: deps.stores.pools,
     sources: [inventorySource(deps)],
     statusOf(pool, now) {
-      const counts = countPool(pool.metadata.name, deps.inventory);
+      const { name } = pool.metadata;
+      const nodes = [...deps.inventory.nodes()].filter((facts) => facts.pool?.name === name);
+      const counts = countPool(name, nodes, deps.inventory);
       const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, now);
-      const nodes = nodesByPool(deps.inventory).get(pool.metadata.name) ?? [];
       return { ...ready, conditions: withIsolation(pool, ready.conditions, { nodes, now }), ...counts };
     },
   };
