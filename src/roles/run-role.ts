@@ -14,6 +14,9 @@ const dashboard = async (): Promise<Role> => (await import('./dashboard.ts')).da
 const apiWithDashboard = async (): Promise<Role> => (await import('./api-with-dashboard.ts')).apiWithDashboardRole;
 const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
 
+/** Roles that show the specs of instances to clients. The others read texts where they need them. */
+const SHOWING = new Set(['api', 'all']);
+
 const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   controller: [controller],
   api: [api],
@@ -34,7 +37,8 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
   const metrics = new InformerMetrics(proc.registry);
-  const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
+  const reads = { texts: SHOWING.has(name) };
+  const caches = new Caches({ ...proc, random: Math.random, metrics, reads }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
     await caches.ended();
