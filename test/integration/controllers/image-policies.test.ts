@@ -18,6 +18,7 @@ import { waitFor } from '../../support/wait-for.ts';
 // The admission policies of the chart about pods, with the pods that bring images to nodes.
 
 const OWN = 'berth-system';
+const ACCOUNT = 'berth-another';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const POLICIES = ['berth-controller', 'berth-pods', 'berth-image-pulls'];
 const KINDS = {
@@ -72,6 +73,8 @@ beforeAll(async () => {
   await client.create(NAMESPACES, { metadata: { name: OWN } }).catch((error: unknown) => {
     if (!(error instanceof AlreadyExistsError)) throw error;
   });
+  // Kubernetes looks for the account before it asks the policies.
+  await client.raw('POST', `/api/v1/namespaces/${OWN}/serviceaccounts`, { metadata: { name: ACCOUNT } });
   for (const object of CHART.filter(({ metadata }) => POLICIES.includes(metadata.name))) {
     await client.raw('POST', `${ADMISSION}/${KINDS[object.kind]}`, object);
   }
@@ -88,6 +91,7 @@ afterAll(async () => {
   for (const name of POLICIES) {
     for (const kind of Object.values(KINDS)) await client.raw('DELETE', `${ADMISSION}/${kind}/${name}`);
   }
+  await client.raw('DELETE', `/api/v1/namespaces/${OWN}/serviceaccounts/${ACCOUNT}`);
   await client.close();
 });
 
@@ -111,7 +115,7 @@ describe('the controller', () => {
     ],
     ['with the network of the node', withSpec({ hostNetwork: true }), 'no host namespace'],
     ['with a token', withSpec({ automountServiceAccountToken: true }), 'no host namespace, no account'],
-    ['with another account', withSpec({ serviceAccountName: 'berth-api' }), 'no host namespace, no account'],
+    ['with another account', withSpec({ serviceAccountName: ACCOUNT }), 'no host namespace, no account'],
     [
       'with a Secret as a volume',
       withSpec({

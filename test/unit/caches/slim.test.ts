@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type CacheDefinition, CACHES } from '../../../src/caches/table.ts';
+import { CACHES } from '../../../src/caches/table.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import { type GpuInstance, type GpuInstanceSpec, gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
@@ -21,7 +21,7 @@ const HUGE: Partial<GpuInstanceSpec> = {
 };
 
 function kept(instance: GpuInstance, texts: boolean): GpuInstance | undefined {
-  const { createPrune } = CACHES.instances as CacheDefinition<GpuInstance>;
+  const { createPrune } = CACHES.instances;
   const cache = new Cache<GpuInstance>({ prune: createPrune?.({ texts }), onListenerError: () => undefined });
   cache.upsert(instance);
   return cache.store.get('default/one');

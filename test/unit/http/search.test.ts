@@ -157,6 +157,16 @@ describe('the expected start', () => {
     expect(fresh.search({ image: PULLED, pool: 'whole' })[0]).not.toHaveProperty('expected_start_seconds');
   });
 
+  it('counts no start whose claim is that of an earlier one', () => {
+    const some = world();
+    const claim = claimOn('with', { pool: 'whole', grantedAt: at(0) });
+    const stages = { accepted: at(0), claimed: at(0) };
+    upsert(some.caches, gpuInstance('one', {}, { claim, incarnation: 1, image: PULLED, stages }));
+    const later = { ...stages, pulled: at(9), started: at(9), ready: at(9) };
+    upsert(some.caches, gpuInstance('one', {}, { claim, incarnation: 2, image: PULLED, stages: later }));
+    expect(some.search({ image: PULLED, pool: 'whole' })[0]).not.toHaveProperty('expected_start_seconds');
+  });
+
   it('forgets what is long ago', () => {
     const some = world();
     for (let index = 0; index < 16; index += 1) start(some, `old-${index}`, { node: 'with', seconds: 100 });
