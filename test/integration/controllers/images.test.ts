@@ -90,7 +90,7 @@ describe.runIf(realNode !== undefined)('on a real node', () => {
         },
         2 * LEASE_WAIT_MS,
       );
-      expect(status.images?.[1]?.message).toMatch(/^ErrImagePull: .*not found/s);
+      expect(status.images?.[1]?.message).toMatch(/^(ErrImagePull|ImagePullBackOff): .*not found/s);
       expect(findCondition(status.conditions, 'ImagesReady')).toMatchObject({ status: 'False', reason: 'PullFailed' });
       await waitFor(
         'the node to show the image',
