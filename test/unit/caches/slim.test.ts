@@ -5,6 +5,7 @@ import { Cache } from '../../../src/kube/watch/cache.ts';
 import { sameJson } from '../../../src/lib/json.ts';
 import { type GpuInstance, type GpuInstanceSpec, gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
 import { isSlim, slimSpec } from '../../../src/resources/slim-spec.ts';
+import { readsOf } from '../../../src/roles/run-role.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
@@ -38,6 +39,11 @@ test('a process that shows no specs keeps a few kilobytes of one with megabytes'
 test('a process that shows them keeps all', () => {
   const whole = gpuInstance('one', HUGE);
   expect(kept(whole, true)).toEqual(whole);
+});
+
+test('the roles that answer with specs have them whole', () => {
+  const whole = ['api', 'all', 'controller', 'ssh', 'dashboard'].filter((role) => readsOf(role).texts);
+  expect(whole).toEqual(['api', 'all']);
 });
 
 test('no cache keeps the copy that kubectl leaves', () => {
