@@ -5,7 +5,7 @@ import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 import { Informer } from '../kube/watch/reflector.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type CacheDefinition, type CachedObject, type CacheName, CACHES } from './table.ts';
+import { type CacheDefinition, type CachedObject, type CacheName, CACHES, type Reads } from './table.ts';
 
 export interface CachesDeps {
   client: KubeClient;
@@ -14,7 +14,11 @@ export interface CachesDeps {
   random: () => number;
   log: Logger;
   metrics?: InformerMetrics;
+  /** Everything where it is absent. */
+  reads?: Reads;
 }
+
+const EVERYTHING: Reads = { texts: true };
 
 /** Some stores by their names in the table. */
 export type Stores<N extends CacheName> = { [Name in N]: ReadStore<CachedObject<Name>> };
@@ -35,8 +39,9 @@ export class Caches {
   get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
     let informer = this.#informers.get(name);
     if (!informer) {
+      const { reads = EVERYTHING, ...deps } = this.#deps;
       const { createPrune, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = new Informer({ ...definition, ...(createPrune && { prune: createPrune() }), ...this.#deps });
+      informer = new Informer({ ...definition, ...(createPrune && { prune: createPrune(reads) }), ...deps });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }

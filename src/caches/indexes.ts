@@ -5,6 +5,7 @@ import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
+import { poolOfPull } from '../resources/pod/image-pull.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
@@ -61,6 +62,11 @@ export const INDEXES = {
   pods: {
     /** Pods of instances, by {@link instanceIndexKey}. */
     instance: (pod) => instanceUidsOf(pod).map((uid) => instanceIndexKey(pod.metadata.namespace, uid)),
+    /** Pods that bring images to nodes, by the name of their pool. */
+    imagePull: (pod) => {
+      const pool = poolOfPull(pod);
+      return pool === undefined ? [] : [pool];
+    },
     /** Pods of metrics exporters by their node. Nothing reads other pods by node. */
     exporterNode: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],

@@ -15,12 +15,19 @@ import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
+import { slimSpec } from '../resources/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
 import { INDEXES } from './indexes.ts';
 import { SharedContents } from './shared-contents.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';
+
+/** What the roles of a process read of the objects in its caches. */
+export interface Reads {
+  /** Long texts in the specs of instances. Without them a cache keeps their digests. */
+  texts: boolean;
+}
 
 /** What one cache watches and keeps. */
 export interface CacheDefinition<T extends KubeObject> {
@@ -29,24 +36,24 @@ export interface CacheDefinition<T extends KubeObject> {
   indexers?: IndexFunctions<T>;
   /** Returns what the cache keeps of an object; without it, the whole object. */
   prune?: (object: T) => T;
-  /** Makes the prune of one process: one that remembers what it has seen. */
-  createPrune?: () => (object: T) => T;
+  /** Makes the prune of one process: one that remembers what it has seen, and knows what the process reads. */
+  createPrune?: (reads: Reads) => (object: T) => T;
 }
 
 function cache<T extends KubeObject>(definition: CacheDefinition<T>): CacheDefinition<T> {
   return definition;
 }
 
-function shareContents(): (instance: GpuInstance) => GpuInstance {
+function pruneInstances({ texts }: Reads): (instance: GpuInstance) => GpuInstance {
   const contents = new SharedContents();
-  return (instance) => contents.share(instance);
+  return (instance) => contents.share(texts ? instance : { ...instance, spec: slimSpec(instance.spec) });
 }
 
 const MODEL_SERVER = 'berth.dev/model-server=true';
 
 /** Every cache. The roles of one process share them, so each cache has the indexes of all its readers. */
 export const CACHES = {
-  instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances, createPrune: shareContents }),
+  instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances, createPrune: pruneInstances }),
   sshKeys: cache({ type: SSH_KEYS, indexers: INDEXES.sshKeys }),
   templates: cache({ type: INSTANCE_TEMPLATES, indexers: INDEXES.templates }),
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),

@@ -1,6 +1,9 @@
 import { EventRecorder } from '../kube/events.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
+import { PullAttempts } from './images/attempts.ts';
+import { createImageController } from './images/controller.ts';
+import { PullNames } from './images/pull-pod.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
@@ -26,12 +29,14 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const events = new EventRecorder({ client, component: 'berth-controller', clock, log });
   const closing = new AbortController();
   const recorded = events.run(closing.signal);
+  const pulls = { attempts: new PullAttempts(clock), names: new PullNames() };
   const controllers = [
     createInstanceController({ ...deps, events }),
     createStatusController(deps, sshKeyStatus(deps.stores)),
     createStatusController(deps, templateStatus(deps.stores, deps.config.namespace)),
     createStatusController(deps, apiKeyStatus(deps.stores)),
-    createStatusController(deps, poolStatus(deps)),
+    createStatusController(deps, poolStatus({ ...deps, pulls })),
+    createImageController({ ...deps, pulls }),
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
   ];

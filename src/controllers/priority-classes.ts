@@ -2,6 +2,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../kube/errors.ts';
 import { PRIORITY_CLASSES, type PriorityClass } from '../kube/types.ts';
 import { PRIORITY_CLASS } from './gpu-instance/decide/pod/desired-pod.ts';
+import { PULL_PRIORITY_CLASS } from './images/pull-pod.ts';
 
 const CLASSES: readonly PriorityClass[] = [
   {
@@ -15,6 +16,13 @@ const CLASSES: readonly PriorityClass[] = [
     value: -1000,
     preemptionPolicy: 'Never',
     description: 'Interruptible GPU instances: they give way to everything else.',
+  },
+  {
+    metadata: { name: PULL_PRIORITY_CLASS },
+    // Below every instance.
+    value: -1001,
+    preemptionPolicy: 'Never',
+    description: 'Pods that bring images to GPU nodes before instances ask for them.',
   },
 ];
 

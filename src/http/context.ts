@@ -23,6 +23,7 @@ import { jsonBody } from './middleware/json-body.ts';
 import type { CallLimits } from './middleware/request-limit.ts';
 import { takeTurns, Turns } from './middleware/turns.ts';
 import { keepAccepted } from './middleware/under-way.ts';
+import { StartTimes } from './offers/start-times.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
 
 export const API_CACHES = [
@@ -96,5 +97,6 @@ export function createContext(deps: ApiDeps) {
     streams: new StreamRegistry(deps),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),
+    startTimes: new StartTimes(stores.instances, deps.offers),
   };
 }

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
+import { namedImageSchema, poolPullSecretsSchema } from './instance-template.ts';
 import {
   AGE_COLUMN,
   berthType,
   conditionsSchema,
+  listMap,
   patterned,
   runtimeClassNameSchema,
   type CustomResource,
@@ -58,6 +60,15 @@ export const gpuPoolSpecSchema = z.object({
     })
     .default({ maxGb: 1024 })
     .describe('Disks of the instances in this pool.'),
+  images: z
+    .array(namedImageSchema)
+    .max(32)
+    .default([])
+    .meta({ 'x-kubernetes-list-type': 'set' })
+    .describe(
+      'Images to keep on the nodes, so that instances start without waiting for them. The first is pulled first. Simulated nodes and nodes that take no instances now pull nothing.',
+    ),
+  imagePullSecrets: poolPullSecretsSchema.optional(),
   runtimeClassName: runtimeClassNameSchema(
     'RuntimeClass of the instances, for example nvidia or kata. No instance can leave it.',
   ).optional(),
@@ -76,6 +87,22 @@ export const gpuPoolStatusSchema = z.object({
   gpus: z.int().optional().describe('GPUs and MIG slices of the pool, free or not.'),
   free: z.int().optional().describe('GPUs and MIG slices that are free now.'),
   offers: z.int().optional().describe('Offers of the pool.'),
+  images: listMap(
+    z.array(
+      z
+        .object({
+          image: z.string().describe('Image of spec.images.'),
+          nodes: z.int().describe('Nodes that should have it: those that take instances now, simulated ones aside.'),
+          present: z.int().describe('How many of these have it.'),
+          failing: z.int().describe('How many of these could not pull it. The controller tries again.'),
+          message: z.string().optional().describe('What the kubelet said when the last pull failed.'),
+        })
+        .describe('One image.'),
+    ),
+    'image',
+  )
+    .optional()
+    .describe('Where the images of spec.images are.'),
 });
 
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;

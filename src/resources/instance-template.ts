@@ -17,11 +17,16 @@ import {
 export const RUNTYPES = ['ssh', 'jupyter', 'args'] as const;
 export type Runtype = (typeof RUNTYPES)[number];
 
-export const imageSchema = patterned(
-  z.string().max(MAX_IMAGE_LENGTH),
-  IMAGE_PATTERN,
-  'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case',
-).describe('Container image. Empty or absent: the image of the template, or else the default image.');
+function imageOf(text: z.ZodString): z.ZodString {
+  const hint = 'write an image such as ubuntu:24.04 or registry.example/team/app:1.2, in lower case';
+  return patterned(text.max(MAX_IMAGE_LENGTH), IMAGE_PATTERN, hint);
+}
+
+export const imageSchema = imageOf(z.string()).describe(
+  'Container image. Empty or absent: the image of the template, or else the default image.',
+);
+/** An image that must be named. */
+export const namedImageSchema = imageOf(z.string().min(1)).describe('Container image.');
 
 export const runtypeSchema = z
   .enum(RUNTYPES)
@@ -85,7 +90,7 @@ export const onStartSchema = z
   .string()
   .max(65536)
   .describe('Shell script that runs in the background after each start (runtypes ssh and jupyter).');
-export const imagePullSecretsSchema = listMap(
+const pullSecretsSchema = listMap(
   z
     .array(
       z
@@ -98,11 +103,15 @@ export const imagePullSecretsSchema = listMap(
         })
         .describe('One Secret.'),
     )
-    .max(16)
-    .describe(
-      'Secrets of type kubernetes.io/dockerconfigjson in the namespace of the instance, with which the kubelet pulls a private image. The list of the instance wins over that of the template. Berth does not read them.',
-    ),
+    .max(16),
   'name',
+);
+export const imagePullSecretsSchema = pullSecretsSchema.describe(
+  'Secrets of type kubernetes.io/dockerconfigjson in the namespace of the instance, with which the kubelet pulls a private image. The list of the instance wins over that of the template. Berth does not read them.',
+);
+/** The same for the images that a pool keeps on its nodes. */
+export const poolPullSecretsSchema = pullSecretsSchema.describe(
+  "Secrets of type kubernetes.io/dockerconfigjson in Berth's own namespace, with which the kubelet pulls the private ones of spec.images. Berth does not read them.",
 );
 export const diskGbSchema = z.int().min(1).max(16384).describe('Size of the disk at /workspace, in GB.');
 

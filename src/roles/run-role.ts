@@ -5,6 +5,7 @@ import { startMetricsServer } from './metrics-server.ts';
 import { createProcess } from './process.ts';
 import { type Role, RoleContext } from './role.ts';
 import { Caches } from '../caches/caches.ts';
+import type { Reads } from '../caches/table.ts';
 import { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 
 // Loaded on demand: a role does not need the code of the others in memory.
@@ -14,6 +15,9 @@ const dashboard = async (): Promise<Role> => (await import('./dashboard.ts')).da
 const apiWithDashboard = async (): Promise<Role> => (await import('./api-with-dashboard.ts')).apiWithDashboardRole;
 const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
 
+/** Roles that show the specs of instances to clients. The others read texts where they need them. */
+const SHOWING = new Set(['api', 'all']);
+
 const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   controller: [controller],
   api: [api],
@@ -21,6 +25,11 @@ const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   ssh: [ssh],
   all: [controller, apiWithDashboard, ssh],
 };
+
+/** What a server role reads of the objects in its caches. */
+export function readsOf(name: string): Reads {
+  return { texts: SHOWING.has(name) };
+}
 
 /** Milliseconds from SIGTERM to the end. Sessions and model streams get this long to finish. */
 const GRACE_MS = 30_000;
@@ -34,7 +43,8 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
   const metrics = new InformerMetrics(proc.registry);
-  const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
+  const reads = readsOf(name);
+  const caches = new Caches({ ...proc, random: Math.random, metrics, reads }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
     await caches.ended();

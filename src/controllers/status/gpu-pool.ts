@@ -1,28 +1,33 @@
 import type { Inventory } from '../../inventory/inventory.ts';
 import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
-import { setCondition } from '../../kube/conditions.ts';
+import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
 import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
+import { imageProgress, imagesReady, type Pulls } from '../images/progress.ts';
 import { readyStatus, type StatusKind } from './status-controller.ts';
 
 /** The counts may be this old: a write for each claim would double the writes of a claim. */
 const DELAY_MS = 2_000;
 
-/** All pools, some time after a change of the inventory. */
-function inventorySource({ stores, inventory, clock }: CommonDeps): Source {
+export interface PoolStatusDeps extends CommonDeps {
+  pulls: Pulls;
+}
+
+/** All pools, some time after a change of the inventory or the end of a pull. */
+function inventorySource({ stores, inventory, clock, pulls }: PoolStatusDeps): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
       const call = new DelayedCall(clock, DELAY_MS, () => {
         for (const pool of stores.pools.values()) add(keyOf(pool));
       });
-      const stop = inventory.onChange(() => call.request());
+      const stops = [inventory, pulls.attempts].map((one) => one.onChange(() => call.request()));
       return () => {
-        stop();
+        for (const stop of stops) stop();
         call.cancel();
       };
     },
@@ -59,19 +64,24 @@ export function logIsolation({ inventory, log }: Pick<CommonDeps, 'inventory' | 
   if (pools.length > 0) log.warn({ pools }, 'Tenants of these pools may not be kept apart');
 }
 
-/** The conditions with that of the isolation. */
-function withIsolation(
+/** The conditions with those of the isolation and of the images. A pool that lists no images has no ImagesReady. */
+function withFindings(
   { metadata: { generation } }: GpuPool,
   conditions: NonNullable<GpuPoolStatus['conditions']>,
-  { nodes, now }: { nodes: readonly NodeFacts[]; now: number },
+  { nodes, images, now }: { nodes: readonly NodeFacts[]; images: Finding | undefined; now: number },
 ): NonNullable<GpuPoolStatus['conditions']> {
-  const finding = { type: 'Isolated', ...poolIsolation(nodes) };
+  const context = { observedGeneration: generation, now };
+  const isolated = setCondition(conditions, { type: 'Isolated', ...poolIsolation(nodes) }, context);
+  const all =
+    images === undefined
+      ? isolated.filter(({ type }) => type !== 'ImagesReady')
+      : setCondition(isolated, images, context);
   // metav1.Condition types its status as a string; Finding allows the three words alone.
-  return setCondition(conditions, finding, { observedGeneration: generation, now }) as typeof conditions;
+  return all as typeof conditions;
 }
 
-/** Shows what a pool has, and whether it keeps tenants apart. */
-export function poolStatus(deps: CommonDeps): StatusKind<GpuPool> {
+/** Shows what a pool has, whether it keeps tenants apart, and where its images are. */
+export function poolStatus(deps: PoolStatusDeps): StatusKind<GpuPool> {
   return {
     name: 'gpupool',
     type: GPU_POOLS,
@@ -82,7 +92,9 @@ export function poolStatus(deps: CommonDeps): StatusKind<GpuPool> {
       const nodes = [...deps.inventory.nodes()].filter((facts) => facts.pool?.name === name);
       const counts = countPool(name, nodes, deps.inventory);
       const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, now);
-      return { ...ready, conditions: withIsolation(pool, ready.conditions, { nodes, now }), ...counts };
+      const images = imageProgress(pool, nodes, deps.pulls);
+      const conditions = withFindings(pool, ready.conditions, { nodes, images: imagesReady(images), now });
+      return { ...ready, conditions, ...counts, ...(images.length > 0 && { images }) };
     },
   };
 }

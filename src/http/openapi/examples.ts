@@ -24,6 +24,19 @@ export const EXAMPLES = {
       value: { runtype: 'jupyter_direc ssh_direc ssh_proxy', disk_gb: 16, template_hash_id: null, template_image: '' },
     },
   },
+  searchOffers: {
+    all: { summary: 'All offers, for the default image', value: {} },
+    image: {
+      summary: 'Free places with at least 40 GB per GPU, for an image',
+      value: {
+        image: 'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime',
+        gpu_count: 1,
+        min_gpu_memory_mb: 40000,
+        min_available: 1,
+        max_price_per_hour: '2.50',
+      },
+    },
+  },
   updateInstance: {
     rename: { summary: 'New name and label', value: { name: 'training run 8', label: 'vision' } },
     clear: { summary: 'Clear the label', value: { label: null } },

@@ -16,13 +16,22 @@ import {
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
-import { offerListSchema, offerSchema } from '../schemas/offer.ts';
+import {
+  foundOfferListSchema,
+  foundOfferSchema,
+  offerListSchema,
+  offerSchema,
+  offerSearchSchema,
+} from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
 
 /** The schemas that have a name in the document. */
 const NAMED = {
   Offer: offerSchema,
   OfferList: offerListSchema,
+  OfferSearch: offerSearchSchema,
+  FoundOffer: foundOfferSchema,
+  FoundOfferList: foundOfferListSchema,
   CreateInstance: createInstanceSchema,
   UpdateInstance: updateInstanceSchema,
   Instance: instanceSchema,

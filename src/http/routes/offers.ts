@@ -1,7 +1,9 @@
 import { lastEventId, wantsEvents } from '../events/event-stream.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';
+import { searchOffers } from '../offers/search.ts';
+import { EXAMPLES } from '../openapi/examples.ts';
 import { sendList } from '../send.ts';
-import { route } from './route.ts';
+import { route, routeWithBody } from './route.ts';
 
 export const listOffersRoute = route({
   method: 'get',
@@ -24,6 +26,30 @@ export const listOffersRoute = route({
     sendList(
       response,
       sorted.map((offer) => JSON.stringify(toOfferRecord(offer, defaultImage))),
+    );
+  },
+});
+
+export const searchOffersRoute = routeWithBody({
+  method: 'post',
+  path: '/offers/search',
+  id: 'searchOffers',
+  tag: 'Offers',
+  scope: 'compute:read',
+  summary: 'Find offers for an image, cheapest first',
+  description:
+    'Says for each offer whether the image is there already, and how long a start would take. Changes nothing.',
+  request: { schema: 'OfferSearch', required: false, examples: EXAMPLES.searchOffers },
+  success: {
+    status: 200,
+    schema: 'FoundOfferList',
+    description: 'The offers that fit, also those without a free place.',
+  },
+  handle({ offers, startTimes, defaultImage }, { response, body }) {
+    const found = searchOffers(offers.offers(), body, { startTimes, defaultImage });
+    sendList(
+      response,
+      found.map((offer) => JSON.stringify(offer)),
     );
   },
 });

@@ -1,14 +1,14 @@
 import { createInstanceRoute } from './create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
 import { readLimitsRoute } from './limits.ts';
-import { listOffersRoute } from './offers.ts';
+import { listOffersRoute, searchOffersRoute } from './offers.ts';
 import { createLinkRoute } from './ports.ts';
 import type { Operation, Resource } from './route.ts';
 import { sshKeyRoutes } from './ssh-keys.ts';
 
 /** What this interface serves itself. */
 export const RESOURCES: readonly Resource[] = [
-  { path: '/offers', compressed: true, routes: [listOffersRoute] },
+  { path: '/offers', compressed: true, routes: [listOffersRoute, searchOffersRoute] },
   {
     path: '/instances',
     routes: [

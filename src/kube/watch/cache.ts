@@ -9,6 +9,17 @@ export interface CacheOptions<T> {
   onListenerError: (error: unknown) => void;
 }
 
+/** kubectl keeps a copy of the object there. */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** An object without what may be half of it and nothing in Berth reads. */
+function slim<T extends KubeObject>(object: T): T {
+  const { managedFields: _fields, ...metadata } = object.metadata;
+  if (metadata.annotations?.[LAST_APPLIED] === undefined) return { ...object, metadata };
+  const { [LAST_APPLIED]: _copy, ...annotations } = metadata.annotations;
+  return { ...object, metadata: { ...metadata, annotations } };
+}
+
 function freeze(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   Object.freeze(value);
@@ -97,10 +108,8 @@ export class Cache<T extends KubeObject> implements ReadStore<T> {
   prepare(object: T): T {
     const known = this.#objects.get(keyOf(object));
     if (known && known.metadata.resourceVersion === object.metadata.resourceVersion) return known;
-    // managedFields are often half of an object, and nothing in Berth reads them.
-    const { managedFields: _dropped, ...metadata } = object.metadata;
-    const slim = { ...object, metadata };
-    const kept = this.#options.prune ? this.#options.prune(slim) : slim;
+    const whole = slim(object);
+    const kept = this.#options.prune ? this.#options.prune(whole) : whole;
     freeze(kept);
     return kept;
   }

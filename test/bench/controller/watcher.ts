@@ -10,11 +10,12 @@ export interface Seen {
   pod: Map<string, number>;
   podRunning: Map<string, number>;
   ready: Map<string, number>;
+  claimed: Map<string, number>;
 }
 
-/** Notes when pods appear and run, and when instances are ready; pods of instances go under the instance's name. */
+/** Notes when pods appear and run, and when instances have a place and are ready; pods of instances go under the instance's name. */
 export async function watchNamespace(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Seen> {
-  const seen: Seen = { pod: new Map(), podRunning: new Map(), ready: new Map() };
+  const seen: Seen = { pod: new Map(), podRunning: new Map(), ready: new Map(), claimed: new Map() };
   const shared = { client, namespace, clock: systemClock(), random: Math.random, log: pino({ level: 'silent' }) };
   const first = (map: Map<string, number>, name: string): void => {
     if (!map.has(name)) map.set(name, performance.now());
@@ -31,7 +32,9 @@ export async function watchNamespace(client: KubeClient, namespace: string, sign
   const instances = new Informer<GpuInstance>({ ...shared, type: GPU_INSTANCES });
   instances.store.onChange(({ key, after }) => {
     const isReady = after?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
-    if (isReady) first(seen.ready, key.slice(key.indexOf('/') + 1));
+    const name = key.slice(key.indexOf('/') + 1);
+    if (after?.status?.claim !== undefined) first(seen.claimed, name);
+    if (isReady) first(seen.ready, name);
   });
   void pods.run(signal);
   void instances.run(signal);

@@ -31,7 +31,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
   const random = Math.random;
   const watching = new AbortController();
-  const caches = new Caches({ client, clock, random, log }, watching.signal);
+  // As the controller role has it: it shows no specs.
+  const caches = new Caches({ client, clock, random, log, reads: { texts: false } }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,

@@ -62,6 +62,23 @@ test('an instance from creation to its usage record', async () => {
   expect(Number(cost)).toBeCloseTo(gpuSeconds, 1);
 });
 
+test('a pod gets every long text of its instance, which the caches of the controller lack, at each start', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  const [onStart, value] = [`true # ${'s'.repeat(40_000)}`, 'e'.repeat(30_000)];
+  await world.create('one', { onStart, env: [{ name: 'A', value }], stats: 't'.repeat(100_000) });
+  for (const start of ['one-1', 'one-2']) {
+    await world.patch('one', { spec: { powerState: 'Running' } });
+    await world.reached('one', 'Running', LEASE_WAIT_MS);
+    const [pod] = await world.pods();
+    const main = pod?.spec?.containers[0];
+    expect([pod?.metadata.name, main?.command?.at(-1) === onStart]).toEqual([start, true]);
+    expect(main?.env?.find(({ name }) => name === 'A')?.value === value).toBe(true);
+    await world.patch('one', { spec: { powerState: 'Stopped' } });
+    await world.reached('one', 'Stopped');
+  }
+});
+
 test.each(['baseline', 'restricted'])('pods are admitted where Pod Security %s is enforced', async (level) => {
   await using world = await createWorld();
   const labels = { 'pod-security.kubernetes.io/enforce': level };

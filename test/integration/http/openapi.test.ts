@@ -80,7 +80,8 @@ describe('/openapi.json', () => {
         'get /instances/{instanceId}',
         'patch /instances/{instanceId}',
         'delete /instances/{instanceId}',
-        // Beside the specification: the tenant's ceilings, and a browser's way to a port.
+        // Beside the specification: offers for an image, the tenant's ceilings, and a browser's way to a port.
+        'post /offers/search',
         'get /limits',
         'post /instances/{instanceId}/links',
         'get /ssh-keys',
@@ -103,6 +104,11 @@ describe('every example works as it stands', () => {
     const answer = await call('POST', '/instances', value);
     expect(answer.status, answer.text).toBe(201);
     id = answer.id;
+  });
+
+  it.each(Object.entries(EXAMPLES.searchOffers))('searchOffers: %s', async (_name, { value }) => {
+    const answer = await call('POST', '/offers/search', value);
+    expect(answer.status, answer.text).toBe(200);
   });
 
   it.each(Object.entries(EXAMPLES.updateInstance))('updateInstance: %s', async (_name, { value }) => {

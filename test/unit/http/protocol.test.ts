@@ -135,6 +135,7 @@ describe('OPTIONS', () => {
   const preflight = ['origin: https://example.com', 'access-control-request-method: POST'];
   const known: [path: string, allow: string][] = [
     ['/offers', 'GET, HEAD, OPTIONS'],
+    ['/offers/search', 'POST, OPTIONS'],
     ['/instances', 'GET, HEAD, POST, OPTIONS'],
     ['/instances/i-1', 'GET, HEAD, PATCH, DELETE, OPTIONS'],
     ['/instances/i-1/links', 'POST, OPTIONS'],

@@ -14,6 +14,7 @@ import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolati
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
 import type { Claim } from '../../../resources/gpu-instance.ts';
+import { isSlim } from '../../../resources/slim-spec.ts';
 import type { Run } from './run.ts';
 import { desiredDisk } from '../decide/pod/desired-disk.ts';
 import { desiredPod } from '../decide/pod/desired-pod.ts';
@@ -108,6 +109,7 @@ async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): 
 export async function createPod(run: Run, observed: Observed, claim: Claim): Promise<StartOutcome> {
   const { deps, context } = run;
   const { instance, settings, now } = observed;
+  if (isSlim(instance.spec)) throw new Error('A pod would be made of a spec without its texts; this is a bug.');
   const view = deps.inventory.viewOf(claim.node);
   const resource = view?.facts.resources.find(({ resourceName }) => resourceName === claim.resourceName);
   if (view === undefined || resource === undefined)

@@ -1,5 +1,6 @@
 import { contentHash } from '../../../lib/content-hash.ts';
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { slimSpec } from '../../../resources/slim-spec.ts';
 import type { ReadyReason } from '../../../resources/instance-state.ts';
 
 interface EndingRule {
@@ -81,7 +82,8 @@ export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean 
 
 /** What the spec says about a start. Edits of other fields neither bring an ended instance back nor cut a pause short. */
 export function startHash(spec: GpuInstanceSpec): string {
-  const { displayName: _n, label: _l, stats: _s, powerState: _p, ...rest } = spec;
+  // A spec from a cache has digests for its long texts, and must have the same hash.
+  const { displayName: _n, label: _l, powerState: _p, ...rest } = slimSpec(spec);
   const { diskPolicy: _d, onExpiry: _e, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
   return contentHash(content);
 }

@@ -1,0 +1,98 @@
+import { contentHash } from '../../lib/content-hash.ts';
+import type { Pod } from '../../kube/types.ts';
+import { GPU_TAINT } from '../../inventory/nodes/node-state.ts';
+import { GPU_POOLS, type GpuPool } from '../../resources/gpu-pool.ts';
+import { IMAGE_PULL_LABEL } from '../../resources/pod/image-pull.ts';
+import { TOOLS_BIN, toolsVolume } from '../../resources/pod/tools-volume.ts';
+import { API_VERSION } from '../../resources/schema.ts';
+
+export const PULL_PRIORITY_CLASS = 'berth-image-pulls';
+/** The container whose image is pulled. */
+export const PULL_CONTAINER = 'pull';
+/** Seconds for one pull, from the start of the pod on: a node with a slow disk needs half of it for 30 GB. */
+const DEADLINE_SECONDS = 3600;
+/** Hex digits of a hash: nodes and images of a cluster do not meet by chance. */
+const HASH_DIGITS = 12;
+
+/** Names of the pods of one pool. The same node and image always have the same name, so two leaders make one pod. */
+export class PullNames {
+  readonly #hashes = new Map<string, string>();
+
+  of(node: string, image: string): string {
+    return `berth-pull-${this.#hash(node)}-${this.#hash(image)}`;
+  }
+
+  #hash(text: string): string {
+    let hash = this.#hashes.get(text);
+    if (hash === undefined) this.#hashes.set(text, (hash = contentHash(text).slice(0, HASH_DIGITS)));
+    return hash;
+  }
+}
+
+interface PullPodInput {
+  pool: GpuPool;
+  name: string;
+  node: string;
+  image: string;
+  /** Berth's own. */
+  namespace: string;
+  toolsImage: string;
+}
+
+/**
+ * The pod that makes the kubelet of a node pull an image. It runs a program of Berth's that ends at once, since an image
+ * may have none. So the node gets the tools image too, which every instance needs.
+ */
+export function pullPod({ pool, name, node, image, namespace, toolsImage }: PullPodInput): Pod {
+  const tools = toolsVolume(toolsImage);
+  const { securityContext, resources } = tools.initContainer;
+  const { imagePullSecrets = [] } = pool.spec;
+  return {
+    metadata: {
+      name,
+      namespace,
+      labels: { [IMAGE_PULL_LABEL]: 'true', 'app.kubernetes.io/managed-by': 'berth' },
+      ownerReferences: [
+        {
+          apiVersion: API_VERSION,
+          kind: GPU_POOLS.kind,
+          name: pool.metadata.name,
+          uid: pool.metadata.uid ?? '',
+          controller: true,
+        },
+      ],
+    },
+    spec: {
+      initContainers: [tools.initContainer],
+      containers: [
+        {
+          name: PULL_CONTAINER,
+          image,
+          imagePullPolicy: 'IfNotPresent',
+          command: [`${TOOLS_BIN}/busybox`, 'true'],
+          // Images of NVIDIA ask for all GPUs. With this word their toolkit leaves the container alone.
+          env: [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'void' }],
+          ...(resources && { resources }),
+          ...(securityContext && { securityContext }),
+          volumeMounts: [tools.mount],
+        },
+      ],
+      volumes: [tools.volume],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }],
+          },
+        },
+      },
+      tolerations: [{ key: GPU_TAINT, operator: 'Exists' }],
+      priorityClassName: PULL_PRIORITY_CLASS,
+      restartPolicy: 'Never',
+      activeDeadlineSeconds: DEADLINE_SECONDS,
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((one) => ({ ...one })) }),
+    },
+  };
+}
