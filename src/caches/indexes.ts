@@ -8,6 +8,7 @@ import { type InstanceTemplate, templateHash } from '../resources/instance-templ
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
+import { isWaiting } from './line-order.ts';
 
 /** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
 export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
@@ -38,6 +39,8 @@ export const INDEXES = {
       const ready = findCondition(status?.conditions, 'Ready');
       return ready === undefined ? [] : [ready.reason];
     },
+    /** `true` for instances that wait for a place, whatever their state is called. */
+    waiting: (instance) => (isWaiting(instance) ? ['true'] : []),
     /** The uid of the template that the instance was rented with. */
     template: ({ status }) => (status?.template === undefined ? [] : [status.template.uid]),
     /** `true` for instances whose client has no answer yet. */

@@ -61,6 +61,10 @@ export function componentSchemas(): Record<string, unknown> {
     io: 'input',
     target: 'draft-2020-12',
     uri: (id) => `#/components/schemas/${id}`,
+    // What only the API server reads, of schemas that are the resources' own.
+    override: ({ jsonSchema }) => {
+      for (const key of Object.keys(jsonSchema)) if (key.startsWith('x-kubernetes-')) delete jsonSchema[key];
+    },
   });
   return Object.fromEntries(
     Object.entries(schemas).map(([id, { $schema: _schema, $id: _id, ...schema }]) => [id, schema]),

@@ -1,10 +1,11 @@
 import { createInstanceRoute } from './create-instance.ts';
-import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
+import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances.ts';
 import { readLimitsRoute } from './limits.ts';
 import { listOffersRoute } from './offers.ts';
 import { createLinkRoute } from './ports.ts';
 import type { Operation, Resource } from './route.ts';
 import { sshKeyRoutes } from './ssh-keys.ts';
+import { updateInstanceRoute } from './update-instance.ts';
 
 /** What this interface serves itself. */
 export const RESOURCES: readonly Resource[] = [

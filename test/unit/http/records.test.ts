@@ -6,6 +6,7 @@ import type { Offer } from '../../../src/inventory/offers.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
+const NOTHING = { driver: undefined, images: undefined, template: undefined, place: undefined, nearLimits: [] };
 const PRICES = { onDemand: '1', interruptible: '1', currency: 'USD' };
 
 function offer(id: number, available: number, diskGbMax: number): Offer {
@@ -70,9 +71,7 @@ it('a template that is not there is not found, before and after the controller h
 function recordOf(spec: Partial<GpuInstanceSpec>) {
   const instance = gpuInstance('one', spec);
   instance.metadata.creationTimestamp = '2026-01-01T00:00:00Z';
-  return instanceSchema.parse(
-    toInstanceRecord(instance, { driver: undefined, template: undefined, defaultImage: 'a' }),
-  );
+  return instanceSchema.parse(toInstanceRecord(instance, { ...NOTHING, defaultImage: 'a' }));
 }
 
 it('a record has the runtype that Berth does not know word for word, with a warning', () => {
