@@ -4,7 +4,7 @@ import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
-import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
+import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
@@ -54,6 +54,8 @@ export const INDEXES = {
     namespace,
     id: ({ metadata }) => [String(numericId(metadata.uid ?? ''))],
     hash: ({ spec }) => [templateHash(spec)],
+    /** `true` for templates whose authors want every tenant to see them. */
+    shared: ({ metadata }) => (metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true' ? ['true'] : []),
   } satisfies IndexFunctions<InstanceTemplate>,
   apiKeys: {
     namespace,

@@ -48,6 +48,23 @@ export const EXAMPLES = {
     jupyter: { summary: 'Jupyter, on an instance with runtype jupyter', value: {} },
     port: { summary: 'A port that the instance declares', value: { port: 7860 } },
   },
+  createTemplate: {
+    program: {
+      summary: 'A model server',
+      value: {
+        name: 'vLLM',
+        image: 'vllm/vllm-openai:v0.9.0',
+        args: ['--model', 'Qwen/Qwen3-8B'],
+        env: { HF_HOME: '/workspace/hf' },
+        ports: [{ container_port: 8000, name: 'http' }],
+        disk_gb: 80,
+      },
+    },
+    machine: {
+      summary: 'A machine to log in to',
+      value: { name: 'dev', image: 'debian:12', runtype: 'ssh', on_start: 'apt-get update && apt-get install -y git' },
+    },
+  },
   createSshKey: {
     ed25519: {
       summary: 'The content of ~/.ssh/id_ed25519.pub',

@@ -18,6 +18,12 @@ import { limitsSchema } from '../schemas/limits.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
 import { offerListSchema, offerSchema } from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
+import {
+  deletedTemplateSchema,
+  templateContentSchema,
+  templateListSchema,
+  templateSchema,
+} from '../schemas/template.ts';
 
 /** The schemas that have a name in the document. */
 const NAMED = {
@@ -30,6 +36,10 @@ const NAMED = {
   DeletedInstance: deletedInstanceSchema,
   CreateLink: createLinkSchema,
   Link: linkSchema,
+  TemplateContent: templateContentSchema,
+  Template: templateSchema,
+  TemplateList: templateListSchema,
+  DeletedTemplate: deletedTemplateSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,

@@ -6,6 +6,7 @@ import type { TemplateContent } from '../../resources/instance-template.ts';
 import { parseDuration } from '../../resources/schema.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { timeText } from '../schemas/common.ts';
+import { portRecords } from './port-records.ts';
 import { warningsOf } from './warnings.ts';
 
 export interface InstanceSurroundings {
@@ -28,14 +29,6 @@ function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
   if (ssh === undefined) return null;
   const { host, port, user, knownHosts } = ssh;
   return { host, port, user, command: `ssh -p ${port} ${user}@${host}`, known_hosts: knownHosts ?? null };
-}
-
-function portsOf({ spec }: GpuInstance, template: TemplateContent | undefined): InstanceRecord['ports'] {
-  return (spec.ports ?? template?.ports ?? []).map(({ containerPort, protocol, name }) => ({
-    container_port: containerPort,
-    protocol: protocol === 'UDP' ? 'udp' : 'tcp',
-    name: name ?? null,
-  }));
 }
 
 function gpuOf({ spec, status }: GpuInstance) {
@@ -123,7 +116,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     currency: status?.claim?.currency ?? null,
     usage: usageOf(instance),
     ssh: sshOf(instance),
-    ports: portsOf(instance, template),
+    ports: portRecords(spec.ports ?? template?.ports ?? []),
     ...extensionsOf(instance),
     place_in_line: place ?? null,
     created_at: timeText(metadata.creationTimestamp),

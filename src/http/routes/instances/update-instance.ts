@@ -1,13 +1,13 @@
-import { ConflictError, NotFoundError } from '../../kube/errors.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
-import { parseDuration } from '../../resources/schema.ts';
-import { ApiError, type FieldError, validationFailed } from '../errors/api-error.ts';
-import { toInstancePatch } from '../instances/to-spec.ts';
-import { EXAMPLES } from '../openapi/examples.ts';
-import type { UpdateInstance } from '../schemas/instance.ts';
-import { sendJson } from '../send.ts';
-import { instanceNotFound, instanceOf, missingSshKeys } from '../tenant.ts';
-import { routeWithBody } from './route.ts';
+import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { parseDuration } from '../../../resources/schema.ts';
+import { ApiError, type FieldError, validationFailed } from '../../errors/api-error.ts';
+import { toInstancePatch } from '../../instances/to-spec.ts';
+import { EXAMPLES } from '../../openapi/examples.ts';
+import type { UpdateInstance } from '../../schemas/instance.ts';
+import { sendJson } from '../../send.ts';
+import { instanceNotFound, instanceOf, missingSshKeys } from '../../tenant.ts';
+import { routeWithBody } from '../route.ts';
 
 /** What would end the instance on the spot, which nobody means who sets a longest time. */
 function overAlready(

@@ -1,24 +1,24 @@
 import type { Response } from 'express';
-import { findTemplate } from '../../caches/templates.ts';
-import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { namesTemplate } from '../../resources/instance-template.ts';
-import type { ApiContext } from '../context.ts';
-import { validationFailed } from '../errors/api-error.ts';
-import { createInstance } from '../instances/create.ts';
-import { requestHash } from '../instances/idempotency.ts';
-import { offerUnavailable, refusal, templateNotFound } from '../instances/refusal.ts';
-import { takeFreeText } from '../instances/free-text.ts';
-import { toInstanceSpec } from '../instances/to-spec.ts';
-import { EXAMPLES } from '../openapi/examples.ts';
-import { sendJson } from '../send.ts';
-import { missingSshKeys } from '../tenant.ts';
-import { routeWithBody } from './route.ts';
+import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import { namesTemplate } from '../../../resources/instance-template.ts';
+import type { ApiContext } from '../../context.ts';
+import { validationFailed } from '../../errors/api-error.ts';
+import { findTemplateOf } from '../../objects/find-template.ts';
+import { createInstance } from '../../instances/create.ts';
+import { requestHash } from '../../instances/idempotency.ts';
+import { offerUnavailable, refusal, templateNotFound } from '../../instances/refusal.ts';
+import { takeFreeText } from '../../instances/free-text.ts';
+import { toInstanceSpec } from '../../instances/to-spec.ts';
+import { EXAMPLES } from '../../openapi/examples.ts';
+import { sendJson } from '../../send.ts';
+import { missingSshKeys } from '../../tenant.ts';
+import { routeWithBody } from '../route.ts';
 
 /** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */
 async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
   const errors = await missingSshKeys(context, namespace, spec.sshKeyIds ?? []);
   if (errors.length > 0) throw validationFailed(errors);
-  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) throw templateNotFound(spec);
+  if (namesTemplate(spec) && !(await findTemplateOf(context, namespace, spec))) throw templateNotFound(spec);
 }
 
 /** Aborts when the client closes the connection, at once when it already has. */

@@ -1,11 +1,11 @@
-import { ConflictError } from '../../kube/errors.ts';
-import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
-import type { ApiContext } from '../context.ts';
-import { lastEventId, wantsEvents } from '../events/event-stream.ts';
-import type { Followed } from '../events/instance-events.ts';
-import { sendJson, sendList } from '../send.ts';
-import { byAge, instanceNotFound, instanceOf } from '../tenant.ts';
-import { type Call, route } from './route.ts';
+import { ConflictError } from '../../../kube/errors.ts';
+import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
+import type { ApiContext } from '../../context.ts';
+import { lastEventId, wantsEvents } from '../../events/event-stream.ts';
+import type { Followed } from '../../events/instance-events.ts';
+import { sendJson, sendList } from '../../send.ts';
+import { byAge, instanceNotFound, instanceOf } from '../../tenant.ts';
+import { type Call, route } from '../route.ts';
 
 function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, followed: Followed): void {
   const opened = streams.open(request, response);
