@@ -287,6 +287,7 @@ export const gpuInstanceResource: CustomResource = {
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
     AGE_COLUMN,
   ],
+  selectable: ['.status.claim.node', '.status.claim.pool', '.spec.powerState', '.spec.type'],
   spec: gpuInstanceSpecSchema,
   status: gpuInstanceStatusSchema,
   rules: [

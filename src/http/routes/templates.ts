@@ -1,8 +1,7 @@
 import type { Request } from 'express';
 import { visibleTemplates } from '../../caches/templates.ts';
+import { findObject } from '../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../kube/errors.ts';
-import { keyOf } from '../../kube/types.ts';
-import { hasReached } from '../../kube/watch/resource-version.ts';
 import {
   INSTANCE_TEMPLATES,
   type InstanceTemplate,
@@ -20,7 +19,6 @@ import { withoutNulls } from '../middleware/validate.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from '../records/template-record.ts';
 import type { TemplateBody } from '../schemas/template.ts';
-import { seen } from '../objects/seen.ts';
 import { sendJson, sendList } from '../send.ts';
 import { byAge } from '../tenant.ts';
 import { route, routeWithBody } from './route.ts';
@@ -31,13 +29,19 @@ function templateNotFound(): ApiError {
   return new ApiError('template_not_found', 'You have no template with this id, and nobody shares one with you.');
 }
 
-/** The template that the path names, of the tenant or shared; throws 404. */
+/**
+ * The template that the path names, of the tenant or shared; throws 404. One of the tenant is read live: what one
+ * replica has changed, another one must not show as it was.
+ */
 async function templateOf(context: ApiContext, tenant: string, request: Request): Promise<InstanceTemplate> {
   const text = String(request.params['templateId']);
-  if (!ID.test(text)) throw templateNotFound();
-  const found = await findTemplateOf(context, tenant, { templateId: Number(text) });
-  if (found === undefined) throw templateNotFound();
-  return found;
+  const known = ID.test(text) ? await findTemplateOf(context, tenant, { templateId: Number(text) }) : undefined;
+  if (known === undefined) throw templateNotFound();
+  if (known.metadata.namespace !== tenant) return known;
+  const { name, uid } = known.metadata;
+  const live = await findObject(context.client, INSTANCE_TEMPLATES, { namespace: tenant, name });
+  if (live === undefined || live.metadata.uid !== uid) throw templateNotFound();
+  return live;
 }
 
 /** The template that the path names, which must be the tenant's own; throws 404, or 403 for one that is shared. */
@@ -145,13 +149,6 @@ export const templateRoutes = [
           if (error instanceof NotFoundError || error instanceof ConflictError) throw templateNotFound();
           throw error;
         });
-      const version = changed.metadata.resourceVersion ?? '';
-      await seen(
-        context.stores.templates,
-        keyOf(changed),
-        (cached) => cached?.metadata.uid !== uid || hasReached(cached?.metadata.resourceVersion ?? '', version),
-        context.clock,
-      );
       sendJson(response, toJson(context, namespace, changed));
     },
   }),
@@ -174,8 +171,6 @@ export const templateRoutes = [
           if (error instanceof ConflictError) throw templateNotFound();
           throw error;
         });
-      const { templates } = context.stores;
-      await seen(templates, keyOf(template), (cached) => cached?.metadata.uid !== uid, context.clock);
       sendJson(response, JSON.stringify({ id: templateId(template), object: 'template', deleted: true }));
     },
   }),

@@ -60,7 +60,8 @@ export function startGranter(deps: {
     const claim = claimOf(inventory, instance);
     const granted = typeof claim !== 'string';
     if (granted) inventory.assume(instance, claim, { gb: instance.spec.diskGb ?? 10, persistent: false });
-    const reason = instance.spec.onNoCapacity === 'Queue' ? 'WaitingForCapacity' : String(claim);
+    const refusal = granted ? '' : claim;
+    const reason = instance.spec.onNoCapacity === 'Queue' ? 'WaitingForCapacity' : refusal;
     const status = granted
       ? {
           claim,
