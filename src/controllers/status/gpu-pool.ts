@@ -37,9 +37,16 @@ type Class = NonNullable<GpuPoolStatus['classes']>[number];
 
 function classOf(offer: Offer): Class {
   const { id: offerId, product, gpuCount, memoryMb, isolation, migProfile, simulated, available: free, prices } = offer;
-  const { onDemand, interruptible } = prices;
   return {
-    ...{ offerId, product, gpuCount, memoryMb, isolation, simulated, free, onDemand, interruptible },
+    offerId,
+    product,
+    gpuCount,
+    memoryMb,
+    isolation,
+    simulated,
+    free,
+    onDemand: prices.onDemand,
+    interruptible: prices.interruptible,
     ...(migProfile !== undefined && { migProfile }),
   };
 }

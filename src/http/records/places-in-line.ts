@@ -6,19 +6,29 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 
-/** How old the places may be, milliseconds. */
-const AGE_MS = 1_000;
+/** How old the places may be at most, milliseconds. A short line costs little to look at anew, and is younger. */
+const MOST_AGE_MS = 1_000;
+const AGE_MS_FOR_EACH = 1;
 
-/** Instances that the same offers would serve. */
+/** Instances that GPUs of the same kinds would serve. */
 interface Group {
-  offers: readonly number[];
+  kinds: readonly string[];
   /** Their ranks, the first served first. */
   ranks: string[];
 }
 
-function offersFor({ spec }: GpuInstance, offers: readonly Offer[]): number[] {
-  if (spec.offerId !== undefined) return [spec.offerId];
-  return offers.filter((offer) => fits(offer, spec.gpu)).map(({ id }) => id);
+/** Offers of one kind are of the same GPUs: who takes two of them takes those that another one waits for, too. */
+function kindOf({ pool, resourceName, product, memoryMb, simulated }: Offer): string {
+  return [pool, resourceName, product, memoryMb, simulated].join('\0');
+}
+
+/** The kinds of GPUs that would serve an instance, in order. */
+function kindsFor({ spec }: GpuInstance, offers: readonly Offer[]): string[] {
+  const serving =
+    spec.offerId === undefined
+      ? offers.filter((offer) => fits(offer, spec.gpu))
+      : offers.filter(({ id }) => id === spec.offerId);
+  return [...new Set(serving.map(kindOf))];
 }
 
 /** Index of the first of these ranks, in order, that is not lower. */
@@ -32,8 +42,8 @@ function firstNotBelow(ranks: readonly string[], rank: string): number {
   return low;
 }
 
-function overlap(ids: ReadonlySet<number>, others: readonly number[]): boolean {
-  return others.some((id) => ids.has(id));
+function overlap(kinds: ReadonlySet<string>, others: readonly string[]): boolean {
+  return others.some((kind) => kinds.has(kind));
 }
 
 /** The line of those who wait for a place, as one moment saw it. */
@@ -44,24 +54,24 @@ export class Line {
   constructor(waiting: readonly GpuInstance[], offers: readonly Offer[]) {
     this.#offers = offers;
     for (const instance of waiting.toSorted(compareRanks)) {
-      const ids = offersFor(instance, offers);
-      const group = this.#groups.get(ids.join()) ?? { offers: ids, ranks: [] };
-      this.#groups.set(ids.join(), group);
+      const kinds = kindsFor(instance, offers);
+      const group = this.#groups.get(kinds.join('\n')) ?? { kinds, ranks: [] };
+      this.#groups.set(kinds.join('\n'), group);
       group.ranks.push(rankOf(instance));
     }
   }
 
   /**
-   * The place of an instance: 1, and one more for each that is served first and that an offer for this one would serve
-   * too. Undefined when no offer would serve it.
+   * The place of an instance: 1, and one more for each that is served first and waits for GPUs of a kind that would
+   * serve this one too. Undefined when no offer would serve it.
    */
   placeOf(instance: GpuInstance): number | undefined {
-    const ids = new Set(offersFor(instance, this.#offers));
-    if (ids.size === 0) return undefined;
+    const wanted = new Set(kindsFor(instance, this.#offers));
+    if (wanted.size === 0) return undefined;
     const rank = rankOf(instance);
     let place = 1;
-    for (const { offers, ranks } of this.#groups.values()) {
-      if (overlap(ids, offers)) place += firstNotBelow(ranks, rank);
+    for (const { kinds, ranks } of this.#groups.values()) {
+      if (overlap(wanted, kinds)) place += firstNotBelow(ranks, rank);
     }
     return place;
   }
@@ -77,14 +87,15 @@ export interface PlacesDeps {
 export function placesReader({ stores, offers, clock }: PlacesDeps): (instance: GpuInstance) => number | undefined {
   let line = new Line([], []);
   let version = '';
-  let madeAt = Number.NEGATIVE_INFINITY;
+  let staleAt = Number.NEGATIVE_INFINITY;
   return (instance) => {
     if (!isWaiting(instance)) return undefined;
     const now = clock.monotonic();
-    if (version !== stores.instances.resourceVersion && now - madeAt >= AGE_MS) {
-      line = new Line(stores.instances.by('waiting', 'true'), offers.offers());
+    if (version !== stores.instances.resourceVersion && now >= staleAt) {
+      const waiting = stores.instances.by('waiting', 'true');
+      line = new Line(waiting, offers.offers());
       version = stores.instances.resourceVersion;
-      madeAt = now;
+      staleAt = now + Math.min(MOST_AGE_MS, AGE_MS_FOR_EACH * waiting.length);
     }
     return line.placeOf(instance);
   };

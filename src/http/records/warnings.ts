@@ -35,6 +35,11 @@ function noKey(instance: GpuInstance): string | undefined {
   return 'ssh_key_ids names an SSH key that does not exist any more. PATCH ssh_key_ids, and read which keys there are with GET /ssh-keys.';
 }
 
+function idleScript({ spec, status }: GpuInstance): string | undefined {
+  if (!spec.onStart || (status?.runtype ?? spec.runtype) !== 'args') return undefined;
+  return 'on_start does nothing with runtype args: the entrypoint of the image runs. Rent with runtype ssh, or put it into args.';
+}
+
 function imageElsewhere({ status }: GpuInstance, { image, imageOnNode }: WarningFacts): string | undefined {
   if (imageOnNode !== false || status?.claim === undefined || status.stages?.pulled !== undefined) return undefined;
   return `Node ${status.claim.node} does not list image ${image}: the start takes as long as the pull. Offers with image_cached start sooner with the default image.`;
@@ -57,6 +62,7 @@ export function warningsOf(instance: GpuInstance, facts: WarningFacts): string[]
   const found = [
     unknownRuntype(instance),
     noKey(instance),
+    idleScript(instance),
     imageElsewhere(instance, facts),
     noMonitoring(instance),
     otherTemplate(instance),

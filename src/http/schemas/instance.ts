@@ -216,7 +216,7 @@ export const instanceSchema = z
       .int()
       .nullable()
       .describe(
-        'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
+        'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
       ),
     created_at: timeSchema,
     started_at: timeSchema.nullable(),

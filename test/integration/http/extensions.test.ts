@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { timeSchema } from '../../../src/http/schemas/common.ts';
+import { instanceListSchema } from '../../../src/http/schemas/instance.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -121,22 +122,34 @@ it('an instance that queues is there at once, shows its place, and gets it when 
   const refused = await call('POST', '/instances', { gpu });
   expect([refused.status, refused.error['code']]).toEqual([409, 'offer_unavailable']);
   const key = { 'idempotency-key': 'queue' };
-  const body = { gpu, on_no_capacity: 'queue', name: 'second' };
-  const second = await call('POST', '/instances', body, key);
+  const body = { gpu, on_no_capacity: 'queue', name: 'waiting' };
+  const answers = [await call('POST', '/instances', body, key), await call('POST', '/instances', body)];
+  answers.push(await call('POST', '/instances', { gpu: { name: PRODUCT }, type: 1, on_no_capacity: 'queue' }));
   const waiting = { state: 'pending', reason: 'WaitingForCapacity', on_no_capacity: 'queue' };
-  expect(second.json).toMatchObject({ ...waiting, place_in_line: 1 });
-  const third = await call('POST', '/instances', { gpu: { name: PRODUCT }, on_no_capacity: 'queue' });
-  expect(third.json).toMatchObject({ ...waiting, place_in_line: 1 });
-  const fourth = await call('POST', '/instances', { gpu, on_no_capacity: 'queue' });
-  expect(fourth.json).toMatchObject({ ...waiting, place_in_line: 2 });
+  for (const { json, status } of answers) expect([status, json]).toMatchObject([201, waiting]);
   const again = await call('POST', '/instances', body, key);
-  expect([again.status, again.id, again.headers.get('idempotent-replayed')]).toEqual([201, second.id, 'true']);
-  await remove(first.id, third.id);
-  await state(second.id, 'running');
-  await waitFor('the fourth to be first', async () => {
-    return (await call('GET', `/instances/${fourth.id}`)).json['place_in_line'] === 1;
+  expect([again.status, again.id, again.headers.get('idempotent-replayed')]).toEqual([201, answers[0]?.id, 'true']);
+  // Two that came in the same second are served in the order of their names.
+  const places = async () => {
+    const { data } = await call('GET', '/instances');
+    const inLine = instanceListSchema
+      .parse({ object: 'list', data })
+      .data.map(({ place_in_line: place, id }) => ({ place, id }));
+    return inLine.filter(({ place }) => place !== null).toSorted((a, b) => Number(a.place) - Number(b.place));
+  };
+  const before = await waitFor('all in line', async () => {
+    const inLine = await places();
+    return inLine.length === 3 && inLine;
   });
-  await remove(second.id, fourth.id);
+  expect(before.map(({ place }) => place)).toEqual([1, 2, 3]);
+  expect(before[2]?.id).toBe(answers[2]?.id);
+  await remove(first.id);
+  await state(before[0]?.id ?? '', 'running');
+  expect(await places()).toEqual([
+    { place: 1, id: before[1]?.id },
+    { place: 2, id: before[2]?.id },
+  ]);
+  await remove(...before.map(({ id }) => id));
 });
 
 it('queueing for what can never be is refused, and leaves nothing', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
+import { alternatives, offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
 import { toInstanceRecord } from '../../../src/http/records/instance-record.ts';
 import { instanceSchema } from '../../../src/http/schemas/instance.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
@@ -42,6 +42,14 @@ it.each([
   const error = offerUnavailable(OFFERS, asked, '');
   expect(error.message).toBe(message);
   expect(error.extra['alternatives']).toHaveLength(alternatives);
+});
+
+it('alternatives for GPUs by name are those of the name first, then those of the number', () => {
+  const others = { ...offer(9, 1, 500), product: 'A100', gpuCount: 2 };
+  const first = (gpu: GpuInstanceSpec['gpu']) => alternatives([...OFFERS, others], { gpu })[0]?.id;
+  expect([first({ product: 'A100', count: 1 }), first({ count: 2 }), first({ count: 1 }), first(undefined)]).toEqual([
+    9, 9, 2, 2,
+  ]);
 });
 
 it('says that nothing at all is free', () => {

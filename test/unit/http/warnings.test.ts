@@ -32,6 +32,7 @@ describe('warnings', () => {
     ],
     ['the template changed', {}, condition('TemplateCurrent', 'TemplateChanged'), /^The template has changed since/],
     ['the template is gone', {}, condition('TemplateCurrent', 'TemplateGone'), /^The template was deleted, or/],
+    ['a script does nothing', { onStart: 'x', runtype: 'args' }, {}, /^on_start does nothing with runtype args/],
     ['the runtype is unknown', { requestedRuntype: 'vnc' }, {}, /knows no runtype "vnc"/],
   ])('say when %s', (_what, spec, status, words) => {
     expect(warningsOf(gpuInstance('a', spec, status), FINE)).toEqual([expect.stringMatching(words)]);
@@ -40,6 +41,7 @@ describe('warnings', () => {
   it.each<[string, Partial<GpuInstanceSpec>, GpuInstanceStatus]>([
     ['nobody logs in to', { runtype: 'args' }, condition('SSHKeys', 'NoKeys')],
     ['asked for no monitoring', {}, condition('Monitoring', 'ExporterNotFound')],
+    ['runs its script', { onStart: 'x', runtype: 'ssh' }, {}],
     ['waits for its pod', { installMonitoring: true }, condition('Monitoring', 'NoPod')],
   ])('do not trouble one that %s', (_what, spec, status) => {
     expect(warningsOf(gpuInstance('a', spec, status), FINE)).toEqual([]);
@@ -101,8 +103,18 @@ describe('near ceilings', () => {
   });
 });
 
-function offer(id: number, product: string, memoryMb = 80_000): Offer {
-  return { id, product, gpuCount: 1, memoryMb, isolation: 'whole', migProfile: undefined } as Offer;
+function offer(id: number, product: string, memoryMb = 80_000, gpuCount = 1): Offer {
+  return {
+    id,
+    product,
+    pool: 'p',
+    resourceName: 'nvidia.com/gpu',
+    simulated: false,
+    gpuCount,
+    memoryMb,
+    isolation: 'whole',
+    migProfile: undefined,
+  } as Offer;
 }
 
 function waiting(name: string, second: number, spec: Partial<GpuInstanceSpec>): GpuInstance {
@@ -112,7 +124,7 @@ function waiting(name: string, second: number, spec: Partial<GpuInstanceSpec>): 
 }
 
 describe('places in line', () => {
-  const OFFERS = [offer(1, 'A100', 40_000), offer(2, 'H100')];
+  const OFFERS = [offer(1, 'A100', 40_000), offer(2, 'H100'), offer(3, 'H100', 80_000, 2)];
   const a100 = { product: 'A100', count: 1 };
   const h100 = { product: 'H100', count: 1 };
 
@@ -122,8 +134,9 @@ describe('places in line', () => {
     const cheap = waiting('cheap', 0, { gpu: a100, type: 'Interruptible' });
     const large = waiting('large', 3, { gpu: { count: 1, memoryMb: 50_000 } });
     const any = waiting('any', 4, {});
+    const two = waiting('two', 5, { gpu: { product: 'H100', count: 2 } });
     const none = waiting('none', 0, { gpu: { product: 'B200', count: 1 } });
-    const all = [any, cheap, large, none, other, first];
+    const all = [any, cheap, large, none, other, first, two];
     const line = new Line(all, OFFERS);
     expect(all.map((one) => [one.metadata.name, line.placeOf(one)])).toEqual([
       ['any', 4],
@@ -132,20 +145,27 @@ describe('places in line', () => {
       ['none', undefined],
       ['other', 1],
       ['first', 1],
+      ['two', 4],
     ]);
     expect(line.placeOf(waiting('new', 9, { gpu: a100 }))).toBe(3);
   });
 
-  it('are at most a second old, and only of those that wait', async () => {
+  it('are a millisecond old for each that waits and a second at most, and only of those that wait', async () => {
     const clock = fakeClock();
     const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
     const placeOf = placesReader({ stores: { instances: cache.store }, offers: { offers: () => OFFERS }, clock });
-    const late = waiting('late', 5, { gpu: h100 });
+    const late = waiting('late', 9, { gpu: h100 });
+    const early = Array.from({ length: 2000 }, (_, index) => waiting(`early-${index}`, 1, { gpu: h100 }));
     cache.replace([late], '1');
     expect([placeOf(late), placeOf(gpuInstance('running'))]).toEqual([1, undefined]);
-    cache.replace([late, waiting('early', 1, { gpu: h100 })], '2');
+    cache.replace([late, ...early], '2');
     expect(placeOf(late)).toBe(1);
-    await clock.advance(1000);
-    expect(placeOf(late)).toBe(2);
+    await clock.advance(1);
+    expect(placeOf(late)).toBe(2001);
+    cache.replace([late], '3');
+    await clock.advance(999);
+    expect(placeOf(late)).toBe(2001);
+    await clock.advance(1);
+    expect(placeOf(late)).toBe(1);
   });
 });
