@@ -31,6 +31,7 @@ import { Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
 import { ownSecrets, scan, type Scan } from './support/scan.ts';
 import { askPort, login, newIdentity, runOver } from './support/ssh.ts';
+import { tryTemplates } from './support/templates.ts';
 import { World } from './support/world.ts';
 
 /** Kinds of the whole cluster that the chart has objects of. */
@@ -151,6 +152,10 @@ describe('a release on a real node', () => {
     await runOver(session, 'mkdir -p /tmp/www && echo forwarded > /tmp/www/x && httpd -p 127.0.0.1:8099 -h /tmp/www');
     expect(await askPort(session, 8099, 'GET /x HTTP/1.0\r\n\r\n')).toContain('forwarded');
     session.end();
+  });
+
+  it('rents with a template, variables and a start script, with a key alone', async () => {
+    await tryTemplates({ user, rent, identity });
   });
 
   it('calls a model in the cluster', async () => {

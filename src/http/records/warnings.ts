@@ -27,8 +27,6 @@ function failing({ status }: GpuInstance, type: string): string | undefined {
 }
 
 function noKey(instance: GpuInstance): string | undefined {
-  // With runtype args nobody logs in.
-  if ((instance.status?.runtype ?? instance.spec.runtype) === 'args') return undefined;
   const reason = failing(instance, 'SSHKeys');
   if (reason === 'NoKeys') return 'No SSH key opens this instance: you have none. Add one with POST /ssh-keys.';
   if (reason !== 'KeyNotFound') return undefined;

@@ -111,7 +111,10 @@ it('every field of the creation reaches the pod and comes back in the record, wi
     const { json } = await call('GET', `/instances/${answer.id}`);
     return json['template_changed'] === true && json;
   });
-  expect(warned['warnings']).toEqual([expect.stringMatching(/^The template has changed since/)]);
+  expect(warned['warnings']).toEqual([
+    expect.stringMatching(/^No SSH key opens this instance/),
+    expect.stringMatching(/^The template has changed since/),
+  ]);
   await remove(answer.id);
 });
 

@@ -39,7 +39,6 @@ describe('warnings', () => {
   });
 
   it.each<[string, Partial<GpuInstanceSpec>, GpuInstanceStatus]>([
-    ['nobody logs in to', { runtype: 'args' }, condition('SSHKeys', 'NoKeys')],
     ['asked for no monitoring', {}, condition('Monitoring', 'ExporterNotFound')],
     ['runs its script', { onStart: 'x', runtype: 'ssh' }, {}],
     ['waits for its pod', { installMonitoring: true }, condition('Monitoring', 'NoPod')],
