@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../../src/resources/instance-template.ts';
-import { NAMESPACES, RESOURCE_QUOTAS } from '../../../src/kube/types.ts';
+import { NAMESPACES } from '../../../src/kube/types.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
@@ -163,20 +163,4 @@ it('a shared template is marked, seen by all and changed by its author alone', a
   }
   expect((await call('GET', path)).json).toMatchObject({ shared: true, read_only: false });
   expect((await call('DELETE', path)).status).toBe(200);
-});
-
-it('a ceiling on templates refuses the next one, and says who can raise it', async () => {
-  const quota = { namespace: other, name: 'berth' };
-  const hard = { 'count/instancetemplates.berth.dev': '1' };
-  await cluster.client.create(RESOURCE_QUOTAS, { metadata: quota, spec: { hard } });
-  await waitFor('the quota to be counted', async () => {
-    return (await stranger('POST', '/templates', { name: 'one' })).status === 201;
-  });
-  const answer = await waitFor('the refusal', async () => {
-    const second = await stranger('POST', '/templates', { name: 'two' });
-    return second.status === 403 && second;
-  });
-  expect(answer.error['code']).toBe('tenant_limit');
-  expect(answer.error['message']).toContain('1 templates');
-  expect(answer.error['message']).toContain('The operator can raise objects.templates');
 });
