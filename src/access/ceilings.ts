@@ -1,17 +1,22 @@
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { CLOSED_CEILINGS, type Ceilings, DEFAULT_CEILINGS } from '../resources/tenants/ceilings.ts';
-import { TENANT_LIMIT_NAME, type TenantLimit, tenantLimitSpecSchema } from '../resources/tenants/tenant-limit.ts';
+import {
+  TENANT_LIMIT_NAME,
+  type TenantLimit,
+  type TenantLimitSpec,
+  tenantLimitSpecSchema,
+} from '../resources/tenants/tenant-limit.ts';
 
-/** The ceilings of a tenant. */
-export type CeilingsOf = (tenant: string) => Ceilings;
+/** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
+export type CeilingsOf = (tenant: string) => Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
 /**
  * Reads the ceilings that the controller wrote into a tenant's namespace. Without an object the defaults hold; when an
  * object cannot be read, the closed ones do.
  */
 export function ceilingsReader(limits: Pick<ReadStore<TenantLimit>, 'get'>): CeilingsOf {
-  const parsed = new WeakMap<TenantLimit, Ceilings>();
+  const parsed = new WeakMap<TenantLimit, ReturnType<CeilingsOf>>();
   return (tenant) => {
     const limit = limits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
     if (limit === undefined) return DEFAULT_CEILINGS;

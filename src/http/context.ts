@@ -21,6 +21,7 @@ import { PendingRemovals } from './instances/reaper.ts';
 import { tenantBodies } from './middleware/body-shares.ts';
 import { jsonBody } from './middleware/json-body.ts';
 import type { CallLimits } from './middleware/request-limit.ts';
+import { takeTurns, Turns } from './middleware/turns.ts';
 import { keepAccepted } from './middleware/under-way.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
 import { nearLimitsReader } from './records/near-limits.ts';
@@ -94,6 +95,7 @@ export function createContext(deps: ApiDeps) {
     waiter: new ClaimWaiter(stores.instances, clock),
     connections,
     keepAccepted: keepAccepted(connections, maxConnections),
+    takeTurns: takeTurns(new Turns(clock)),
     readJson: jsonBody(tenantBodies(ceilings), clock),
     idempotentName: objectNames(sessionKey),
     gate: new ClaimGate(CLAIMS_AT_ONCE, clock),

@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client/client.ts';
 import { hasReached } from '../../kube/watch/resource-version.ts';
 import { keyOf } from '../../kube/types.ts';
+import { gpuRefusal } from '../../inventory/gpu-ceilings.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { compareRanks } from '../../caches/line-order.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
@@ -8,7 +9,6 @@ import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
-import { gpuRefusal } from './decide/refusals/ceilings.ts';
 
 interface Deps {
   client: Pick<KubeClient, 'list'>;

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { BodyPace, TOO_SLOW } from '../../lib/body-pace.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
@@ -11,10 +12,6 @@ const STRUCTURE_MAX = 500_000;
 const STRUCTURE_BYTES = 64;
 /** A Buffer of its own for each piece that arrives. A client may send its body byte by byte. */
 const CHUNK_BYTES = 256;
-/** A client that is alive sends something in this time, also over a lossy radio link. */
-const STALL_MS = 10_000;
-/** After the first 10 s: a poor uplink of half a megabit per second carries this. */
-const BYTES_PER_MS = 65_536 / 1000;
 /** Below the 60 s after which the server itself ends a request, without an answer in the dialect's shape. */
 const LONGEST_MS = 55_000;
 const RETRY_MS = 1000;
@@ -49,12 +46,12 @@ export interface Reading {
 export function readBody(request: IncomingMessage, { limit, hold, clock }: Reading): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const watch = new Watch(clock, () => fail(tooSlow()));
+    const pace = new BodyPace(clock, LONGEST_MS, () => fail(tooSlow()));
     let size = 0;
     let done = false;
     const fail = (error: Error): void => {
       done = true;
-      watch.end();
+      pace.end();
       hold.release();
       chunks.length = 0;
       reject(error);
@@ -81,7 +78,7 @@ export function readBody(request: IncomingMessage, { limit, hold, clock }: Readi
       } else if (take(chunk.length + CHUNK_BYTES)) {
         size += chunk.length;
         chunks.push(chunk);
-        watch.received(size);
+        pace.received(chunk.length);
       }
     });
     request.on('end', () => {
@@ -96,47 +93,13 @@ export function readBody(request: IncomingMessage, { limit, hold, clock }: Readi
         fail(tooManyPieces());
       } else if (take(count * STRUCTURE_BYTES)) {
         done = true;
-        watch.end();
+        pace.end();
         resolve(bytes);
       }
     });
     request.on('error', gone);
     request.on('close', gone);
   });
-}
-
-/** Watches the pace of one body. */
-class Watch {
-  readonly #clock: Clock;
-  readonly #tooSlow: () => void;
-  readonly #startedAt: number;
-  #lastAt: number;
-  #size = 0;
-  #cancel: () => void;
-
-  constructor(clock: Clock, tooSlow: () => void) {
-    this.#clock = clock;
-    this.#tooSlow = tooSlow;
-    this.#startedAt = this.#lastAt = clock.monotonic();
-    this.#cancel = clock.setTimeout(() => this.#check(), STALL_MS);
-  }
-
-  /** @param size bytes that have come so far */
-  received(size: number): void {
-    this.#size = size;
-    this.#lastAt = this.#clock.monotonic();
-  }
-
-  end(): void {
-    this.#cancel();
-  }
-
-  #check(): void {
-    const pace = this.#startedAt + Math.min(STALL_MS + this.#size / BYTES_PER_MS, LONGEST_MS);
-    const left = Math.min(this.#lastAt + STALL_MS, pace) - this.#clock.monotonic();
-    if (left <= 0) this.#tooSlow();
-    else this.#cancel = this.#clock.setTimeout(() => this.#check(), left);
-  }
 }
 
 function tooLong(limit: number): BodyTooLargeError {
@@ -152,7 +115,7 @@ function tooManyPieces(): BodyTooLargeError {
 function tooSlow(): DialectError {
   return new DialectError({
     status: 408,
-    message: 'The request body did not arrive in time: send it at 64 KiB per second or more, without a pause of 10 s.',
+    message: TOO_SLOW,
     code: 'request_timeout',
   });
 }

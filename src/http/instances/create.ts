@@ -1,8 +1,6 @@
 import type { Logger } from 'pino';
-import type { Inventory } from '../../inventory/inventory.ts';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import { newInstanceName } from '../../resources/ids.ts';
 import { instanceState } from '../../resources/instance-state.ts';
@@ -10,7 +8,7 @@ import { ApiError } from '../errors/api-error.ts';
 import { findObject } from '../../kube/client/find-object.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
-import { foreseeRefusal } from './foresee.ts';
+import { foreseeRefusal, type Foreseen, type Foreseer } from './foresee.ts';
 import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from './idempotency.ts';
 import type { PendingRemovals } from './reaper.ts';
 
@@ -27,14 +25,12 @@ const WITHDRAW_TRIES = 5;
 const RETRY = 'Nothing was rented; try again.';
 const RETRY_WITH_KEY = 'Send the same request again to learn the outcome.';
 
-export interface CreateDeps {
-  offers: Pick<Inventory, 'grant' | 'preempt'>;
+export interface CreateDeps extends Foreseer {
   gate: ClaimGate;
   client: KubeClient;
   waiter: ClaimWaiter;
   idempotentName: ObjectNames;
   removals: PendingRemovals;
-  clock: Clock;
   log: Logger;
 }
 
@@ -48,8 +44,7 @@ export interface CreateRequest {
 
 export interface Created {
   outcome: 'granted' | 'queued' | 'refused';
-  /** Absent when the refusal was clear before anything was written. */
-  instance?: GpuInstance;
+  instance: GpuInstance;
   /** True when an earlier request with the same Idempotency-Key created it. */
   replayed: boolean;
 }
@@ -73,14 +68,17 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
  * of this replica deletes what this function could not.
  * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting, too_many_at_once, overloaded; KubeError
  */
-export async function createInstance(deps: CreateDeps, request: CreateRequest): Promise<Created> {
+export async function createInstance(
+  deps: CreateDeps,
+  request: CreateRequest,
+): Promise<Created | { outcome: 'foreseen'; refusal: Foreseen }> {
   const leave = await deps.gate.enter(request.namespace, { timeoutMs: DECISION_MS, signal: request.signal });
   if (leave === undefined) throw timedOut(RETRY);
   try {
     // An instance that an earlier request with this key created is found even when nothing is free now.
     const isSure = !request.idempotency && request.spec.onNoCapacity === 'Fail';
-    const refused = isSure && (await foreseeRefusal(deps.offers, request.spec, deps.clock));
-    return refused ? { outcome: 'refused', replayed: false } : await claim(deps, request);
+    const refusal = isSure ? await foreseeRefusal(deps, request.namespace, request.spec) : undefined;
+    return refusal === undefined ? await claim(deps, request) : { outcome: 'foreseen', refusal };
   } finally {
     leave();
   }

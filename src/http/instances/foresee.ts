@@ -1,4 +1,6 @@
-import type { PlaceRequest } from '../../inventory/grant.ts';
+import type { CeilingsOf } from '../../access/ceilings.ts';
+import { gpuRefusal, gpusOf } from '../../inventory/gpu-ceilings.ts';
+import type { Place, PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
@@ -6,7 +8,13 @@ import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
 
-type Offers = Pick<Inventory, 'grant' | 'preempt'>;
+export interface Foreseer {
+  offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy'>;
+  ceilings: CeilingsOf;
+  clock: Clock;
+}
+
+export type Foreseen = { reason: 'NoPlace' } | { reason: 'TenantLimit'; message: string };
 
 function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): PlaceRequest {
   return {
@@ -21,18 +29,34 @@ function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): P
   };
 }
 
-function isRefused(offers: Offers, spec: GpuInstanceSpec): boolean {
+/** A place, or why there is none. */
+function placeFor(offers: Foreseer['offers'], spec: GpuInstanceSpec): Place | RefusalReason {
   const request = placeRequest(spec);
   const granted = offers.grant(request);
-  if (!('refusal' in granted)) return false;
-  if (granted.refusal === 'OfferNotFound') return true;
-  if (granted.refusal !== 'NoCapacity') return false;
-  return spec.type !== 'OnDemand' || offers.preempt(request) === undefined;
+  if ('place' in granted) return granted.place;
+  const isFull = granted.refusal === 'NoCapacity';
+  const preemption = isFull && spec.type === 'OnDemand' ? offers.preempt(request) : undefined;
+  return preemption?.place ?? granted.refusal;
 }
 
-/** Whether the controller, which alone grants, would refuse by this replica's caches. Then nothing needs writing. */
-export async function foreseeRefusal(offers: Offers, spec: GpuInstanceSpec, clock: Clock): Promise<boolean> {
-  if (!isRefused(offers, spec)) return false;
-  await clock.sleep(LAG_MS);
-  return isRefused(offers, spec);
+function refusalOf({ offers, ceilings }: Foreseer, namespace: string, spec: GpuInstanceSpec): Foreseen | undefined {
+  const place = placeFor(offers, spec);
+  if (place === 'OfferNotFound' || place === 'NoCapacity') return { reason: 'NoPlace' };
+  if (typeof place === 'string') return undefined;
+  const over = gpuRefusal(ceilings(namespace), offers.heldBy(namespace), gpusOf(place));
+  return over && { reason: 'TenantLimit', message: over.message };
+}
+
+/**
+ * Why the controller, which alone grants, would refuse by this replica's caches; undefined when it may grant. Then
+ * nothing needs writing: a tenant at its ceiling costs the API server nothing.
+ */
+export async function foreseeRefusal(
+  deps: Foreseer,
+  namespace: string,
+  spec: GpuInstanceSpec,
+): Promise<Foreseen | undefined> {
+  if (refusalOf(deps, namespace, spec) === undefined) return undefined;
+  await deps.clock.sleep(LAG_MS);
+  return refusalOf(deps, namespace, spec);
 }

@@ -50,6 +50,11 @@ export function templateNotFound({ templateId }: Pick<GpuInstanceSpec, 'template
   return new ApiError('template_not_found', message);
 }
 
+/** The 403 for a tenant whose ceilings have no room. */
+export function tenantLimit(message: string): ApiError {
+  return new ApiError('tenant_limit', `Nothing was rented. ${message}`);
+}
+
 /** The 409 that refuses and lists alternatives. */
 export function offerUnavailable(offers: readonly Offer[], asked: Asked, image: string): ApiError {
   const near = alternatives(offers, asked);
@@ -71,7 +76,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
-  if (reason === 'TenantLimit') return new ApiError('tenant_limit', `Nothing was rented. ${message}`);
+  if (reason === 'TenantLimit') return tenantLimit(message);
   const unavailable = offerUnavailable(offers, asked, image);
   if (reason !== 'OfferChanged') return unavailable;
   const which = offerId === undefined ? 'The cheapest free offer' : `Offer ${offerId} now`;

@@ -1,13 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import { BodyPace, TOO_SLOW } from '../../lib/body-pace.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ApiError } from '../errors/api-error.ts';
 
 /** Bytes that a body takes at once, before its first byte. Most bodies fit in. */
 const FIRST_BYTES = 4096;
-/** A body that rests for so long is cut. */
-const IDLE_MS = 10_000;
-/** A body of 1 MiB comes in this time over 300 kbit/s. */
-const WHOLE_MS = 30_000;
+/** Well above what the pace asks of a body of 1 MiB. */
+const LONGEST_MS = 30_000;
 
 /** What a body may hold. */
 export interface BodyRules {
@@ -18,15 +17,21 @@ export interface BodyRules {
   give: (bytes: number) => void;
 }
 
-/** One buffer that grows, and counts all that it holds: a list of tiny chunks would cost many times their bytes. */
+/**
+ * One buffer that counts all that it holds: a list of tiny chunks would cost many times their bytes. It grows to the
+ * announced length at once: a body that has no room is refused after its first bytes, and nothing is copied twice.
+ */
 class BodyBuffer {
   readonly #rules: BodyRules;
+  /** Bytes, as the sender says; 0 when it does not. */
+  readonly #announced: number;
   #buffer: Buffer;
   #size = 0;
   #held: number;
 
-  constructor(rules: BodyRules) {
+  constructor(rules: BodyRules, announced: number) {
     this.#rules = rules;
+    this.#announced = announced;
     this.#held = Math.min(FIRST_BYTES, rules.limit);
     rules.take(this.#held);
     this.#buffer = Buffer.allocUnsafe(this.#held);
@@ -39,7 +44,7 @@ class BodyBuffer {
   append(chunk: Buffer): void {
     const size = this.#size + chunk.length;
     if (size > this.#rules.limit) throw tooLarge(this.#rules.limit);
-    if (size > this.#held) this.#grow(Math.min(this.#rules.limit, Math.max(size, 2 * this.#held)));
+    if (size > this.#held) this.#grow(Math.min(this.#rules.limit, Math.max(size, this.#announced || 2 * this.#held)));
     chunk.copy(this.#buffer, this.#size);
     this.#size = size;
   }
@@ -63,25 +68,23 @@ function tooLarge(limit: number): ApiError {
   return new ApiError('payload_too_large', `The body is longer than ${limit} bytes. Send a shorter one.`);
 }
 
-function tooSlow(what: string): ApiError {
-  return new ApiError('request_timeout', `${what} Send the request again.`, { headers: { connection: 'close' } });
+function tooSlow(): ApiError {
+  return new ApiError('request_timeout', TOO_SLOW, { headers: { connection: 'close' } });
 }
 
-/** Resolves at the end of the body; rejects when it rests or takes too long, or when `append` throws. */
+/** Resolves at the end of the body; rejects when it comes too slowly, or when `append` throws. */
 function received(request: IncomingMessage, clock: Clock, append: (chunk: Buffer) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const start = clock.monotonic();
-    let last = start;
-    let cancel: () => void = () => undefined;
+    const pace = new BodyPace(clock, LONGEST_MS, () => finish(tooSlow()));
     const finish = (error?: unknown): void => {
-      cancel();
+      pace.end();
       request.off('data', onData).off('end', onEnd).off('close', onClose);
       if (error === undefined) return resolve();
       request.pause();
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
-      last = clock.monotonic();
+      pace.received(chunk.length);
       try {
         append(chunk);
       } catch (error) {
@@ -91,15 +94,7 @@ function received(request: IncomingMessage, clock: Clock, append: (chunk: Buffer
     const onEnd = (): void => finish();
     const onClose = (): void =>
       finish(new ApiError('bad_request', 'The connection closed before the body was complete.'));
-    const check = (): void => {
-      const now = clock.monotonic();
-      const [rest, left] = [last + IDLE_MS - now, start + WHOLE_MS - now];
-      if (left <= 0) return finish(tooSlow(`The body took longer than ${WHOLE_MS / 1000} s.`));
-      if (rest <= 0) return finish(tooSlow(`No byte of the body came for ${IDLE_MS / 1000} s.`));
-      cancel = clock.setTimeout(check, Math.min(rest, left));
-    };
     request.on('data', onData).on('end', onEnd).on('close', onClose);
-    check();
   });
 }
 
@@ -115,8 +110,9 @@ export async function readBody<T>(
   use: (bytes: Buffer) => T,
 ): Promise<T> {
   // Refused before a byte of it is read.
-  if (Number(request.headers['content-length'] ?? 0) > rules.limit) throw tooLarge(rules.limit);
-  const buffer = new BodyBuffer(rules);
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > rules.limit) throw tooLarge(rules.limit);
+  const buffer = new BodyBuffer(rules, announced);
   try {
     await received(request, clock, (chunk) => buffer.append(chunk));
     return use(buffer.bytes);

@@ -19,7 +19,12 @@ function isKnown(path: string): boolean {
 /** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
-  router.use(cors(isKnown), authenticate(context.authenticator, context.lastUsed), context.keepAccepted);
+  router.use(
+    cors(isKnown),
+    authenticate(context.authenticator, context.lastUsed),
+    context.keepAccepted,
+    context.takeTurns,
+  );
   const limit = limitRequests(context.calls);
   router.use(apiSecurity, requireHost, options);
   for (const resource of RESOURCES) {

@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { gpuRefusal, imageRefusal } from '../../../src/controllers/gpu-instance/decide/refusals/ceilings.ts';
+import { imageRefusal } from '../../../src/controllers/gpu-instance/decide/refusals/ceilings.ts';
+import { gpuRefusal } from '../../../src/inventory/gpu-ceilings.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type BodyRules, readBody } from '../../../src/http/middleware/read-body.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { type Client, type LoneApi, type LoneApiOptions, post, startLoneApi } from '../../support/http/lone-api.ts';
@@ -46,7 +46,7 @@ describe('bodies of strangers', () => {
     const bytes = Buffer.alloc(15_000, ' ');
     const all = Array.from({ length: 29 }, () => api.send(post('/dashboard/api/session', 16_000, PAGE), bytes));
     // 256 KiB are the share of an address.
-    await waitFor('the refusals', () => stalled(all).length <= 17);
+    await waitFor('the refusals', () => stalled(all).length <= 16);
     expect(all.filter(({ statuses }) => statuses[0] === 429).length).toBeGreaterThanOrEqual(12);
     const left = stalled(all);
     await clock.advance(9000);
@@ -91,7 +91,10 @@ describe('bodies of tenants', () => {
 });
 
 describe('a body', () => {
-  function read(held: { most: number }): { body: PassThrough; done: Promise<number> } {
+  function read(
+    held: { most: number },
+    headers: Record<string, string> = {},
+  ): { body: PassThrough; done: Promise<number> } {
     const body = new PassThrough();
     let now = 0;
     const take = (bytes: number): void => {
@@ -99,7 +102,7 @@ describe('a body', () => {
       held.most = Math.max(held.most, now);
     };
     const rules: BodyRules = { limit: MIB, take, give: (bytes) => void (now -= bytes) };
-    const request = Object.assign(body, { headers: {} }) as unknown as IncomingMessage;
+    const request = Object.assign(body, { headers }) as unknown as IncomingMessage;
     const done = readBody(request, rules, clock, ({ length }) => length).finally(() => expect(now).toBe(0));
     return { body, done };
   }
@@ -114,14 +117,45 @@ describe('a body', () => {
     expect(held.most).toBe(32_768);
   });
 
-  it('that drips is cut after thirty seconds', async () => {
+  it('that announces its length takes room for it once more than its first bytes came', async () => {
+    await start();
+    const held = { most: 0 };
+    const { body, done } = read(held, { 'content-length': '100000' });
+    body.write(Buffer.alloc(4000));
+    await waitFor('the first bytes', () => body.readableLength === 0);
+    expect(held.most).toBe(4096);
+    body.write(Buffer.alloc(200));
+    await waitFor('the room', () => held.most === 100_000);
+    body.end(Buffer.alloc(95_800));
+    expect(await done).toBe(100_000);
+    expect(held.most).toBe(100_000);
+  });
+
+  it('that drips is cut after ten seconds', async () => {
     await start();
     const { body, done } = read({ most: 0 });
     const outcome = done.catch((error: unknown) => String(error));
-    for (let count = 0; count < 4; count += 1) {
+    for (let count = 0; count < 3; count += 1) {
       body.write('x');
-      await clock.advance(8000);
+      await clock.advance(4000);
     }
-    expect(await outcome).toContain('longer than 30 s');
+    expect(await outcome).toContain('64 KiB per second');
+  });
+
+  it('that keeps to the pace is cut after thirty seconds all the same', async () => {
+    await start();
+    const { body, done } = read({ most: 0 });
+    const outcome = done.catch((error: unknown) => String(error));
+    body.write(Buffer.alloc(MIB - 1000));
+    for (let count = 0; count < 5; count += 1) {
+      await clock.advance(5000);
+      body.write('x');
+    }
+    const cut = vi.fn<() => void>();
+    void outcome.then(cut);
+    await clock.advance(900);
+    expect(cut).not.toHaveBeenCalled();
+    await clock.advance(4100);
+    expect(await outcome).toContain('did not arrive in time');
   });
 });

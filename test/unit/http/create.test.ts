@@ -15,7 +15,8 @@ import { toKubeError } from '../../../src/kube/errors.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { FakeStore } from '../../support/fake-store.ts';
-import { fakeClock } from '../../support/fake-clock.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
+import { fakeClock, settle } from '../../support/fake-clock.ts';
 
 const UID = 'uid-1';
 const changed = toKubeError('DELETE /', { status: 409, body: { reason: 'Conflict' } });
@@ -33,7 +34,11 @@ function world() {
     list: vi.fn<() => Promise<{ items: never[] }>>(),
   };
   const deps = {
-    offers: { grant: () => ({}) },
+    offers: {
+      grant: () => ({ place: { offerClass: { pool: { name: 'default' }, product: 'A100', gpuCount: 2 } } }),
+      heldBy: () => [{ pool: 'default', product: 'A100', gpus: 3 }],
+    },
+    ceilings: () => DEFAULT_CEILINGS,
     gate: new ClaimGate(1, clock),
     client: client as unknown as KubeClient,
     waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
@@ -80,6 +85,37 @@ it('what was deleted before the answer was confirmed is not answered with a succ
   const { client, create } = world();
   client.patch.mockResolvedValue({ metadata: { name: 'i', deletionTimestamp: 'now' } } as GpuInstance);
   await expect(create()).rejects.toThrow('deleted the instance');
+});
+
+describe('a tenant at its GPU ceiling', () => {
+  const at = (max: number) => ({
+    ...DEFAULT_CEILINGS,
+    gpus: [{ pool: '*', product: 'A100', max }],
+    policies: ['gold'],
+  });
+
+  it('is refused without a write, in the words of the controller', async () => {
+    const { client, clock, create, deps } = world();
+    deps.ceilings = () => at(4);
+    const created = create();
+    await clock.advance(200);
+    await expect(created).resolves.toMatchObject({
+      outcome: 'foreseen',
+      refusal: { reason: 'TenantLimit', message: expect.stringMatching(/holds 3, .* needs 2\. .* TenantPolicy gold/) },
+    });
+    expect(client.create).not.toHaveBeenCalled();
+  });
+
+  it('is granted what came free while the caches may have lagged', async () => {
+    const { client, clock, create, deps } = world();
+    client.patch.mockResolvedValue({ metadata: { name: 'i' } } as GpuInstance);
+    deps.ceilings = () => at(4);
+    const created = create();
+    await settle();
+    deps.ceilings = () => at(5);
+    await clock.advance(200);
+    await expect(created).resolves.toMatchObject({ outcome: 'granted' });
+  });
 });
 
 describe('a refusal that another replica has seen pass', () => {

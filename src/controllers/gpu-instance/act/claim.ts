@@ -1,6 +1,6 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
+import { type CeilingRefusal, gpuRefusal, gpusOf } from '../../../inventory/gpu-ceilings.ts';
 import type { Place } from '../../../inventory/grant.ts';
-import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -8,7 +8,7 @@ import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
-import { type CeilingRefusal, gpuRefusal, imageRefusal } from '../decide/refusals/ceilings.ts';
+import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
@@ -28,10 +28,6 @@ type ClaimOutcome =
   | { waiting: Waiting }
   /** There is no place, and waiting would not help. */
   | { refused: Ending };
-
-function shareOf({ offerClass }: Place): GpuShare {
-  return { pool: offerClass.pool.name, product: offerClass.product, gpus: offerClass.gpuCount };
-}
 
 /** Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. */
 async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
@@ -98,7 +94,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const preemption = isFull && request.type === 'OnDemand' ? deps.line.preempt(key, request, now) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
   // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
-  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), shareOf(place));
+  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), gpusOf(place));
   if (overGpus !== undefined) return waitForTenant(run, instance, overGpus);
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {

@@ -6,7 +6,7 @@ import { validationFailed } from '../../errors/api-error.ts';
 import { findTemplateOf } from '../../objects/find-template.ts';
 import { createInstance } from '../../instances/create.ts';
 import { requestHash } from '../../instances/idempotency.ts';
-import { offerUnavailable, refusal, templateNotFound } from '../../instances/refusal.ts';
+import { offerUnavailable, refusal, templateNotFound, tenantLimit } from '../../instances/refusal.ts';
 import { takeFreeText } from '../../instances/free-text.ts';
 import { toInstanceSpec } from '../../instances/to-spec.ts';
 import { EXAMPLES } from '../../openapi/examples.ts';
@@ -72,8 +72,13 @@ export const createInstanceRoute = routeWithBody({
     await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
     await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
-    const { instance, outcome, replayed } = await createInstance(context, { namespace, spec, idempotency, signal });
-    if (instance === undefined) throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
+    const created = await createInstance(context, { namespace, spec, idempotency, signal });
+    if (created.outcome === 'foreseen') {
+      const { refusal: foreseen } = created;
+      if (foreseen.reason === 'TenantLimit') throw tenantLimit(foreseen.message);
+      throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
+    }
+    const { instance, outcome, replayed } = created;
     if (outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
     if (replayed) response.set('idempotent-replayed', 'true');
     response.status(201).location(`/api/v1/instances/${instance.metadata.name}`);

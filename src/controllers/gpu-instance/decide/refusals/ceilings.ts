@@ -1,53 +1,15 @@
-import type { GpuShare } from '../../../../inventory/tenant-holdings.ts';
-import { allowsImage, type Ceilings, fullImageName, isForGpus } from '../../../../resources/tenants/ceilings.ts';
+import { type CeilingRefusal, whoCanLift } from '../../../../inventory/gpu-ceilings.ts';
+import { allowsImage, fullImageName } from '../../../../resources/tenants/ceilings.ts';
 import type { TenantLimitSpec } from '../../../../resources/tenants/tenant-limit.ts';
-
-/** Why a ceiling refuses an instance. */
-export interface CeilingRefusal {
-  message: string;
-  /** The GPUs that there is no room for; absent when a change of the ceiling alone can help. */
-  wanted?: GpuShare;
-}
-
-type GpuCeiling = Ceilings['gpus'][number];
 
 /** More patterns than these are not listed: the message is for people. */
 const MOST_PATTERNS = 8;
-
-/** Who can lift a ceiling. `field`: its path in the spec of a TenantPolicy. */
-function whoCanLift({ policies }: TenantLimitSpec, field: string): string {
-  if (policies.length === 0) return 'The ceilings of this namespace are not known yet. The controller looks again.';
-  const names = `TenantPolicy ${policies.join(' and TenantPolicy ')}`;
-  return `The operator can change ${field} in ${names}.`;
-}
-
-function describe({ pool, product }: GpuCeiling): string {
-  const of = product === '*' ? '' : ` of product ${product}`;
-  return pool === '*' ? of : `${of} in pool ${pool}`;
-}
-
-/** Why the tenant may not hold these GPUs beside those that it holds already; undefined when every ceiling has room. */
-export function gpuRefusal(
-  limit: TenantLimitSpec,
-  held: Iterable<GpuShare>,
-  wanted: GpuShare,
-): CeilingRefusal | undefined {
-  const shares = [...held];
-  for (const ceiling of limit.gpus) {
-    if (!isForGpus(ceiling, wanted)) continue;
-    const used = shares.filter((share) => isForGpus(ceiling, share)).reduce((sum, { gpus }) => sum + gpus, 0);
-    if (used + wanted.gpus <= ceiling.max) continue;
-    const message = `The ceiling gpus allows this tenant ${ceiling.max} GPUs${describe(ceiling)} at once. It holds ${used}, and this instance needs ${wanted.gpus}. Stop another instance. ${whoCanLift(limit, 'gpus')}`;
-    return { message, wanted };
-  }
-  return undefined;
-}
 
 /** Why the tenant may not run this image; undefined when it may. */
 export function imageRefusal(limit: TenantLimitSpec, image: string): CeilingRefusal | undefined {
   if (allowsImage(limit.images, image)) return undefined;
   const more = limit.images.length > MOST_PATTERNS ? ', ...' : '';
   const allowed = limit.images.length === 0 ? 'no image' : limit.images.slice(0, MOST_PATTERNS).join(', ') + more;
-  const message = `The ceiling images allows this tenant ${allowed}, and not ${fullImageName(image)}. Choose another image. ${whoCanLift(limit, 'images')}`;
+  const message = `The ceiling images allows this tenant ${allowed}, and not ${fullImageName(image)}. Choose another image. ${whoCanLift(limit.policies, 'images')}`;
   return { message };
 }

@@ -1,0 +1,47 @@
+import { type Ceilings, isForGpus } from '../resources/tenants/ceilings.ts';
+import type { TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
+import type { Place } from './grant.ts';
+import type { GpuShare } from './tenant-holdings.ts';
+
+/** Why a ceiling refuses an instance. */
+export interface CeilingRefusal {
+  message: string;
+  /** The GPUs that there is no room for; absent when a change of the ceiling alone can help. */
+  wanted?: GpuShare;
+}
+
+type GpuCeiling = Ceilings['gpus'][number];
+
+/** Who can lift a ceiling. `field`: its path in the spec of a TenantPolicy. */
+export function whoCanLift(policies: TenantLimitSpec['policies'], field: string): string {
+  if (policies.length === 0) return 'The ceilings of this namespace are not known yet. The controller looks again.';
+  const names = `TenantPolicy ${policies.join(' and TenantPolicy ')}`;
+  return `The operator can change ${field} in ${names}.`;
+}
+
+function describe({ pool, product }: GpuCeiling): string {
+  const of = product === '*' ? '' : ` of product ${product}`;
+  return pool === '*' ? of : `${of} in pool ${pool}`;
+}
+
+/** The GPUs that an instance holds at a place. */
+export function gpusOf({ offerClass }: Place): GpuShare {
+  return { pool: offerClass.pool.name, product: offerClass.product, gpus: offerClass.gpuCount };
+}
+
+/** Why the tenant may not hold these GPUs beside those that it holds already; undefined when every ceiling has room. */
+export function gpuRefusal(
+  { gpus, policies = [] }: Pick<TenantLimitSpec, 'gpus'> & Partial<Pick<TenantLimitSpec, 'policies'>>,
+  held: Iterable<GpuShare>,
+  wanted: GpuShare,
+): CeilingRefusal | undefined {
+  const shares = [...held];
+  for (const ceiling of gpus) {
+    if (!isForGpus(ceiling, wanted)) continue;
+    const used = shares.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
+    if (used + wanted.gpus <= ceiling.max) continue;
+    const message = `The ceiling gpus allows this tenant ${ceiling.max} GPUs${describe(ceiling)} at once. It holds ${used}, and this instance needs ${wanted.gpus}. Stop another instance. ${whoCanLift(policies, 'gpus')}`;
+    return { message, wanted };
+  }
+  return undefined;
+}
