@@ -4,11 +4,12 @@ import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
-import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
+import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
+import { isWaiting } from './line-order.ts';
 
 /** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
 export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
@@ -39,6 +40,8 @@ export const INDEXES = {
       const ready = findCondition(status?.conditions, 'Ready');
       return ready === undefined ? [] : [ready.reason];
     },
+    /** `true` for instances that wait for a place, whatever their state is called. */
+    waiting: (instance) => (isWaiting(instance) ? ['true'] : []),
     /** The uid of the template that the instance was rented with. */
     template: ({ status }) => (status?.template === undefined ? [] : [status.template.uid]),
     /** `true` for instances whose client has no answer yet. */
@@ -52,6 +55,8 @@ export const INDEXES = {
     namespace,
     id: ({ metadata }) => [String(numericId(metadata.uid ?? ''))],
     hash: ({ spec }) => [templateHash(spec)],
+    /** `true` for templates whose authors want every tenant to see them. */
+    shared: ({ metadata }) => (metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true' ? ['true'] : []),
   } satisfies IndexFunctions<InstanceTemplate>,
   apiKeys: {
     namespace,

@@ -39,9 +39,21 @@ export function wantsSharing({ metadata }: InstanceTemplate): boolean {
   return metadata.labels?.[SHARED_TEMPLATE_LABEL] === 'true';
 }
 
+/** Whether every tenant may use a template. */
+export function isShared(source: Omit<TemplateSource, 'templates'>, template: InstanceTemplate): boolean {
+  return wantsSharing(template) && mayShareTemplates(source, template.metadata.namespace ?? '');
+}
+
 function isVisible(source: TemplateSource, template: InstanceTemplate, tenant: string): boolean {
-  const { namespace = '' } = template.metadata;
-  return namespace === tenant || (wantsSharing(template) && mayShareTemplates(source, namespace));
+  return template.metadata.namespace === tenant || isShared(source, template);
+}
+
+/** The templates that a tenant may use: its own and those that others share. */
+export function* visibleTemplates(source: TemplateSource, tenant: string): Generator<InstanceTemplate> {
+  yield* source.templates.by('namespace', tenant);
+  for (const template of source.templates.by('shared', 'true')) {
+    if (template.metadata.namespace !== tenant && isShared(source, template)) yield template;
+  }
 }
 
 /** The template that a tenant names: its own before a shared one of another namespace. */

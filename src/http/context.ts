@@ -25,6 +25,8 @@ import { takeTurns, Turns } from './middleware/turns.ts';
 import { keepAccepted } from './middleware/under-way.ts';
 import { StartTimes } from './offers/start-times.ts';
 import { InstancePresenter } from './records/instance-presenter.ts';
+import { nearLimitsReader } from './records/near-limits.ts';
+import { placesReader } from './records/places-in-line.ts';
 
 export const API_CACHES = [
   'instances',
@@ -80,7 +82,13 @@ export function createContext(deps: ApiDeps) {
   const templates = { ...stores, own: deps.namespace };
   const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
   const connections = new Connections({ most: maxConnections, perAddress });
-  const instances = new InstancePresenter({ nodes: stores.nodes, templates, defaultImage: deps.defaultImage });
+  const instances = new InstancePresenter({
+    nodes: stores.nodes,
+    templates,
+    defaultImage: deps.defaultImage,
+    placeOf: placesReader(deps),
+    nearLimits: nearLimitsReader(deps),
+  });
   return {
     ...deps,
     templates,

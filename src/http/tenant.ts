@@ -6,7 +6,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
-import { ApiError } from './errors/api-error.ts';
+import { ApiError, type FieldError } from './errors/api-error.ts';
 import { sshKeyId } from './records/ssh-key-record.ts';
 
 /** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
@@ -57,6 +57,15 @@ export async function findSshKeys(
     if (ids.includes(id)) found.set(id, key);
   }
   return found;
+}
+
+/** One error for each of these ids that no SSH key of the tenant has. */
+export async function missingSshKeys(source: Source, namespace: string, ids: readonly number[]): Promise<FieldError[]> {
+  if (ids.length === 0) return [];
+  const found = await findSshKeys(source, namespace, ids);
+  return ids.flatMap((id, index) =>
+    found.has(id) ? [] : [{ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' }],
+  );
 }
 
 /** Oldest first, then by name: the order of every list of resources. */

@@ -42,13 +42,17 @@ export interface Market {
 }
 
 /** Whether a class is what was asked for. What is not named may be anything. A MIG profile means an unshared slice. */
-function fits(offerClass: OfferClass, gpu: PlaceRequest['gpu']): boolean {
+export function fits(
+  offerClass: Pick<OfferClass, 'gpuCount' | 'product' | 'migProfile' | 'isolation' | 'memoryMb'>,
+  gpu: PlaceRequest['gpu'],
+): boolean {
   const isolation = gpu?.isolation ?? (gpu?.migProfile === undefined ? undefined : 'mig');
   return (
     offerClass.gpuCount === (gpu?.count ?? 1) &&
     (gpu?.product === undefined || offerClass.product === gpu.product) &&
     (gpu?.migProfile === undefined || offerClass.migProfile === gpu.migProfile) &&
-    (isolation === undefined || offerClass.isolation === isolation)
+    (isolation === undefined || offerClass.isolation === isolation) &&
+    (gpu?.memoryMb === undefined || offerClass.memoryMb >= gpu.memoryMb)
   );
 }
 
@@ -142,8 +146,10 @@ function* diskSizes(market: Market, classes: readonly OfferClass[]): Generator<n
 function describe(request: PlaceRequest): string {
   const { gpu, offerId } = request;
   if (offerId !== undefined) return `offer ${offerId}`;
-  const what = [gpu?.product, gpu?.migProfile, gpu?.isolation].filter((word) => word !== undefined).join(' ');
-  return `${gpu?.count ?? 1} x ${what === '' ? 'GPU' : what}`;
+  const memory = gpu?.memoryMb === undefined ? undefined : `with ${gpu.memoryMb} MiB`;
+  const words = [gpu?.product ?? 'GPU', gpu?.migProfile, gpu?.isolation, memory];
+  const what = words.filter((word) => word !== undefined).join(' ');
+  return `${gpu?.count ?? 1} x ${what}`;
 }
 
 function refuse(market: Market, request: PlaceRequest, classes: readonly OfferClass[]): Grant | undefined {

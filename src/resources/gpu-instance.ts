@@ -78,6 +78,7 @@ export const gpuInstanceSpecSchema = withRules(
           .optional()
           .describe('MIG profile, for example 1g.10gb.'),
         isolation: z.enum(ISOLATIONS).optional().describe('whole, mig or time_sliced. Absent: any.'),
+        memoryMb: z.int().min(1).max(16777216).optional().describe('Least memory of one GPU or MIG slice, in MiB.'),
       })
       .optional()
       .describe('Which GPUs to rent without an offerId. A field that is absent may have any value.'),
@@ -286,6 +287,7 @@ export const gpuInstanceResource: CustomResource = {
     { name: 'Message', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
     AGE_COLUMN,
   ],
+  selectable: ['.status.claim.node', '.status.claim.pool', '.spec.powerState', '.spec.type'],
   spec: gpuInstanceSpecSchema,
   status: gpuInstanceStatusSchema,
   rules: [

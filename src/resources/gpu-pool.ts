@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
+import { ISOLATIONS } from './gpu-instance.ts';
 import { namedImageSchema, poolPullSecretsSchema } from './instance-template.ts';
 import {
   AGE_COLUMN,
@@ -16,6 +17,9 @@ const priceSchema = patterned(
   /^[0-9]{1,7}(\.[0-9]{1,6})?$/,
   'write an amount with a point and at most six decimals, for example 2.49',
 ).describe('Decimal amount, for example "2.49".');
+
+/** Most classes of places that the status lists. */
+export const MOST_CLASSES = 64;
 
 export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
@@ -103,6 +107,27 @@ export const gpuPoolStatusSchema = z.object({
   )
     .optional()
     .describe('Where the images of spec.images are.'),
+  classes: z
+    .array(
+      z
+        .object({
+          offerId: z.int().describe('Id of the offer: spec.offerId of an instance.'),
+          product: z.string().describe('GPU product.'),
+          gpuCount: z.int().describe('GPUs or MIG slices of one instance.'),
+          memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
+          isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
+          migProfile: z.string().optional().describe('MIG profile.'),
+          simulated: z.boolean().describe('True on simulated nodes, where no container runs.'),
+          free: z.int().describe('Instances that could start now.'),
+          onDemand: z.string().describe('Price of an OnDemand instance per hour.'),
+          interruptible: z.string().describe('Price of an Interruptible instance per hour.'),
+        })
+        .describe('One class of identical places.'),
+    )
+    .max(MOST_CLASSES)
+    .optional()
+    .describe(`What the pool rents out, by product and size: the first ${MOST_CLASSES} of its offers.`),
+  summary: z.string().optional().describe('The first classes in words, for kubectl get.'),
 });
 
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
@@ -126,6 +151,7 @@ export const gpuPoolResource: CustomResource = {
     { name: 'Currency', type: 'string', jsonPath: '.spec.currency' },
     { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Isolated', type: 'string', jsonPath: '.status.conditions[?(@.type=="Isolated")].status' },
+    { name: 'Classes', type: 'string', jsonPath: '.status.summary' },
     AGE_COLUMN,
   ],
   spec: gpuPoolSpecSchema,

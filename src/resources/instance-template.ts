@@ -47,6 +47,9 @@ const envNameSchema = withRules(
   },
 );
 
+/** Most environment variables of an instance or a template. */
+export const MOST_VARIABLES = 128;
+
 export const envSchema = listMap(
   z
     .array(
@@ -57,7 +60,7 @@ export const envSchema = listMap(
         })
         .describe('One environment variable.'),
     )
-    .max(128)
+    .max(MOST_VARIABLES)
     .describe('Environment variables. For each name the instance wins over the template.'),
   'name',
 );

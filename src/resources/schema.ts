@@ -102,6 +102,8 @@ export interface CustomResource extends ResourceType {
   shortNames: string[];
   description: string;
   columns: PrinterColumn[];
+  /** Fields that `kubectl get --field-selector` and watches can select by, on Kubernetes 1.31 and newer. */
+  selectable?: string[];
   spec: z.ZodType;
   status?: z.ZodType;
   rules?: Rule[];

@@ -27,10 +27,11 @@ import { reachOf } from './support/network.ts';
 import { may } from './support/people.ts';
 import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
 import { dashboardAt, NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
-import { Rented } from './support/rented.ts';
+import { noInstancesIn, Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
 import { ownSecrets, scan, type Scan } from './support/scan.ts';
 import { askPort, login, newIdentity, runOver } from './support/ssh.ts';
+import { tryTemplates } from './support/templates.ts';
 import { World } from './support/world.ts';
 
 /** Kinds of the whole cluster that the chart has objects of. */
@@ -60,10 +61,6 @@ describe('a release on a real node', () => {
   async function isReady(namespace: string, name: string): Promise<boolean> {
     const { status } = await client.get(GPU_INSTANCES, { namespace, name });
     return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
-  }
-
-  async function noInstancesIn(namespace: string): Promise<boolean> {
-    return (await client.list(GPU_INSTANCES, { namespace })).items.length === 0;
   }
 
   /** Scans the cluster for every secret of the test's users and of Berth itself. */
@@ -153,6 +150,9 @@ describe('a release on a real node', () => {
     session.end();
   });
 
+  it('rents with a template, variables and a start script, with a key alone', () =>
+    tryTemplates({ user, rent, identity }));
+
   it('calls a model in the cluster', async () => {
     await deployModel(client, TENANT);
     const question = { model: 'tiny-random', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 8 };
@@ -195,7 +195,7 @@ describe('a release on a real node', () => {
     });
     expect(opened).toEqual({ model: false, metrics: true, cluster: true, api: true, dashboard: false });
     await client.delete(GPU_INSTANCES, bob.metadata);
-    await waitFor('it is gone', () => noInstancesIn(OTHER), 2 * MINUTES);
+    await waitFor('it is gone', () => noInstancesIn(client, OTHER), 2 * MINUTES);
   });
 
   it('keeps a running instance through an upgrade from the version before, and a rollback', async () => {

@@ -10,7 +10,7 @@ import { INSTANCE_LABEL } from './decide/names.ts';
 import { EXPORTER_LABEL } from '../../caches/indexes.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { templateSource } from './template-source.ts';
-import { compareRanks } from './waiting-line.ts';
+import { compareRanks } from '../../caches/line-order.ts';
 
 /** Changes of the inventory come in bursts: one look at the waiting line serves them all. */
 const BURST_MS = 5;

@@ -3,12 +3,12 @@ import { hasReached } from '../../kube/watch/resource-version.ts';
 import { keyOf } from '../../kube/types.ts';
 import { gpuRefusal } from '../../inventory/gpu-ceilings.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
+import { compareRanks } from '../../caches/line-order.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
-import { compareRanks } from './waiting-line.ts';
 
 interface Deps {
   client: Pick<KubeClient, 'list'>;

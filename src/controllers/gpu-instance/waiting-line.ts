@@ -2,6 +2,7 @@ import { compareText } from '../../lib/compare.ts';
 import type { Amounts } from '../../inventory/amounts.ts';
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
+import { rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
@@ -30,16 +31,6 @@ interface Group {
 
 /** Waiters that one look wakes. What they do changes the inventory, and the next look wakes others. */
 const WAKE_LIMIT = 64;
-
-function rankOf({ metadata, spec }: GpuInstance): string {
-  const { creationTimestamp = '', namespace = '', name } = metadata;
-  return `${spec.type === 'OnDemand' ? 0 : 1}/${creationTimestamp}/${namespace}/${name}`;
-}
-
-/** Which of two instances is served first. */
-export function compareRanks(a: GpuInstance, b: GpuInstance): number {
-  return compareText(rankOf(a), rankOf(b));
-}
 
 function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, isolation }: PlaceRequest): string {
   return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], isolation]);

@@ -1,9 +1,10 @@
 import type { Inventory } from '../../inventory/inventory.ts';
 import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
+import type { Offer } from '../../inventory/offers.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
-import { GPU_POOLS, type GpuPool, type GpuPoolStatus } from '../../resources/gpu-pool.ts';
+import { GPU_POOLS, type GpuPool, type GpuPoolStatus, MOST_CLASSES } from '../../resources/gpu-pool.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
@@ -34,6 +35,41 @@ function inventorySource({ stores, inventory, clock, pulls }: PoolStatusDeps): S
   };
 }
 
+/** Classes that the summary names. */
+const IN_SUMMARY = 4;
+
+type Class = NonNullable<GpuPoolStatus['classes']>[number];
+
+function classOf(offer: Offer): Class {
+  const { id: offerId, product, gpuCount, memoryMb, isolation, migProfile, simulated, available: free, prices } = offer;
+  return {
+    offerId,
+    product,
+    gpuCount,
+    memoryMb,
+    isolation,
+    simulated,
+    free,
+    onDemand: prices.onDemand,
+    interruptible: prices.interruptible,
+    ...(migProfile !== undefined && { migProfile }),
+  };
+}
+
+function summaryOf(classes: readonly Class[]): string {
+  const words = classes
+    .slice(0, IN_SUMMARY)
+    .map(({ product, gpuCount, onDemand, free }) => `${gpuCount} x ${product} at ${onDemand}: ${free} free`);
+  const more = classes.length - words.length;
+  return [...words, ...(more > 0 ? [`${more} more`] : [])].join('; ');
+}
+
+/** What a pool rents out, for `kubectl get gpupools`. */
+export function listClasses(offers: readonly Offer[]): Required<Pick<GpuPoolStatus, 'offers' | 'classes' | 'summary'>> {
+  const all = offers.map(classOf);
+  return { offers: all.length, classes: all.slice(0, MOST_CLASSES), summary: summaryOf(all) };
+}
+
 function countPool(pool: string, nodes: readonly NodeFacts[], inventory: Inventory) {
   const counts = { nodes: 0, gpus: 0, free: 0 };
   for (const facts of nodes) {
@@ -45,7 +81,7 @@ function countPool(pool: string, nodes: readonly NodeFacts[], inventory: Invento
       if (!facts.isClosed && !view.quarantined) counts.free += freeOf(view, resourceName);
     }
   }
-  return { ...counts, offers: inventory.offers().filter((offer) => offer.pool === pool).length };
+  return { ...counts, ...listClasses(inventory.offers().filter((offer) => offer.pool === pool)) };
 }
 
 const HAS_NODES = { status: 'True', reason: 'HasNodes', message: 'The nodes of the pool are for rent.' } as const;

@@ -4,6 +4,7 @@ import type { Scope } from '../../resources/api-key.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type ErrorFamily, familyOf } from '../errors/families.ts';
 import { closeAfterUnreadBody } from '../middleware/json-body.ts';
+import { LIMITS } from '../schemas/common.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
 import { getPrincipal, setPrincipal } from '../../access/principal.ts';
@@ -59,7 +60,8 @@ export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): 
     const principal = authenticator.authenticate(tokenOf(request.headers, request.path));
     if (principal === undefined) {
       for (const name of response.getHeaderNames()) response.removeHeader(name);
-      closeAfterUnreadBody(request, response);
+      // A client whose key is over, and who sends a long script, shall see that and no broken connection.
+      closeAfterUnreadBody(request, response, LIMITS.body);
       sendUnauthorized(response, familyOf(request.path));
       return;
     }

@@ -4,8 +4,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 
-/** What the controller decided about a new instance. */
-export type Decision = 'granted' | 'refused' | 'gone';
+/** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
+export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 
 /**
  * The decision about an instance as its status has it; undefined as long as there is none. The controller counts the
@@ -16,14 +16,17 @@ export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
   if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
   const { state, reason } = instanceState(instance);
+  if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';
   // The controller tries again when there is room. A client that does not queue gets its refusal now.
-  const isOver = reason === 'QuotaExceeded' || reason === 'TenantLimit';
-  return state === 'failed' || (isOver && instance.spec.onNoCapacity === 'Fail') ? 'refused' : undefined;
+  const isOver = instance.spec.onNoCapacity === 'Fail' && (reason === 'QuotaExceeded' || reason === 'TenantLimit');
+  return state === 'failed' || isOver ? 'refused' : undefined;
 }
 
 export interface WaitOptions {
   timeoutMs: number;
   signal?: AbortSignal;
+  /** True for decisions that may still change by themselves, and are waited out. */
+  isPassing?: (instance: GpuInstance) => boolean;
 }
 
 export interface WaitResult {
@@ -56,7 +59,7 @@ export class ClaimWaiter {
       if (seen === undefined) return first ? undefined : 'gone';
       if (seen.metadata.uid !== ref.uid) return undefined;
       instance = seen;
-      return decisionOf(seen);
+      return options.isPassing?.(seen) ? undefined : decisionOf(seen);
     };
     const decision = await this.#until(ref, check, options);
     return { decision: decision ?? 'timeout', instance };

@@ -14,6 +14,10 @@ import type { PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */
 const DECISION_MS = 15_000;
+/** The same for a client that queues: its instance is there, and the record says that nothing is decided yet. */
+const QUEUE_MS = 2_000;
+/** How much later than this replica the controller may learn of a template. */
+const TEMPLATE_LAG_MS = 2_000;
 const CONFIRM_MS = 30_000;
 /** Every try after the first means that the controller wrote between a read and the delete right after it. */
 const WITHDRAW_TRIES = 5;
@@ -39,7 +43,7 @@ export interface CreateRequest {
 }
 
 export interface Created {
-  outcome: 'granted' | 'refused';
+  outcome: 'granted' | 'queued' | 'refused';
   instance: GpuInstance;
   /** True when an earlier request with the same Idempotency-Key created it. */
   replayed: boolean;
@@ -56,6 +60,7 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
 
 /**
  * Rents a place: writes the instance, waits for the controller's decision, and removes the instance when it is refused.
+ * An instance that queues stays without a place.
  *
  * No instance stays that its client does not know of. With an Idempotency-Key it stays whatever happens to the
  * connection, and a retry finds it. Without one it carries an annotation until it is answered. When the client goes away
@@ -71,7 +76,8 @@ export async function createInstance(
   if (leave === undefined) throw timedOut(RETRY);
   try {
     // An instance that an earlier request with this key created is found even when nothing is free now.
-    const refusal = request.idempotency ? undefined : await foreseeRefusal(deps, request.namespace, request.spec);
+    const isSure = !request.idempotency && request.spec.onNoCapacity === 'Fail';
+    const refusal = isSure ? await foreseeRefusal(deps, request.namespace, request.spec) : undefined;
     return refusal === undefined ? await claim(deps, request) : { outcome: 'foreseen', refusal };
   } finally {
     leave();
@@ -88,21 +94,43 @@ function deleted(): ApiError {
   return new ApiError('instance_deleting', 'Another request deleted the instance before it was ready.');
 }
 
+function isWithoutTemplate(instance: GpuInstance): boolean {
+  return instanceState(instance).reason === 'TemplateNotFound';
+}
+
+/** The decision of the controller. That it knows no such template counts when it still says so after some time. */
+async function decide(deps: CreateDeps, request: CreateRequest, created: GpuInstance): Promise<WaitResult> {
+  const { namespace, spec, signal, idempotency } = request;
+  const ref = { namespace, name: created.metadata.name, uid: created.metadata.uid ?? '' };
+  const timeoutMs = spec.onNoCapacity === 'Queue' ? QUEUE_MS : DECISION_MS;
+  const options = { timeoutMs, ...(!idempotency && { signal }) };
+  const waited = await deps.waiter.decision(ref, options);
+  if (waited.decision !== 'refused' || !waited.instance || !isWithoutTemplate(waited.instance)) return waited;
+  const later = { ...options, timeoutMs: TEMPLATE_LAG_MS, isPassing: isWithoutTemplate };
+  const after = await deps.waiter.decision(ref, later);
+  return after.decision === 'timeout' ? { ...waited, instance: after.instance ?? waited.instance } : after;
+}
+
+/** The outcome of a decision that leaves the client with an instance; undefined for the others. */
+function keptOutcome(decision: WaitResult['decision'], { spec }: CreateRequest): 'granted' | 'queued' | undefined {
+  if (decision === 'granted' || decision === 'queued') return decision;
+  return decision === 'timeout' && spec.onNoCapacity === 'Queue' ? 'queued' : undefined;
+}
+
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
   const { signal, idempotency } = request;
   const { instance: created, replayed } = await createOrFind(deps, request);
-  const ref = { namespace: request.namespace, name: created.metadata.name, uid: created.metadata.uid ?? '' };
-  const options = { timeoutMs: DECISION_MS, ...(!idempotency && { signal }) };
-  const waited = await deps.waiter.decision(ref, options);
+  const waited = await decide(deps, request, created);
   // Only with a key can another request have answered about the same instance.
   const isShared = waited.decision === 'refused' && idempotency !== undefined;
   const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
-  if (decision === 'granted' && idempotency) return { outcome: 'granted', instance, replayed };
-  if (decision === 'granted' && !signal.aborted) {
+  const outcome = keptOutcome(decision, request);
+  if (outcome && idempotency) return { outcome, instance, replayed };
+  if (outcome && !signal.aborted) {
     const confirmed = await confirm(deps, created);
     if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
     // The client may have left meanwhile: confirm() can take a minute with its retries.
-    if (!signal.aborted) return { outcome: 'granted', instance: confirmed, replayed };
+    if (!signal.aborted) return { outcome, instance: confirmed, replayed };
   }
   if (!idempotency) await remove(deps, created);
   // 'gone' after a replay: another request with the same key was refused meanwhile and deleted the instance.
@@ -140,7 +168,7 @@ async function withdraw(deps: CreateDeps, refused: WaitResult): Promise<WaitResu
     if (now?.metadata.uid !== instance.metadata.uid) return refused;
     instance = now;
     const decision = instance && decisionOf(instance);
-    if (decision === 'granted') return { decision, instance };
+    if (decision === 'granted' || decision === 'queued') return { decision, instance };
     if (decision === 'gone') return refused;
   }
   throw timedOut(RETRY_WITH_KEY);

@@ -5,16 +5,23 @@ import { LIMITS } from '../schemas/common.ts';
 import type { CallLimits } from '../middleware/request-limit.ts';
 import { REQUEST_HASH } from './idempotency.ts';
 
-// stats and runtype may be any text that fits into a body. etcd and every watch cache hold them, and etcd each version
-// of them for minutes, so a tenant has a share: as much as 1000 instances with short texts have.
+// Texts of an instance may be as long as a body. etcd and every watch cache hold them, and etcd each version of them for
+// minutes, so a tenant has a share: as much as 1000 instances with short texts have.
 
 /** Characters that an instance may have without further question. */
 const SHORT = 4096;
 const MOST_HELD = 1000 * SHORT;
 
+const FIELDS = 'stats, runtype, env, on_start, command and args';
+
+function textsOf({ stats, requestedRuntype, onStart, env = [], command = [], args = [] }: GpuInstanceSpec): string[] {
+  const variables = env.flatMap(({ name, value }) => [name, value]);
+  return [stats ?? '', requestedRuntype ?? '', onStart ?? '', ...variables, ...command, ...args];
+}
+
 /** Characters of free text that an instance carries. */
-export function freeTextOf({ stats = '', requestedRuntype = '' }: GpuInstanceSpec): number {
-  return stats.length + requestedRuntype.length;
+export function freeTextOf(spec: GpuInstanceSpec): number {
+  return textsOf(spec).reduce((total, { length }) => total + length, 0);
 }
 
 /** Bytes of a text as the API server writes it into etcd: Go's encoder escapes these characters (encoding/json). */
@@ -42,11 +49,11 @@ export async function takeFreeText(
   const length = freeTextOf(spec);
   if (length <= SHORT) return;
   // The rest of the object, with what it keeps of its template, needs a third of the 1.5 MiB that etcd takes.
-  const bytes = storedBytes(spec.stats ?? '') + storedBytes(spec.requestedRuntype ?? '');
+  const bytes = textsOf(spec).reduce((total, text) => total + storedBytes(text), 0);
   if (bytes > LIMITS.body) {
     throw new ApiError(
       'payload_too_large',
-      `Nothing was rented. Kubernetes would store stats and runtype in ${bytes} bytes, and ${LIMITS.body} are possible. ` +
+      `Nothing was rented. Kubernetes would store ${FIELDS} in ${bytes} bytes, and ${LIMITS.body} are possible. ` +
         '<, > and & take six bytes each. Send shorter texts.',
     );
   }
@@ -54,16 +61,17 @@ export async function takeFreeText(
   if (held + length > MOST_HELD) {
     throw new ApiError(
       'tenant_limit',
-      `Nothing was rented. All instances of a tenant may have ${MOST_HELD} characters of stats and runtype. Those of ` +
-        `this tenant have ${held}, and this request has ${length}. Send at most ${SHORT}, or delete an instance.`,
+      `Nothing was rented. All instances of a tenant may have ${MOST_HELD} characters of ${FIELDS}. Those of ` +
+        `this tenant have ${held}, and this request has ${length}. Send at most ${SHORT}, put them into a template, ` +
+        `or delete an instance.`,
     );
   }
   const { total, seconds } = await calls.countText(namespace, length);
   if (total <= MOST_HELD) return;
   throw new ApiError(
     'rate_limit_exceeded',
-    `Nothing was rented. A tenant may send ${MOST_HELD} characters of stats and runtype per minute, in texts over ` +
-      `${SHORT}. Wait ${seconds} s, or send shorter ones.`,
+    `Nothing was rented. A tenant may send ${MOST_HELD} characters of ${FIELDS} per minute, in requests with ` +
+      `more than ${SHORT}. Wait ${seconds} s, or send shorter ones.`,
     { retryAfterSeconds: seconds },
   );
 }

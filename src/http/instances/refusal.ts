@@ -10,13 +10,16 @@ const MOST_ALTERNATIVES = 5;
 export interface Asked {
   offerId?: number | undefined;
   diskGb?: number | undefined;
+  gpu?: GpuInstanceSpec['gpu'];
 }
 
 /** The free offers nearest to the asked one: those with its GPU first, then its number of GPUs, then the cheapest. */
 export function alternatives(offers: readonly Offer[], asked: Asked): Offer[] {
   const named = offers.find(({ id }) => id === asked.offerId);
+  const { product, gpuCount } = named ?? { product: asked.gpu?.product, gpuCount: asked.gpu?.count };
   const distance = (offer: Offer): number =>
-    named === undefined ? 0 : (offer.product === named.product ? 0 : 2) + (offer.gpuCount === named.gpuCount ? 0 : 1);
+    (product === undefined || offer.product === product ? 0 : 2) +
+    (gpuCount === undefined || offer.gpuCount === gpuCount ? 0 : 1);
   return offers
     .filter(({ available, diskGbMax, id }) => available > 0 && diskGbMax >= (asked.diskGb ?? 0) && id !== asked.offerId)
     .toSorted((a, b) => distance(a) - distance(b) || byPrice(a, b))
@@ -66,8 +69,8 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   // The instance may be in deletion by now, which would hide the reason of the refusal.
   const { deletionTimestamp: _deleted, ...metadata } = instance.metadata;
   const { reason, message } = instanceState({ ...instance, metadata });
-  const { offerId, diskGb } = instance.spec;
-  const asked = { offerId, diskGb };
+  const { offerId, diskGb, gpu } = instance.spec;
+  const asked = { offerId, diskGb, gpu };
   if (reason === 'TemplateNotFound') return templateNotFound(instance.spec);
   if (reason === 'TemplateTooLarge') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'InvalidImage') return validationFailed([{ path: 'template_image', expected: message }]);

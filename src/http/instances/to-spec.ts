@@ -1,7 +1,8 @@
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 import type { Runtype } from '../../resources/instance-template.ts';
 import { withoutNulls } from '../middleware/validate.ts';
-import type { CreateInstance } from '../schemas/instance.ts';
+import type { CreateInstance, UpdateInstance } from '../schemas/instance.ts';
+import { toContent } from './to-content.ts';
 
 const MAX_OFFER_ID = 2_147_483_647;
 
@@ -25,27 +26,55 @@ export function runtypeOf(text: string): { runtype?: Runtype; requestedRuntype?:
   return { runtype: text.includes('jupyter') ? 'jupyter' : 'ssh' };
 }
 
+/** Which GPUs the body asks for in place of an offer. */
+function gpuOf(gpu: CreateInstance['gpu']): GpuInstanceSpec['gpu'] {
+  if (!gpu) return undefined;
+  const { name, count, memory_mb: memoryMb, isolation, mig_profile: migProfile } = withoutNulls(gpu);
+  return { count: count ?? 1, ...withoutNulls({ product: name || undefined, migProfile, isolation, memoryMb }) };
+}
+
+const EXPIRY = { stop: 'Stop', delete: 'Delete' } as const;
+const DISK_POLICY = { delete: 'Delete', retain: 'Retain' } as const;
+
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   const body = withoutNulls(payload);
   const offerPossible = body.ask_id === undefined || (body.ask_id >= 1 && body.ask_id <= MAX_OFFER_ID);
   const spec: GpuInstanceSpec = withoutNulls({
     type: body.type === 1 ? ('Interruptible' as const) : ('OnDemand' as const),
     offerId: offerPossible ? body.ask_id : undefined,
+    gpu: gpuOf(body.gpu),
     displayName: body.name,
     stats: body.stats,
     image: body.template_image || undefined,
     templateId: body.template_id,
     templateHashId: body.template_hash_id || undefined,
+    ...toContent(body),
     ...runtypeOf(body.runtype ?? ''),
     diskGb: body.disk_gb,
     offerDiskSpace: body.offer_disk_space,
     installMonitoring: body.install_monitoring ?? false,
     sshKeyIds: body.ssh_key_ids === undefined ? undefined : [...new Set(body.ssh_key_ids)],
     powerState: 'Running' as const,
-    // The HTTP interface refuses at once, with alternatives. Only instances made with kubectl can wait in line.
-    onNoCapacity: 'Fail' as const,
-    onExpiry: 'Stop' as const,
-    diskPolicy: 'Delete' as const,
+    // The HTTP interface refuses at once, with alternatives, unless the client wants to wait in line.
+    onNoCapacity: body.on_no_capacity === 'queue' ? ('Queue' as const) : ('Fail' as const),
+    maxDuration: body.max_duration,
+    idleTimeout: body.idle_timeout,
+    onExpiry: EXPIRY[body.on_expiry ?? 'stop'],
+    diskPolicy: DISK_POLICY[body.disk_policy ?? 'delete'],
   });
   return { spec, offerPossible };
+}
+
+/** The spec as a merge patch: a field that is left out stays, and null clears it. */
+export function toInstancePatch(body: UpdateInstance): Record<string, unknown> {
+  const { ssh_key_ids: ids, on_expiry: onExpiry } = body;
+  return {
+    ...(body.label !== undefined && { label: body.label }),
+    ...(body.name !== undefined && { displayName: body.name }),
+    ...(body.state && { powerState: body.state === 'stopped' ? 'Stopped' : 'Running' }),
+    ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
+    ...(body.idle_timeout !== undefined && { idleTimeout: body.idle_timeout }),
+    ...(onExpiry !== undefined && { onExpiry: EXPIRY[onExpiry ?? 'stop'] }),
+    ...(ids !== undefined && { sshKeyIds: ids && [...new Set(ids)] }),
+  };
 }

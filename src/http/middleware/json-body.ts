@@ -55,10 +55,18 @@ export function jsonBody(rulesOf: (request: Request) => BodyRules, clock: Clock)
 /** Bytes of an unread body that are worth reading to keep the connection. */
 const WORTH_READING = 64 * 1024;
 
-/** After an early answer Node reads the rest of the body, however long. A long body ends the connection instead. */
-export function closeAfterUnreadBody(request: IncomingMessage, response: ServerResponse): void {
+/**
+ * After an early answer Node reads the rest of the body, however long. A long body ends the connection instead: then its
+ * client may see a broken connection before it sees the answer.
+ * @param worthReading bytes
+ */
+export function closeAfterUnreadBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  worthReading: number = WORTH_READING,
+): void {
   if (request.complete) return;
   const length = Number(request.headers['content-length'] ?? 0);
   const chunked = request.headers['transfer-encoding'] !== undefined;
-  if ((chunked || length > WORTH_READING) && !response.headersSent) response.setHeader('connection', 'close');
+  if ((chunked || length > worthReading) && !response.headersSent) response.setHeader('connection', 'close');
 }

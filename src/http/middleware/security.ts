@@ -26,7 +26,7 @@ export const apiSecurity = helmet({
   xXssProtection: false,
 });
 
-const ALLOW_METHODS = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
+const ALLOW_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 const ALLOW_HEADERS =
   'Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id, X-Api-Key, ' +
   'Anthropic-Version, Anthropic-Beta, OpenAI-Beta, OpenAI-Organization, OpenAI-Project';

@@ -1,21 +1,29 @@
 import type { z } from 'zod';
 import { type FieldError, validationFailed } from '../errors/api-error.ts';
 
+/** Names in a path that the client chose may be of any length. */
+function nameText(name: PropertyKey): string {
+  return String(name).slice(0, 100);
+}
+
 function pathText(path: readonly PropertyKey[]): string {
   return path
-    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${nameText(part)}`))
     .join('');
 }
 
 function fieldErrors(issue: z.core.$ZodIssue): FieldError[] {
   if (issue.code !== 'unrecognized_keys') return [{ path: pathText(issue.path), expected: expectation(issue) }];
   return issue.keys.slice(0, 20).map((key) => ({
-    path: pathText([...issue.path, key.slice(0, 100)]),
+    path: pathText([...issue.path, key]),
     expected: 'unknown field, remove it',
   }));
 }
 
 function expectation(issue: z.core.$ZodIssue): string {
+  // A name in an object that its rules do not allow: they say why.
+  const [inner] = issue.code === 'invalid_key' ? issue.issues : [];
+  if (inner !== undefined) return expectation(inner);
   if (issue.code === 'invalid_type') return `expected ${issue.expected}`;
   if (issue.message.startsWith('Invalid string: must match')) return 'expected to match the documented pattern';
   return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');

@@ -193,7 +193,7 @@ export function openApiDocument(): Record<string, unknown> {
       { url: '/api/v1/api/v1', description: 'For clients that append /api/v1 to a base URL that has it.' },
     ],
     security: [{ key: [] }],
-    tags: ['Offers', 'Instances', 'SSH keys', 'Limits', 'Models'].map((name) => ({ name })),
+    tags: ['Offers', 'Instances', 'Templates', 'SSH keys', 'Limits', 'Models'].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {

@@ -19,6 +19,20 @@ export const EXAMPLES = {
         stats: '{"team":"vision"}',
       },
     },
+    everything: {
+      summary: 'A program with its environment and port, that ends by itself',
+      value: {
+        gpu: { count: 1, memory_mb: 1024 },
+        template_image: 'vllm/vllm-openai:v0.9.0',
+        args: ['--model', 'Qwen/Qwen3-8B'],
+        env: { HF_HOME: '/workspace/hf' },
+        ports: [{ container_port: 8000, name: 'http' }],
+        registry: 'my-registry',
+        max_duration: '12h',
+        on_expiry: 'delete',
+        on_no_capacity: 'queue',
+      },
+    },
     vast: {
       summary: 'As Vast.ai clients send it',
       value: { runtype: 'jupyter_direc ssh_direc ssh_proxy', disk_gb: 16, template_hash_id: null, template_image: '' },
@@ -40,11 +54,29 @@ export const EXAMPLES = {
   updateInstance: {
     rename: { summary: 'New name and label', value: { name: 'training run 8', label: 'vision' } },
     clear: { summary: 'Clear the label', value: { label: null } },
+    extend: { summary: 'Run for longer', value: { max_duration: '24h', idle_timeout: null } },
     stop: { summary: 'Stop and keep the disk', value: { state: 'stopped' } },
   },
   createLink: {
     jupyter: { summary: 'Jupyter, on an instance with runtype jupyter', value: {} },
     port: { summary: 'A port that the instance declares', value: { port: 7860 } },
+  },
+  createTemplate: {
+    program: {
+      summary: 'A model server',
+      value: {
+        name: 'vLLM',
+        image: 'vllm/vllm-openai:v0.9.0',
+        args: ['--model', 'Qwen/Qwen3-8B'],
+        env: { HF_HOME: '/workspace/hf' },
+        ports: [{ container_port: 8000, name: 'http' }],
+        disk_gb: 80,
+      },
+    },
+    machine: {
+      summary: 'A machine to log in to',
+      value: { name: 'dev', image: 'debian:12', runtype: 'ssh', on_start: 'apt-get update && apt-get install -y git' },
+    },
   },
   createSshKey: {
     ed25519: {

@@ -24,6 +24,12 @@ import {
   offerSearchSchema,
 } from '../schemas/offer.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
+import {
+  deletedTemplateSchema,
+  templateContentSchema,
+  templateListSchema,
+  templateSchema,
+} from '../schemas/template.ts';
 
 /** The schemas that have a name in the document. */
 const NAMED = {
@@ -39,6 +45,10 @@ const NAMED = {
   DeletedInstance: deletedInstanceSchema,
   CreateLink: createLinkSchema,
   Link: linkSchema,
+  TemplateContent: templateContentSchema,
+  Template: templateSchema,
+  TemplateList: templateListSchema,
+  DeletedTemplate: deletedTemplateSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,
@@ -70,6 +80,10 @@ export function componentSchemas(): Record<string, unknown> {
     io: 'input',
     target: 'draft-2020-12',
     uri: (id) => `#/components/schemas/${id}`,
+    // What only the API server reads, of schemas that are the resources' own.
+    override: ({ jsonSchema }) => {
+      for (const key of Object.keys(jsonSchema)) if (key.startsWith('x-kubernetes-')) delete jsonSchema[key];
+    },
   });
   return Object.fromEntries(
     Object.entries(schemas).map(([id, { $schema: _schema, $id: _id, ...schema }]) => [id, schema]),

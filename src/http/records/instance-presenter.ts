@@ -12,16 +12,30 @@ export interface PresenterDeps {
   nodes: ReadStore<Node>;
   templates: TemplateSource;
   defaultImage: string;
+  /** The place of an instance in the line of those who wait. */
+  placeOf: (instance: GpuInstance) => number | undefined;
+  /** Ceilings of a tenant that are near, in words: the same array until that changes. */
+  nearLimits: (tenant: string) => readonly string[];
 }
 
 interface Related {
   node: Node | undefined;
   template: InstanceTemplate | undefined;
+  place: number | undefined;
+  nearLimits: readonly string[];
 }
 
 interface Presented extends Related {
   json: string;
   etag: string;
+}
+
+function isSame(a: Related, b: Related): boolean {
+  return a.node === b.node && a.template === b.template && a.place === b.place && a.nearLimits === b.nearLimits;
+}
+
+function imagesOf({ status }: Node): ReadonlySet<string> {
+  return new Set(status?.images?.flatMap(({ names }) => names ?? []));
 }
 
 /** Turns instances into records. Objects of the watch cache never change, so their JSON is kept as long as they are. */
@@ -41,29 +55,38 @@ export class InstancePresenter {
     return this.present(instance).json;
   }
 
-  /** The record as JSON with its entity tag, made once per version of the instance, its node and its template. */
+  /** The record as JSON with its entity tag, made once per version of the instance and of what it depends on. */
   present(instance: GpuInstance): { json: string; etag: string } {
     const related = this.#relatedOf(instance);
     const before = this.#presented.get(instance);
-    if (before?.node === related.node && before?.template === related.template && before) return before;
+    if (before !== undefined && isSame(before, related)) return before;
     const json = JSON.stringify(this.#toRecord(instance, related));
     const presented = { json, etag: etagOf(json), ...related };
     this.#presented.set(instance, presented);
     return presented;
   }
 
-  #relatedOf({ metadata, spec, status }: GpuInstance): Related {
-    const { nodes, templates } = this.#deps;
+  #relatedOf(instance: GpuInstance): Related {
+    const { nodes, templates, placeOf, nearLimits } = this.#deps;
+    const { metadata, spec, status } = instance;
+    const { namespace = '' } = metadata;
     const name = status?.claim?.node;
     return {
       node: name === undefined ? undefined : nodes.get(name),
       // A rented instance has what it needs of its template in its status.
-      template: status?.template ? undefined : findTemplate(templates, metadata.namespace ?? '', spec),
+      template: status?.template ? undefined : findTemplate(templates, namespace, spec),
+      place: placeOf(instance),
+      nearLimits: nearLimits(namespace),
     };
   }
 
-  #toRecord(instance: GpuInstance, { node, template }: Related): InstanceRecord {
-    const driver = node && driverOf(node);
-    return toInstanceRecord(instance, { driver, template: template?.spec, defaultImage: this.#deps.defaultImage });
+  #toRecord(instance: GpuInstance, { node, template, ...rest }: Related): InstanceRecord {
+    return toInstanceRecord(instance, {
+      driver: node && driverOf(node),
+      images: node && imagesOf(node),
+      template: template?.spec,
+      defaultImage: this.#deps.defaultImage,
+      ...rest,
+    });
   }
 }

@@ -1,17 +1,27 @@
+import { hasImage } from '../../inventory/offers.ts';
 import { findCondition } from '../../kube/conditions.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
 import { instanceState } from '../../resources/instance-state.ts';
 import type { TemplateContent } from '../../resources/instance-template.ts';
+import { parseDuration } from '../../resources/schema.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { timeText } from '../schemas/common.ts';
+import { portRecords } from './port-records.ts';
+import { warningsOf } from './warnings.ts';
 
 export interface InstanceSurroundings {
   /** Of the claimed node; empty strings when the node does not say. */
   driver: { driverVersion: string; cudaVersion: string } | undefined;
+  /** Images that the claimed node lists. */
+  images: ReadonlySet<string> | undefined;
   /** Of an instance that is not rented yet. */
   template: TemplateContent | undefined;
   /** Image of instances that name none. */
   defaultImage: string;
+  /** Place in the line of those who wait. */
+  place: number | undefined;
+  /** Ceilings of the tenant that are near, in words. */
+  nearLimits: readonly string[];
 }
 
 function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
@@ -19,14 +29,6 @@ function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
   if (ssh === undefined) return null;
   const { host, port, user, knownHosts } = ssh;
   return { host, port, user, command: `ssh -p ${port} ${user}@${host}`, known_hosts: knownHosts ?? null };
-}
-
-function portsOf({ spec }: GpuInstance, template: TemplateContent | undefined): InstanceRecord['ports'] {
-  return (spec.ports ?? template?.ports ?? []).map(({ containerPort, protocol, name }) => ({
-    container_port: containerPort,
-    protocol: protocol === 'UDP' ? 'udp' : 'tcp',
-    name: name ?? null,
-  }));
 }
 
 function gpuOf({ spec, status }: GpuInstance) {
@@ -43,14 +45,31 @@ function gpuOf({ spec, status }: GpuInstance) {
   } satisfies Partial<InstanceRecord>;
 }
 
-/** Characters of a client's text that a warning quotes. */
-const QUOTED = 64;
+/** When maxDuration ends this start; null where it does not, or not in the time that a date can have. */
+function expiryOf({ spec, status }: GpuInstance): string | null {
+  const { maxDuration } = spec;
+  const ready = status?.claim && status.stages?.ready;
+  if (maxDuration === undefined || ready === undefined) return null;
+  const end = new Date(Date.parse(ready) + parseDuration(maxDuration));
+  return Number.isNaN(end.getTime()) ? null : end.toISOString();
+}
 
-function warningsOf({ spec }: GpuInstance): string[] {
-  const { requestedRuntype: text } = spec;
-  if (text === undefined) return [];
-  const quoted = JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…`.toWellFormed() : text);
-  return [`Berth knows no runtype ${quoted}: the instance runs as ssh. Known are ssh, jupyter and args.`];
+/** What the client may send with the instance, beside the fields of the specification. */
+function extensionsOf(instance: GpuInstance) {
+  const { spec } = instance;
+  return {
+    env_names: (spec.env ?? []).map(({ name }) => name),
+    command: spec.command ?? null,
+    args: spec.args ?? null,
+    has_on_start: Boolean(spec.onStart),
+    registry: spec.imagePullSecrets?.[0]?.name ?? null,
+    max_duration: spec.maxDuration ?? null,
+    idle_timeout: spec.idleTimeout ?? null,
+    expires_at: expiryOf(instance),
+    on_expiry: spec.onExpiry === 'Delete' ? 'delete' : 'stop',
+    on_no_capacity: spec.onNoCapacity === 'Queue' ? 'queue' : 'fail',
+    disk_policy: spec.diskPolicy === 'Retain' ? 'retain' : 'delete',
+  } satisfies Partial<InstanceRecord>;
 }
 
 function usageOf({ status }: GpuInstance): InstanceRecord['usage'] {
@@ -65,8 +84,11 @@ function templateChanged({ status }: GpuInstance): boolean | null {
 
 export function toInstanceRecord(instance: GpuInstance, around: InstanceSurroundings): InstanceRecord {
   const { metadata, spec, status } = instance;
-  const { driver, defaultImage } = around;
+  const { driver, images, place, nearLimits, defaultImage } = around;
   const template = status?.template?.spec ?? around.template;
+  const image = status?.image || spec.image || template?.image || defaultImage;
+  const isPulled = status?.claim !== undefined && !status.claim.simulated && images !== undefined;
+  const imageOnNode = isPulled ? hasImage({ images }, image) : undefined;
   return {
     id: metadata.name,
     object: 'instance',
@@ -79,7 +101,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     ...gpuOf(instance),
     driver_version: driver?.driverVersion || null,
     cuda_version: driver?.cudaVersion || null,
-    template_image: status?.image || spec.image || template?.image || defaultImage,
+    template_image: image,
     template_id: spec.templateId ?? null,
     template_hash_id: spec.templateHashId ?? null,
     template_changed: templateChanged(instance),
@@ -94,9 +116,11 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     currency: status?.claim?.currency ?? null,
     usage: usageOf(instance),
     ssh: sshOf(instance),
-    ports: portsOf(instance, template),
+    ports: portRecords(spec.ports ?? template?.ports ?? []),
+    ...extensionsOf(instance),
+    place_in_line: place ?? null,
     created_at: timeText(metadata.creationTimestamp),
     started_at: status?.stages?.started ?? null,
-    warnings: warningsOf(instance),
+    warnings: warningsOf(instance, { image, imageOnNode, nearLimits }),
   };
 }

@@ -13,12 +13,12 @@ import { type Body, SCHEMAS, type SchemaName } from '../openapi/registry.ts';
 
 /** One pair of method and path, as the OpenAPI document describes it. */
 export interface Operation {
-  method: 'get' | 'post' | 'patch' | 'delete';
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Relative to the API base, with parameters as OpenAPI writes them: /instances/{instanceId}. */
   path: string;
   /** The operationId. */
   id: string;
-  tag: 'Offers' | 'Instances' | 'SSH keys' | 'Limits' | 'Models';
+  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Limits' | 'Models';
   scope: Scope;
   summary: string;
   description?: string;

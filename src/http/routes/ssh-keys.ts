@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto';
-import { AlreadyExistsError } from '../../kube/errors.ts';
 import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { SSH_KEYS, type SshKey } from '../../resources/ssh-key.ts';
+import { createOnce } from '../objects/create-once.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
-import { otherBody, REQUEST_HASH, requestHash } from '../instances/idempotency.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sshKeyId, toSshKeyRecord } from '../records/ssh-key-record.ts';
 import { sendJson, sendList } from '../send.ts';
@@ -55,19 +53,11 @@ export const sshKeyRoutes = [
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
     errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
-    async handle({ client, idempotentName }, { response, caller: { namespace }, body, key }) {
-      const hash = requestHash(body);
-      const name = key === undefined ? `k-${randomUUID()}` : await idempotentName('k', namespace, key);
-      const wanted: SshKey = {
-        metadata: { namespace, name, ...(key !== undefined && { annotations: { [REQUEST_HASH]: hash } }) },
-        spec: { publicKey: parsed(body.public_key), displayName: body.name },
-      };
-      const created = await client.create(SSH_KEYS, wanted).catch(async (error: unknown) => {
-        if (!(error instanceof AlreadyExistsError)) throw error;
-        const found = await client.get(SSH_KEYS, { namespace, name });
-        if (found.metadata.annotations?.[REQUEST_HASH] === hash) return found;
-        throw otherBody();
-      });
+    async handle(context, { response, caller: { namespace }, body, key }) {
+      const spec = { publicKey: parsed(body.public_key), displayName: body.name };
+      const wanted = { type: SSH_KEYS, prefix: 'k', namespace, spec, body, key };
+      const { object: created, replayed } = await createOnce(context, wanted);
+      if (replayed) response.set('idempotent-replayed', 'true');
       response.status(201).location(`/api/v1/ssh-keys/${sshKeyId(created)}`);
       sendJson(response, toJson(created));
     },

@@ -1,10 +1,12 @@
-import { createInstanceRoute } from './create-instance.ts';
-import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
+import { createInstanceRoute } from './instances/create-instance.ts';
+import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
 import { readLimitsRoute } from './limits.ts';
 import { listOffersRoute, searchOffersRoute } from './offers.ts';
 import { createLinkRoute } from './ports.ts';
 import type { Operation, Resource } from './route.ts';
 import { sshKeyRoutes } from './ssh-keys.ts';
+import { templateRoutes } from './templates.ts';
+import { updateInstanceRoute } from './instances/update-instance.ts';
 
 /** What this interface serves itself. */
 export const RESOURCES: readonly Resource[] = [
@@ -20,6 +22,7 @@ export const RESOURCES: readonly Resource[] = [
       createLinkRoute,
     ],
   },
+  { path: '/templates', compressed: true, routes: templateRoutes },
   { path: '/limits', routes: [readLimitsRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
 ];

@@ -16,7 +16,12 @@ export const isolationSchema = z
  * stored as another character.
  */
 export function textSchema(): z.ZodString {
-  return z.string().refine((text) => text.isWellFormed(), 'expected text without half surrogate pairs');
+  return wellFormed(z.string());
+}
+
+/** The text of another schema, where every character is a whole one. */
+export function wellFormed(schema: z.ZodString): z.ZodString {
+  return schema.refine((text) => text.isWellFormed(), 'expected text without half surrogate pairs');
 }
 
 /** Any integer of JSON, also one that a double cannot hold: it is read as the nearest double, or as infinite. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { STAGES } from '../../resources/gpu-instance.ts';
+import { gpuInstanceSpecSchema, STAGES } from '../../resources/gpu-instance.ts';
 import { IMAGE_PATTERN } from '../../resources/image.ts';
 import { READY_REASONS, type InstanceState, type ReadyReason } from '../../resources/instance-state.ts';
 import {
@@ -11,7 +11,11 @@ import {
   moneySchema,
   textSchema,
   timeSchema,
+  wellFormed,
 } from './common.ts';
+import { checkProgram, runFields } from './run.ts';
+
+const spec = gpuInstanceSpecSchema.shape;
 
 const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state))] as [
   InstanceState,
@@ -20,6 +24,32 @@ const STATES = [...new Set(Object.values(READY_REASONS).map(({ state }) => state
 const REASONS = Object.keys(READY_REASONS) as [ReadyReason, ...ReadyReason[]];
 
 const POWER_STATES = ['running', 'stopped'] as const;
+const EXPIRY = ['stop', 'delete'] as const;
+const DISK_POLICIES = ['delete', 'retain'] as const;
+const NO_CAPACITY = ['fail', 'queue'] as const;
+
+const gpu = spec.gpu.unwrap().shape;
+
+const wantedGpuSchema = z
+  .strictObject({
+    name: wellFormed(gpu.product.unwrap()).describe('gpu_name of an offer.').nullish(),
+    count: gpu.count.unwrap().describe('Number of GPUs, or of MIG slices: 1 (default) or more.').nullish(),
+    memory_mb: gpu.memoryMb.unwrap().describe('Least memory of one GPU or MIG slice, in MiB.').nullish(),
+    isolation: isolationSchema.nullish(),
+    mig_profile: gpu.migProfile.unwrap().describe('MIG profile, for example 1g.10gb.').nullish(),
+  })
+  .superRefine(({ isolation, mig_profile: profile }, context) => {
+    if (!profile || !isolation || isolation === 'mig') return;
+    const message = 'expected mig, or no isolation, beside mig_profile';
+    context.addIssue({ code: 'custom', path: ['isolation'], message });
+  })
+  .describe('Which GPUs to rent, in place of an ask_id: the cheapest free offer that fits.');
+
+const maxDurationSchema = spec.maxDuration.unwrap();
+const idleTimeoutSchema = spec.idleTimeout.unwrap();
+const expirySchema = z
+  .enum(EXPIRY)
+  .describe('What happens after max_duration or idle_timeout. stop (default) keeps the disk.');
 
 export const createInstanceSchema = z
   .strictObject({
@@ -66,6 +96,25 @@ export const createInstanceSchema = z
       .max(LIMITS.sshKeyIds)
       .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
       .nullish(),
+    gpu: wantedGpuSchema.nullish(),
+    ...runFields,
+    max_duration: maxDurationSchema.nullish(),
+    idle_timeout: idleTimeoutSchema.nullish(),
+    on_expiry: expirySchema.nullish(),
+    on_no_capacity: z
+      .enum(NO_CAPACITY)
+      .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
+      .nullish(),
+    disk_policy: z
+      .enum(DISK_POLICIES)
+      .describe('What becomes of the disk when the instance is deleted: delete (default) or retain.')
+      .nullish(),
+  })
+  .superRefine((body, context) => {
+    checkProgram(body, context);
+    if (!body.gpu || (body.ask_id ?? undefined) === undefined) return;
+    const message = 'expected either ask_id or gpu: an offer has its GPUs';
+    context.addIssue({ code: 'custom', path: ['gpu'], message });
   })
   .describe('What to rent. Every field, and the whole body, may be absent or null.');
 
@@ -76,6 +125,14 @@ export const updateInstanceSchema = z
     state: z
       .enum(POWER_STATES)
       .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
+      .nullish(),
+    max_duration: maxDurationSchema.describe('Longest time of each start, from its login on; null: no end.').nullish(),
+    idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
+    on_expiry: expirySchema.nullish(),
+    ssh_key_ids: z
+      .array(z.int())
+      .max(LIMITS.sshKeyIds)
+      .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
       .nullish(),
   })
   .describe('What to change. An absent field keeps its value.');
@@ -140,9 +197,32 @@ export const instanceSchema = z
       })
       .nullable(),
     ports: z.array(portSchema),
+    env_names: z
+      .array(z.string())
+      .describe(
+        'Names of the variables that the instance was given beside those of its template. No record has a value.',
+      ),
+    command: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
+    args: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
+    has_on_start: z.boolean().describe('Whether the instance has a start script of its own, which no record shows.'),
+    registry: z.string().nullable().describe('Registry credentials that the instance names itself.'),
+    max_duration: z.string().nullable(),
+    idle_timeout: z.string().nullable(),
+    expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its login works.'),
+    on_expiry: z.enum(EXPIRY),
+    on_no_capacity: z.enum(NO_CAPACITY).describe('What happens at a start when no place is free.'),
+    disk_policy: z.enum(DISK_POLICIES),
+    place_in_line: z
+      .int()
+      .nullable()
+      .describe(
+        'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
+      ),
     created_at: timeSchema,
     started_at: timeSchema.nullable(),
-    warnings: z.array(z.string()).describe('For people: what was asked for and is done in another way.'),
+    warnings: z
+      .array(z.string())
+      .describe('For people: what was asked for and is done in another way, and what will soon be in the way.'),
   })
   .describe('A rented instance.');
 

@@ -1,8 +1,14 @@
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Tenant } from './http.ts';
 import { TENANT } from './release.ts';
 import type { SshPlace } from './ssh.ts';
 import type { World } from './world.ts';
+
+export async function noInstancesIn(client: KubeClient, namespace: string): Promise<boolean> {
+  return (await client.list(GPU_INSTANCES, { namespace })).items.length === 0;
+}
 
 /** An instance that a tenant rented over HTTP. */
 export class Rented {

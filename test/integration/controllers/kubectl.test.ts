@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { createWorld, type World } from '../../faults/support/world.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { run } from '../../../tools/lib/shell.ts';
 
 function kubectl({ kubeconfig, namespace }: World, ...args: string[]): ReturnType<typeof run> {
@@ -32,6 +33,13 @@ test('an instance is made, waited for, read, switched off and on, and deleted wi
   for (const words of ['Granted', world.fleet.nodes[0] ?? '', 'per hour', 'Price Per Hour']) {
     expect(described.stdout).toContain(words);
   }
+  const { node = '' } = (await world.get('one'))?.status?.claim ?? {};
+  for (const [selector, found] of [
+    [`status.claim.node=${node},spec.powerState=Running`, 'gpuinstance.berth.dev/one\n'],
+    ['status.claim.node=elsewhere', ''],
+  ] as const) {
+    expect((await kubectl(world, 'get', 'gpui', '--field-selector', selector, '-o', 'name')).stdout).toBe(found);
+  }
   const power = (state: string) =>
     kubectl(world, 'patch', 'gpui/one', '--type=merge', '-p', JSON.stringify({ spec: { powerState: state } }));
   await power('Stopped');
@@ -41,6 +49,16 @@ test('an instance is made, waited for, read, switched off and on, and deleted wi
   expect((await kubectl(world, 'wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s')).code).toBe(0);
   const deleted = await kubectl(world, 'delete', 'gpui', 'one', '--timeout=60s');
   expect(deleted.stdout).toContain('deleted');
+});
+
+test('the pools say what they rent out, for how much, and how much of it is free', async () => {
+  await using world = await createWorld();
+  await world.replica();
+  await waitFor('the classes', async () => {
+    const { stdout } = await kubectl(world, 'get', 'gpupools');
+    const [head = '', ...rows] = stdout.split('\n');
+    return head.includes('CLASSES') && rows.some((row) => row.includes(`1 x ${world.fleet.product} at 3600.00: `));
+  });
 });
 
 const REASON = '{.status.conditions[?(@.type=="Ready")].reason}';

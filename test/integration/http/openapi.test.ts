@@ -84,6 +84,12 @@ describe('/openapi.json', () => {
         'post /offers/search',
         'get /limits',
         'post /instances/{instanceId}/links',
+        // Beside the specification: what instances start from.
+        'get /templates',
+        'post /templates',
+        'get /templates/{templateId}',
+        'put /templates/{templateId}',
+        'delete /templates/{templateId}',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',
@@ -114,6 +120,12 @@ describe('every example works as it stands', () => {
   it.each(Object.entries(EXAMPLES.updateInstance))('updateInstance: %s', async (_name, { value }) => {
     const answer = await call('PATCH', `/instances/${id}`, value);
     expect(answer.status, answer.text).toBe(200);
+  });
+
+  it.each(Object.entries(EXAMPLES.createTemplate))('createTemplate: %s', async (_name, { value }) => {
+    const answer = await call('POST', '/templates', value);
+    expect(answer.status, answer.text).toBe(201);
+    expect((await call('PUT', `/templates/${answer.id}`, value)).text).toBe(answer.text);
   });
 
   it.each(Object.entries(EXAMPLES.createSshKey))('createSSHKey: %s', async (_name, { value }) => {

@@ -60,13 +60,15 @@ export function startGranter(deps: {
     const claim = claimOf(inventory, instance);
     const granted = typeof claim !== 'string';
     if (granted) inventory.assume(instance, claim, { gb: instance.spec.diskGb ?? 10, persistent: false });
+    const refusal = granted ? '' : claim;
+    const reason = instance.spec.onNoCapacity === 'Queue' ? 'WaitingForCapacity' : refusal;
     const status = granted
       ? {
           claim,
           incarnation: 1,
           conditions: [condition('Claimed', 'True', 'Granted'), condition('Ready', 'False', 'Scheduling')],
         }
-      : { conditions: [condition('Claimed', 'False', claim), condition('Ready', 'False', claim)] };
+      : { conditions: [condition('Claimed', 'False', reason), condition('Ready', 'False', reason)] };
     const body = { metadata: { uid }, status };
     const written = await client.patch(GPU_INSTANCES, { namespace, name }, body, {
       type: 'merge',

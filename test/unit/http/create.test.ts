@@ -9,7 +9,7 @@ import type { ApiContext } from '../../../src/http/context.ts';
 import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { createInstance } from '../../../src/http/instances/create.ts';
 import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.ts';
-import { createInstanceRoute } from '../../../src/http/routes/create-instance.ts';
+import { createInstanceRoute } from '../../../src/http/routes/instances/create-instance.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';

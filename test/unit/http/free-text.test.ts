@@ -66,3 +66,19 @@ it('the log of changes forgets more when its entries are heavy, and names what i
   for (let count = 0; count < 8; count += 1) ring.push(0);
   expect([ring.entries(), ring.forgotten]).toEqual([[0, 0, 0, 0], 0]);
 });
+
+it('every text of the instance counts, and a template none', async () => {
+  const long = 'x'.repeat(MILLION);
+  const texts: Partial<GpuInstanceSpec>[] = [
+    { env: [{ name: 'A', value: long }] },
+    { onStart: long },
+    { command: [long] },
+    { args: [long] },
+  ];
+  for (const text of texts) {
+    const other = { ...specOf(0), ...text };
+    await tenant(other)(other);
+    await expect(tenant(other, other, other, other)(other)).rejects.toMatchObject({ code: 'tenant_limit' });
+  }
+  await tenant(...texts.map((text) => ({ ...specOf(0), ...text })))({ ...specOf(0), templateId: 1 });
+});

@@ -21,7 +21,8 @@ function recordOf(template: InstanceTemplate, status?: GpuInstanceStatus) {
   templates.replace([template], '1');
   const none = new Cache<never>({ onListenerError: () => undefined }).store;
   const source = { templates: templates.store, namespaces: none, own: 'berth-system' };
-  const presenter = new InstancePresenter({ nodes: none, templates: source, defaultImage: 'debian:12' });
+  const rest = { placeOf: () => undefined, nearLimits: () => [] };
+  const presenter = new InstancePresenter({ nodes: none, templates: source, defaultImage: 'debian:12', ...rest });
   return presenter.record(gpuInstance('a', { templateId: numericId('u') }, status));
 }
 

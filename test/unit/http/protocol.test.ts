@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
+import { type LoneApi, post, startLoneApi } from '../../support/http/lone-api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 // What is refused before a route sees it: by the parser, by authentication, or because it is OPTIONS.
@@ -131,6 +131,14 @@ describe('X-Api-Key', () => {
   );
 });
 
+it('a client that sends a long body with a key that is over sees the 401, and no broken connection', async () => {
+  const client = api.send(post('/api/v1/instances', 500_000), Buffer.alloc(500_000, ' '));
+  await waitFor('the 401', () => client.statuses.length === 1);
+  client.socket.write('GET /api/v1/offers HTTP/1.1\r\nhost: x\r\n\r\n');
+  await waitFor('the next answer on this connection', () => client.statuses.length === 2);
+  expect(client.statuses).toEqual([401, 401]);
+});
+
 describe('OPTIONS', () => {
   const preflight = ['origin: https://example.com', 'access-control-request-method: POST'];
   const known: [path: string, allow: string][] = [
@@ -139,6 +147,8 @@ describe('OPTIONS', () => {
     ['/instances', 'GET, HEAD, POST, OPTIONS'],
     ['/instances/i-1', 'GET, HEAD, PATCH, DELETE, OPTIONS'],
     ['/instances/i-1/links', 'POST, OPTIONS'],
+    ['/templates', 'GET, HEAD, POST, OPTIONS'],
+    ['/templates/1', 'GET, HEAD, PUT, DELETE, OPTIONS'],
     ['/ssh-keys/1', 'DELETE, OPTIONS'],
     ['/chat/completions', 'POST, OPTIONS'],
     ['/messages/count_tokens', 'POST, OPTIONS'],
@@ -158,7 +168,7 @@ describe('OPTIONS', () => {
   it.each(known)('of %s as a preflight needs no key', async (path) => {
     const answer = await send(`OPTIONS /api/v1/api/v1${path} HTTP/1.1`, 'host: x', ...preflight);
     expect([answer.status, answer.body]).toEqual([204, '']);
-    expect(answer.headers.get('access-control-allow-methods')).toContain('PATCH');
+    expect(answer.headers.get('access-control-allow-methods')).toContain('PUT, PATCH');
   });
 
   it.each(['/nothing', '/instances/a/b', '/OFFERS', '/models-of-mine'])('of %s is 404', async (path) => {

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
-import { offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
+import { alternatives, offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
 import { toInstanceRecord } from '../../../src/http/records/instance-record.ts';
 import { instanceSchema } from '../../../src/http/schemas/instance.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
+const NOTHING = { driver: undefined, images: undefined, template: undefined, place: undefined, nearLimits: [] };
 const PRICES = { onDemand: '1', interruptible: '1', currency: 'USD' };
 
 function offer(id: number, available: number, diskGbMax: number): Offer {
@@ -43,6 +44,14 @@ it.each([
   expect(error.extra['alternatives']).toHaveLength(alternatives);
 });
 
+it('alternatives for GPUs by name are those of the name first, then those of the number', () => {
+  const others = { ...offer(9, 1, 500), product: 'A100', gpuCount: 2 };
+  const first = (gpu: GpuInstanceSpec['gpu']) => alternatives([...OFFERS, others], { gpu })[0]?.id;
+  expect([first({ product: 'A100', count: 1 }), first({ count: 2 }), first({ count: 1 }), first(undefined)]).toEqual([
+    9, 9, 2, 2,
+  ]);
+});
+
 it('says that nothing at all is free', () => {
   const { message } = offerUnavailable([offer(1, 0, 1)], { diskGb: 1 }, '');
   expect(message).toBe('No free offer fits. Nothing was rented. No other offer is free either; try again later.');
@@ -70,9 +79,7 @@ it('a template that is not there is not found, before and after the controller h
 function recordOf(spec: Partial<GpuInstanceSpec>) {
   const instance = gpuInstance('one', spec);
   instance.metadata.creationTimestamp = '2026-01-01T00:00:00Z';
-  return instanceSchema.parse(
-    toInstanceRecord(instance, { driver: undefined, template: undefined, defaultImage: 'a' }),
-  );
+  return instanceSchema.parse(toInstanceRecord(instance, { ...NOTHING, defaultImage: 'a' }));
 }
 
 it('a record has the runtype that Berth does not know word for word, with a warning', () => {

@@ -40,9 +40,9 @@ it.each([...new Set(routes.map(({ path }) => path))])('%s allows the methods tha
   const { paths } = openApiDocument() as { paths: Record<string, object> };
   const methods = Object.keys(paths[path] ?? {}).map((method) => method.toUpperCase());
   const allow = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-  const answer = await fetch(`${url}${path.replaceAll(/[{}]/g, '')}`, { method: 'PUT' });
+  const answer = await fetch(`${url}${path.replaceAll(/[{}]/g, '')}`, { method: 'LOCK' });
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, `${allow}, OPTIONS`]);
-  expect(await answer.text()).toContain(`PUT is not allowed here, only ${allow}.`);
+  expect(await answer.text()).toContain(`LOCK is not allowed here, only ${allow}.`);
 });
 
 it.each(routes)('$method $path needs the scope $scope before its body is read', async ({ method, path, scope }) => {

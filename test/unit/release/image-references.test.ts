@@ -17,6 +17,7 @@ const BY_TAG: Readonly<Record<string, string>> = {
   'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime': 'example of a request, in which the tenant chooses',
   'registry.example/team/app:1.2': 'example in the words of an error',
   'ubuntu:24.04': 'example in the words of an error',
+  'vllm/vllm-openai:v0.9.0': 'example of a request, in which the tenant chooses',
 };
 
 /** The definitions name no image. The chart's templates are in deploy/base with their values. */

@@ -86,6 +86,7 @@ export function customResourceDefinition(resource: CustomResource): Record<strin
           storage: true,
           ...(resource.status ? { subresources: { status: {} } } : {}),
           additionalPrinterColumns: resource.columns,
+          ...(resource.selectable && { selectableFields: resource.selectable.map((jsonPath) => ({ jsonPath })) }),
           schema: {
             openAPIV3Schema: {
               type: 'object',

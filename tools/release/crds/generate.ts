@@ -1,10 +1,12 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { customResourceDefinition } from './crd.ts';
+import { referencePage } from './reference.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 import { GROUP } from '../../../src/resources/schema.ts';
 
 const DIRECTORY = new URL('../../../crds/', import.meta.url);
+const REFERENCE = new URL('../../../docs/reference.md', import.meta.url);
 const HEADER = '# Generated from src/resources by `npm run generate`. Do not edit.\n';
 
 function files(): Map<string, string> {
@@ -27,7 +29,11 @@ function drift(expected: Map<string, string>): string[] {
 
 const expected = files();
 if (process.argv.includes('--check')) {
-  const problems = drift(expected);
+  const page = existsSync(REFERENCE) ? readFileSync(REFERENCE, 'utf8') : '';
+  const problems = [
+    ...drift(expected),
+    ...(page === referencePage() ? [] : ['docs/reference.md: differs from src/resources']),
+  ];
   if (problems.length > 0) {
     console.error(`${problems.join('\n')}\nRun \`npm run generate\` and commit the result.`);
     process.exitCode = 1;
@@ -35,4 +41,5 @@ if (process.argv.includes('--check')) {
 } else {
   mkdirSync(DIRECTORY, { recursive: true });
   for (const [name, text] of expected) writeFileSync(new URL(name, DIRECTORY), text);
+  writeFileSync(REFERENCE, referencePage());
 }

@@ -1,31 +1,24 @@
 import type { Response } from 'express';
-import { findTemplate } from '../../caches/templates.ts';
-import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
-import { namesTemplate } from '../../resources/instance-template.ts';
-import type { ApiContext } from '../context.ts';
-import { type FieldError, validationFailed } from '../errors/api-error.ts';
-import { createInstance } from '../instances/create.ts';
-import { requestHash } from '../instances/idempotency.ts';
-import { offerUnavailable, refusal, templateNotFound, tenantLimit } from '../instances/refusal.ts';
-import { takeFreeText } from '../instances/free-text.ts';
-import { toInstanceSpec } from '../instances/to-spec.ts';
-import { EXAMPLES } from '../openapi/examples.ts';
-import { sendJson } from '../send.ts';
-import { findSshKeys } from '../tenant.ts';
-import { routeWithBody } from './route.ts';
+import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import { namesTemplate } from '../../../resources/instance-template.ts';
+import type { ApiContext } from '../../context.ts';
+import { validationFailed } from '../../errors/api-error.ts';
+import { findTemplateOf } from '../../objects/find-template.ts';
+import { createInstance } from '../../instances/create.ts';
+import { requestHash } from '../../instances/idempotency.ts';
+import { offerUnavailable, refusal, templateNotFound, tenantLimit } from '../../instances/refusal.ts';
+import { takeFreeText } from '../../instances/free-text.ts';
+import { toInstanceSpec } from '../../instances/to-spec.ts';
+import { EXAMPLES } from '../../openapi/examples.ts';
+import { sendJson } from '../../send.ts';
+import { missingSshKeys } from '../../tenant.ts';
+import { routeWithBody } from '../route.ts';
 
 /** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */
 async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
-  const errors: FieldError[] = [];
-  const ids = spec.sshKeyIds ?? [];
-  if (ids.length > 0) {
-    const found = await findSshKeys(context, namespace, ids);
-    for (const [index, id] of ids.entries()) {
-      if (!found.has(id)) errors.push({ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' });
-    }
-  }
+  const errors = await missingSshKeys(context, namespace, spec.sshKeyIds ?? []);
   if (errors.length > 0) throw validationFailed(errors);
-  if (namesTemplate(spec) && !findTemplate(context.templates, namespace, spec)) throw templateNotFound(spec);
+  if (namesTemplate(spec) && !(await findTemplateOf(context, namespace, spec))) throw templateNotFound(spec);
 }
 
 /** Aborts when the client closes the connection, at once when it already has. */
@@ -45,7 +38,9 @@ export const createInstanceRoute = routeWithBody({
   summary: 'Rent an instance',
   description:
     'Answers 201 when the controller has granted a place, or 409 with alternatives when nothing was rented. An ask_id ' +
-    'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer.',
+    'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer. ' +
+    'With on_no_capacity queue an instance that no place is free for is 201 too: it waits, as pending, with its ' +
+    'place_in_line.',
   request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
   success: { status: 201, schema: 'Instance', description: 'The new instance. Location has its path.' },
   idempotent: true,

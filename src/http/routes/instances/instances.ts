@@ -1,14 +1,11 @@
-import { ConflictError, NotFoundError } from '../../kube/errors.ts';
-import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
-import type { ApiContext } from '../context.ts';
-import { ApiError } from '../errors/api-error.ts';
-import { lastEventId, wantsEvents } from '../events/event-stream.ts';
-import type { Followed } from '../events/instance-events.ts';
-import { EXAMPLES } from '../openapi/examples.ts';
-import type { UpdateInstance } from '../schemas/instance.ts';
-import { sendJson, sendList } from '../send.ts';
-import { byAge, instanceNotFound, instanceOf } from '../tenant.ts';
-import { type Call, route, routeWithBody } from './route.ts';
+import { ConflictError } from '../../../kube/errors.ts';
+import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
+import type { ApiContext } from '../../context.ts';
+import { lastEventId, wantsEvents } from '../../events/event-stream.ts';
+import type { Followed } from '../../events/instance-events.ts';
+import { sendJson, sendList } from '../../send.ts';
+import { byAge, instanceNotFound, instanceOf } from '../../tenant.ts';
+import { type Call, route } from '../route.ts';
 
 function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, followed: Followed): void {
   const opened = streams.open(request, response);
@@ -17,15 +14,6 @@ function stream({ streams, instanceEvents }: ApiContext, { request, response }: 
     if (event.type === 'deleted' && followed.name !== undefined) opened.end();
   });
   response.once('close', unfollow);
-}
-
-/** The fields that the client sent. A field that is left out stays; null clears label and name. */
-function toPatch(body: UpdateInstance): Record<string, unknown> {
-  return {
-    ...(body.label !== undefined && { label: body.label }),
-    ...(body.name !== undefined && { displayName: body.name }),
-    ...(body.state && { powerState: body.state === 'stopped' ? 'Stopped' : 'Running' }),
-  };
 }
 
 export const listInstancesRoute = route({
@@ -67,38 +55,6 @@ export const readInstanceRoute = route({
     if (wantsEvents(call.request)) return stream(context, call, { namespace, name });
     const { json, etag } = context.instances.present(instance);
     sendJson(call.response, json, etag);
-  },
-});
-
-export const updateInstanceRoute = routeWithBody({
-  method: 'patch',
-  path: '/instances/{instanceId}',
-  id: 'updateInstance',
-  tag: 'Instances',
-  scope: 'compute:write',
-  summary: 'Rename, label, stop or start an instance',
-  description:
-    'Fields that are left out stay; null clears label and name. Stopping frees the GPUs and keeps the disk; ' +
-    'starting again needs a free place.',
-  request: { schema: 'UpdateInstance', required: false, examples: EXAMPLES.updateInstance },
-  success: { status: 200, schema: 'Instance', description: 'The instance after the change.' },
-  errors: ['instance_not_found', 'instance_deleting', 'tenant_unavailable'],
-  async handle(context, { request, response, body }) {
-    const instance = await instanceOf(context, request);
-    const { namespace, name, uid, deletionTimestamp } = instance.metadata;
-    if (deletionTimestamp !== undefined) {
-      throw new ApiError('instance_deleting', 'The instance is being deleted. It cannot be changed any more.');
-    }
-    // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
-    const patch = { metadata: { uid }, spec: toPatch(body) };
-    const changed = await context.client
-      .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
-      .catch((error: unknown) => {
-        // It is gone, or another instance has its name.
-        if (error instanceof NotFoundError || error instanceof ConflictError) throw instanceNotFound();
-        throw error;
-      });
-    sendJson(response, context.instances.json(changed));
   },
 });
 

@@ -1,0 +1,84 @@
+import type { CeilingsOf } from '../../access/ceilings.ts';
+import type { Inventory } from '../../inventory/inventory.ts';
+import type { GpuShare } from '../../inventory/tenant-holdings.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+import { keyOf } from '../../kube/types.ts';
+import { Lru } from '../../lib/lru.ts';
+import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
+import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
+
+/** Share of a ceiling from which on it is near. */
+const NEAR = 0.9;
+
+interface Held {
+  ceilings: Pick<Ceilings, 'gpus' | 'objects'>;
+  /** The TenantPolicies that the ceilings come from. */
+  policies: readonly string[];
+  instances: number;
+  gpus: readonly GpuShare[];
+}
+
+function lift(field: string, policies: readonly string[]): string {
+  return `The operator can raise ${field} in ${policies.length === 0 ? 'a TenantPolicy' : `TenantPolicy ${policies.join(' or ')}`}.`;
+}
+
+/** The ceilings of a tenant that little is left of, in words. */
+export function nearLimits({ ceilings, policies, instances, gpus }: Held): string[] {
+  const most = ceilings.objects.instances;
+  const ofObjects =
+    instances < most * NEAR
+      ? []
+      : [`You have ${instances} of ${most} instances. ${lift('objects.instances', policies)}`];
+  const ofGpus = ceilings.gpus.flatMap((ceiling) => {
+    const held = gpus.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
+    if (held === 0 || held < ceiling.max * NEAR) return [];
+    const product = ceiling.product === '*' ? 'GPUs' : `GPUs ${ceiling.product}`;
+    const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
+    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${lift('gpus', policies)}`];
+  });
+  return [...ofObjects, ...ofGpus];
+}
+
+interface Known {
+  /** Versions of the caches when the words were made. */
+  instances: string;
+  offers: number;
+  limit: TenantLimit | undefined;
+  words: readonly string[];
+}
+
+/** Tenants whose words are kept. */
+const MOST_KNOWN = 1_000;
+
+export interface NearLimitsDeps {
+  stores: { instances: ReadStore<GpuInstance>; tenantLimits: ReadStore<TenantLimit> };
+  offers: Pick<Inventory, 'heldBy' | 'version'>;
+  ceilings: CeilingsOf;
+}
+
+function sameWords(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((words, index) => words === b[index]);
+}
+
+/** Says which ceilings of a tenant are near: the same array until that changes. Looks once for all records of a list. */
+export function nearLimitsReader({ stores, offers, ceilings }: NearLimitsDeps): (tenant: string) => readonly string[] {
+  const known = new Lru<string, Known>(MOST_KNOWN);
+  return (tenant) => {
+    const limit = stores.tenantLimits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
+    const versions = { instances: stores.instances.resourceVersion, offers: offers.version };
+    const before = known.get(tenant);
+    if (before?.instances === versions.instances && before.offers === versions.offers && before.limit === limit) {
+      return before.words;
+    }
+    const found = nearLimits({
+      ceilings: ceilings(tenant),
+      policies: limit?.spec.policies ?? [],
+      instances: stores.instances.by('namespace', tenant).length,
+      gpus: offers.heldBy(tenant),
+    });
+    const words = before && sameWords(before.words, found) ? before.words : found;
+    known.set(tenant, { ...versions, limit, words });
+    return words;
+  };
+}

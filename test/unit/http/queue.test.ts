@@ -1,0 +1,118 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { ClaimWaiter, decisionOf } from '../../../src/http/instances/claim-waiter.ts';
+import { type CreateDeps, createInstance } from '../../../src/http/instances/create.ts';
+import { PendingRemovals } from '../../../src/http/instances/reaper.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { ReadyReason } from '../../../src/resources/instance-state.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
+
+// What the client of POST /instances gets, by what the controller says of its instance.
+
+function saying(reason: ReadyReason, spec: Partial<GpuInstanceSpec>, incarnation = 0): GpuInstance {
+  const ready = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
+  const instance = gpuInstance('i', spec, { incarnation, conditions: [ready as never] });
+  return { ...instance, metadata: { ...instance.metadata, namespace: 'a', uid: 'uid-1' } };
+}
+
+const QUEUE = { onNoCapacity: 'Queue' } as const;
+const FAIL = { onNoCapacity: 'Fail' } as const;
+
+it.each<[ReadyReason, Partial<GpuInstanceSpec>, string | undefined]>([
+  ['Pending', QUEUE, undefined],
+  ['WaitingForCapacity', QUEUE, 'queued'],
+  ['TenantLimit', QUEUE, 'queued'],
+  ['QuotaExceeded', QUEUE, 'queued'],
+  ['DiskTooLarge', QUEUE, 'refused'],
+  ['OfferNotFound', QUEUE, 'refused'],
+  ['WaitingForCapacity', FAIL, undefined],
+  ['TenantLimit', FAIL, 'refused'],
+  ['NoCapacity', FAIL, 'refused'],
+])('%s means to a client with %j: %s', (reason, spec, decision) => {
+  expect(decisionOf(saying(reason, spec))).toBe(decision);
+});
+
+let cache: Cache<GpuInstance>;
+let waiter: ClaimWaiter;
+let clock: ReturnType<typeof fakeClock>;
+
+beforeEach(() => {
+  clock = fakeClock();
+  cache = new Cache<GpuInstance>({ onListenerError: () => undefined });
+  cache.replace([], '1');
+  waiter = new ClaimWaiter(cache.store, clock);
+});
+
+afterEach(() => waiter.close());
+
+function create(spec: Partial<GpuInstanceSpec>) {
+  const deleted: string[] = [];
+  const client = {
+    create: (_type: unknown, wanted: GpuInstance) =>
+      Promise.resolve({ ...wanted, metadata: { ...wanted.metadata, name: 'i', uid: 'uid-1' } }),
+    patch: () => Promise.resolve({ ...saying('Pending', spec), spec }),
+    delete: (_type: unknown, { name }: { name: string }) => Promise.resolve(deleted.push(name)),
+  } as unknown as KubeClient;
+  const deps = {
+    offers: { grant: () => ({ refusal: 'NoCapacity', message: '' }), preempt: () => undefined },
+    gate: new ClaimGate(1, clock),
+    client,
+    waiter,
+    removals: new PendingRemovals(),
+    idempotentName: () => Promise.resolve('i'),
+    clock,
+    log: pino({ level: 'silent' }),
+  } as unknown as CreateDeps;
+  const wanted = gpuInstance('i', spec).spec;
+  const created = createInstance(deps, { namespace: 'a', spec: wanted, signal: new AbortController().signal });
+  created.catch(() => undefined);
+  return { created, deleted };
+}
+
+it('one that queues stays, although nothing is free', async () => {
+  const { created, deleted } = create(QUEUE);
+  await clock.advance(0);
+  cache.replace([saying('WaitingForCapacity', QUEUE)], '2');
+  await expect(created).resolves.toMatchObject({ outcome: 'queued', instance: {} });
+  expect(deleted).toEqual([]);
+});
+
+it('one that queues is answered soon, also while no controller runs', async () => {
+  const { created, deleted } = create(QUEUE);
+  await clock.advance(2000);
+  await expect(created).resolves.toMatchObject({ outcome: 'queued' });
+  expect(deleted).toEqual([]);
+});
+
+it('one that queues for what can never be is refused', async () => {
+  const { created, deleted } = create(QUEUE);
+  await clock.advance(0);
+  cache.replace([saying('DiskTooLarge', QUEUE)], '2');
+  await expect(created).resolves.toMatchObject({ outcome: 'refused' });
+  expect(deleted).toEqual(['i']);
+});
+
+it('a template that the controller does not know yet is waited for', async () => {
+  const spec = { ...QUEUE, templateId: 7 };
+  const { created, deleted } = create(spec);
+  await clock.advance(0);
+  cache.replace([saying('TemplateNotFound', spec)], '2');
+  await clock.advance(1000);
+  cache.replace([saying('Scheduling', spec, 1)], '3');
+  await expect(created).resolves.toMatchObject({ outcome: 'granted' });
+  expect(deleted).toEqual([]);
+});
+
+it('a template that the controller does not find is none', async () => {
+  const spec = { ...QUEUE, templateId: 7 };
+  const { created, deleted } = create(spec);
+  await clock.advance(0);
+  cache.replace([saying('TemplateNotFound', spec)], '2');
+  await clock.advance(2000);
+  await expect(created).resolves.toMatchObject({ outcome: 'refused' });
+  expect(deleted).toEqual(['i']);
+});

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import { nearLimits, nearLimitsReader } from '../../../src/http/records/near-limits.ts';
+import { Line, placesReader } from '../../../src/http/records/places-in-line.ts';
+import { warningsOf } from '../../../src/http/records/warnings.ts';
+import type { Offer } from '../../../src/inventory/offers.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
+import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
+import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
+
+const FINE = { image: 'app:1', imageOnNode: undefined, nearLimits: [] };
+const TIME = '2026-01-01T00:00:00Z';
+
+function condition(type: string, reason: string): GpuInstanceStatus {
+  return { conditions: [{ type, status: 'False', reason, message: '', lastTransitionTime: TIME }] };
+}
+
+const claim = { node: 'node-7' } as Claim;
+
+describe('warnings', () => {
+  it.each<[string, Partial<GpuInstanceSpec>, GpuInstanceStatus, RegExp]>([
+    ['no key is there', {}, condition('SSHKeys', 'NoKeys'), /No SSH key opens this instance.*POST \/ssh-keys/],
+    ['a named key is gone', {}, condition('SSHKeys', 'KeyNotFound'), /ssh_key_ids names.*PATCH ssh_key_ids/],
+    [
+      'nothing measures',
+      { installMonitoring: true },
+      condition('Monitoring', 'ExporterNotFound'),
+      /nothing is measured/,
+    ],
+    ['the template changed', {}, condition('TemplateCurrent', 'TemplateChanged'), /^The template has changed since/],
+    ['the template is gone', {}, condition('TemplateCurrent', 'TemplateGone'), /^The template was deleted, or/],
+    ['a script does nothing', { onStart: 'x', runtype: 'args' }, {}, /^on_start does nothing with runtype args/],
+    ['the runtype is unknown', { requestedRuntype: 'vnc' }, {}, /knows no runtype "vnc"/],
+  ])('say when %s', (_what, spec, status, words) => {
+    expect(warningsOf(gpuInstance('a', spec, status), FINE)).toEqual([expect.stringMatching(words)]);
+  });
+
+  it.each<[string, Partial<GpuInstanceSpec>, GpuInstanceStatus]>([
+    ['asked for no monitoring', {}, condition('Monitoring', 'ExporterNotFound')],
+    ['runs its script', { onStart: 'x', runtype: 'ssh' }, {}],
+    ['waits for its pod', { installMonitoring: true }, condition('Monitoring', 'NoPod')],
+  ])('do not trouble one that %s', (_what, spec, status) => {
+    expect(warningsOf(gpuInstance('a', spec, status), FINE)).toEqual([]);
+  });
+
+  it('say that the image must be pulled, until it is there', () => {
+    const of = (status: GpuInstanceStatus, imageOnNode: boolean | undefined) =>
+      warningsOf(gpuInstance('a', {}, status), { ...FINE, imageOnNode });
+    expect(of({ claim }, false)).toEqual([expect.stringContaining('Node node-7 does not list image app:1')]);
+    expect(of({ claim }, true)).toEqual([]);
+    expect(of({ claim }, undefined)).toEqual([]);
+    expect(of({ claim, stages: { pulled: TIME } }, false)).toEqual([]);
+    expect(of({}, false)).toEqual([]);
+  });
+
+  it('end with the ceilings that are near', () => {
+    expect(warningsOf(gpuInstance('a'), { ...FINE, nearLimits: ['near'] })).toEqual(['near']);
+  });
+});
+
+describe('near ceilings', () => {
+  const ceilings = {
+    ...DEFAULT_CEILINGS,
+    objects: { ...DEFAULT_CEILINGS.objects, instances: 10 },
+    gpus: [
+      { pool: '*', product: '*', max: 20 },
+      { pool: 'p', product: 'H100', max: 4 },
+    ],
+  };
+  const near = (instances: number, gpus: number) =>
+    nearLimits({ ceilings, policies: ['team'], instances, gpus: [{ pool: 'p', product: 'H100', gpus }] });
+
+  it('are named from nine tenths on, with who can raise them', () => {
+    expect(near(8, 3)).toEqual([]);
+    expect(near(9, 4)).toEqual([
+      'You have 9 of 10 instances. The operator can raise objects.instances in TenantPolicy team.',
+      'You hold 4 of 4 GPUs H100 of pool p. The operator can raise gpus in TenantPolicy team.',
+    ]);
+    expect(near(0, 18)[0]).toContain('18 of 20 GPUs.');
+  });
+
+  it('are the same words as long as nothing changes, and looked up once for a list', () => {
+    const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
+    const limits = new Cache<TenantLimit>({ onListenerError: () => undefined });
+    let looks = 0;
+    const offers = {
+      version: 1,
+      heldBy: () => {
+        looks += 1;
+        return [{ pool: 'p', product: 'H100', gpus: 4 }];
+      },
+    };
+    const stores = { instances: cache.store, tenantLimits: limits.store };
+    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings });
+    const first = read('a');
+    expect([read('a') === first, first.length, looks]).toEqual([true, 1, 1]);
+    offers.version = 2;
+    expect([read('a') === first, looks]).toEqual([true, 2]);
+  });
+});
+
+function offer(id: number, product: string, memoryMb = 80_000, gpuCount = 1): Offer {
+  return {
+    id,
+    product,
+    pool: 'p',
+    resourceName: 'nvidia.com/gpu',
+    simulated: false,
+    gpuCount,
+    memoryMb,
+    isolation: 'whole',
+    migProfile: undefined,
+  } as Offer;
+}
+
+function waiting(name: string, second: number, spec: Partial<GpuInstanceSpec>): GpuInstance {
+  const instance = gpuInstance(name, spec, condition('Claimed', 'WaitingForCapacity'));
+  instance.metadata.creationTimestamp = `2026-01-01T00:00:0${second}Z`;
+  return instance;
+}
+
+describe('places in line', () => {
+  const OFFERS = [offer(1, 'A100', 40_000), offer(2, 'H100'), offer(3, 'H100', 80_000, 2)];
+  const a100 = { product: 'A100', count: 1 };
+  const h100 = { product: 'H100', count: 1 };
+
+  it('count those that come first and want the same GPUs', () => {
+    const first = waiting('first', 1, { offerId: 1 });
+    const other = waiting('other', 2, { gpu: h100 });
+    const cheap = waiting('cheap', 0, { gpu: a100, type: 'Interruptible' });
+    const large = waiting('large', 3, { gpu: { count: 1, memoryMb: 50_000 } });
+    const any = waiting('any', 4, {});
+    const two = waiting('two', 5, { gpu: { product: 'H100', count: 2 } });
+    const none = waiting('none', 0, { gpu: { product: 'B200', count: 1 } });
+    const all = [any, cheap, large, none, other, first, two];
+    const line = new Line(all, OFFERS);
+    expect(all.map((one) => [one.metadata.name, line.placeOf(one)])).toEqual([
+      ['any', 4],
+      ['cheap', 3],
+      ['large', 2],
+      ['none', undefined],
+      ['other', 1],
+      ['first', 1],
+      ['two', 4],
+    ]);
+    expect(line.placeOf(waiting('new', 9, { gpu: a100 }))).toBe(3);
+  });
+
+  it('are a millisecond old for each that waits and a second at most, and only of those that wait', async () => {
+    const clock = fakeClock();
+    const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
+    const placeOf = placesReader({ stores: { instances: cache.store }, offers: { offers: () => OFFERS }, clock });
+    const late = waiting('late', 9, { gpu: h100 });
+    const early = Array.from({ length: 2000 }, (_, index) => waiting(`early-${index}`, 1, { gpu: h100 }));
+    cache.replace([late], '1');
+    expect([placeOf(late), placeOf(gpuInstance('running'))]).toEqual([1, undefined]);
+    cache.replace([late, ...early], '2');
+    expect(placeOf(late)).toBe(1);
+    await clock.advance(1);
+    expect(placeOf(late)).toBe(2001);
+    cache.replace([late], '3');
+    await clock.advance(999);
+    expect(placeOf(late)).toBe(2001);
+    await clock.advance(1);
+    expect(placeOf(late)).toBe(1);
+  });
+});
