@@ -136,6 +136,11 @@ export class Inventory {
     this.#instanceChanged(key, this.#stores.instances.get(key));
   }
 
+  /** The caches are known to show every claim that was written: none is assumed any more. */
+  forgetAll(): void {
+    for (const key of this.#assumptions.keys()) this.forget(key);
+  }
+
   /** Whether a claim of this instance was decided and may or may not have been written. */
   isUndecided(key: string): boolean {
     return this.#assumptions.isPending(key);

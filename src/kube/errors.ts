@@ -171,6 +171,24 @@ export function toKubeError(
   });
 }
 
+/** Errors before there is a connection: the server has seen nothing of the call. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/**
+ * Nothing takes the connection. To ask again soon does no harm, because nothing is there that could be overloaded, and
+ * a longer pause would outlast its cause. A call that was cut off or took too long is another thing.
+ */
+export function isUnreachable(error: unknown): error is KubeError {
+  return error instanceof KubeError && error.status === 0 && NEVER_SENT.has(error.reason);
+}
+
 /** The error for an ERROR event in a watch: a Status in the place of the object. */
 export function watchEventError(call: string, object: unknown): KubeError {
   const status = isStatus(object) ? (object.code ?? 500) : 500;

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { KubeError, UnauthorizedError } from '../errors.ts';
+import { isUnreachable, KubeError, UnauthorizedError } from '../errors.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -15,16 +15,6 @@ const MAX_WAIT_MS = 30_000;
 /** No retry starts later than this after the first attempt. */
 const MAX_TOTAL_MS = 60_000;
 
-/** Errors before there is a connection: the server has seen nothing of the call. */
-const NEVER_SENT: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
 // After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any call is tried again
 // (client-go's rest/with_retry.go). After other 5xx, the client's time limit and a broken connection the outcome is
 // unknown: only safe calls are tried again.
@@ -33,7 +23,7 @@ function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (error.status === 429) return true;
   if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
   if (error.status !== 0 || error.reason === 'TooLarge') return false;
-  return safe || NEVER_SENT.has(error.reason);
+  return safe || isUnreachable(error);
 }
 
 /** Runs `attempt` up to five times within a minute. Throws the last error, or the signal's reason. */

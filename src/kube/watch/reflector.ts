@@ -3,7 +3,7 @@ import { Backoff } from './backoff.ts';
 import { Cache } from './cache.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { KubeError } from '../errors.ts';
+import { isUnreachable, KubeError } from '../errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Lister, type Selection, selectorQuery } from './initial-list.ts';
 import { compareVersions } from './resource-version.ts';
@@ -34,6 +34,8 @@ const SHORT_WATCH_MS = 1_000;
 // The numbers of client-go's reflector.go.
 const MIN_WATCH_SECONDS = 300;
 const BACKOFF = { firstMs: 800, maxMs: 30_000, resetMs: 120_000 } as const;
+/** Milliseconds at most between two tries while nothing answers. Half of them at random. */
+const UNREACHABLE_MS = 1_000;
 
 /** The server, a lagging replica, showed a state older than one seen before. Nothing may act on it. */
 class BackInTimeError extends Error {
@@ -137,11 +139,17 @@ export class Informer<T extends KubeObject> {
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
-      const waitMs = Math.round(Math.max(this.#backoff.next(), askedToWait(error)));
+      const waitMs = Math.round(this.#waitAfter(error));
       this.#log.warn({ err: error, state, next, waitMs }, 'A list or a watch failed; trying again');
       await clock.sleep(waitMs, signal);
       return next;
     }
+  }
+
+  /** Milliseconds. An API server that was away costs no more than a moment once it is back; a busy one is spared. */
+  #waitAfter(error: unknown): number {
+    if (isUnreachable(error)) return (UNREACHABLE_MS * (1 + this.#options.random())) / 2;
+    return Math.max(this.#backoff.next(), askedToWait(error));
   }
 
   async #list(signal: AbortSignal): Promise<void> {

@@ -17,9 +17,6 @@ interface ReplicaSet extends AsyncDisposable {
   readonly exits: readonly (number | string | null)[];
 }
 
-/** Exit code of a process that lost the lease. */
-export const LOST = 75;
-
 /** Starts replicas and waits until one leads. */
 export async function startReplicaSet(client: KubeClient, kubeconfig: string, count: number): Promise<ReplicaSet> {
   const children = new Set<ChildProcess>();

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
+import { type KubeError, toKubeError, TransportError } from '../../../src/kube/errors.ts';
 import { InformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
 import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
@@ -331,6 +331,17 @@ test('the pause starts from the beginning after two healthy minutes', async () =
   last(watches).reset();
   await clock.advance(800);
   expect(watches).toHaveLength(4);
+});
+
+test('after a long time in which nothing answered, the next try is not further away than after a short one', async () => {
+  const { watches, refusals, clock } = await listed();
+  const refused = new TransportError({ message: 'refused', status: 0, reason: 'ECONNREFUSED' });
+  refusals.push(...Array.from({ length: 60 }, () => refused));
+  last(watches).reset();
+  await clock.advance(800 + 59 * 500);
+  expect(watches).toHaveLength(1);
+  await clock.advance(500);
+  expect(watches).toHaveLength(2);
 });
 
 test('stopping closes the watch, leaves no timer and resolves', async () => {

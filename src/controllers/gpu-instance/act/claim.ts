@@ -16,6 +16,7 @@ import { missingIsolation, refusalMessage, requestOf, withoutPlace } from '../de
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
+import { claimTime } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
@@ -123,6 +124,8 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   try {
     const written = await writeStatus(run, instance, status);
     deps.inventory.written(written);
+    const took = claimTime(instance.status, status);
+    if (took !== undefined) deps.noteStages([took]);
     return { instance: written };
   } catch (error) {
     // When it may have been written, the next run reads the instance from the API server and finds out.
