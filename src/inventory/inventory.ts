@@ -2,6 +2,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
+import { isSwitchedOff } from '../resources/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';
@@ -214,7 +215,7 @@ export class Inventory {
     this.#nodes.setClaim(key, instance && claimHolding(key, instance));
     this.#holdings.set(key, instance?.status?.claim);
     this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));
-    this.#nodes.setWanting(key, instance?.spec.powerState === 'Running');
+    this.#nodes.setWanting(key, instance !== undefined && !isSwitchedOff(instance));
   }
 
   #nodeChanged(node: string | undefined): void {

@@ -19,12 +19,16 @@ function stream({ streams, instanceEvents }: ApiContext, { request, response }: 
   response.once('close', unfollow);
 }
 
-/** The fields that the client sent. A field that is left out stays; null clears label and name. */
-function toPatch(body: UpdateInstance): Record<string, unknown> {
+/**
+ * The fields that the client sent. A field that is left out stays; null clears label and name. An instance that ended by
+ * itself is meant to run as it is: only a new request starts it.
+ */
+function toPatch(body: UpdateInstance, now: number): Record<string, unknown> {
   return {
     ...(body.label !== undefined && { label: body.label }),
     ...(body.name !== undefined && { displayName: body.name }),
     ...(body.state && { powerState: body.state === 'stopped' ? 'Stopped' : 'Running' }),
+    ...(body.state === 'running' && { startRequest: new Date(now).toISOString() }),
   };
 }
 
@@ -90,7 +94,7 @@ export const updateInstanceRoute = routeWithBody({
       throw new ApiError('instance_deleting', 'The instance is being deleted. It cannot be changed any more.');
     }
     // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
-    const patch = { metadata: { uid }, spec: toPatch(body) };
+    const patch = { metadata: { uid }, spec: toPatch(body, context.clock.now()) };
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {

@@ -14,6 +14,11 @@ const FIRST_WAIT_MS = 100;
 const MAX_WAIT_MS = 30_000;
 /** No retry starts later than this after the first attempt. */
 const MAX_TOTAL_MS = 60_000;
+/**
+ * With 503 an API server that starts asks for five seconds, and is ready sooner: the call is tried again after one, for
+ * as long as five attempts of five seconds would take.
+ */
+const STARTING = { waitMs: 1_000, totalMs: 25_000 } as const;
 
 // After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any call is tried again
 // (client-go's rest/with_retry.go). After other 5xx, the client's time limit and a broken connection the outcome is
@@ -34,9 +39,14 @@ export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, op
     try {
       return await withFreshToken(attempt);
     } catch (error) {
-      if (attempts >= MAX_ATTEMPTS || !isRetriable(error, options.safe)) throw error;
-      const wait = error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + options.random());
-      if (wait > MAX_WAIT_MS || clock.monotonic() + wait - start > MAX_TOTAL_MS) throw error;
+      if (!isRetriable(error, options.safe)) throw error;
+      const { status, retryAfterMs } = error;
+      const isStarting = status === 503 && retryAfterMs !== undefined && retryAfterMs > STARTING.waitMs;
+      if (attempts >= MAX_ATTEMPTS && !isStarting) throw error;
+      const asked = isStarting ? STARTING.waitMs : retryAfterMs;
+      const wait = asked ?? FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + options.random());
+      const limit = isStarting ? STARTING.totalMs : MAX_TOTAL_MS;
+      if (wait > MAX_WAIT_MS || clock.monotonic() + wait - start > limit) throw error;
       await clock.sleep(wait, signal);
       signal?.throwIfAborted();
     }

@@ -295,10 +295,10 @@ describe('going back in time', () => {
     last(watches).send(event('ADDED', 'c', 100));
     last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
     lists.push({ items: [], resourceVersion: '99' }, { items: [pod('c', 100)], resourceVersion: '101' });
-    await clock.advance(800);
+    await settle();
     expect(store.size).toBe(3);
     expect(store.resourceVersion).toBe('100');
-    await clock.advance(1600);
+    await clock.advance(800);
     expect(changes).toEqual(['add ns/c', 'delete ns/a', 'delete ns/b']);
   });
 
@@ -342,6 +342,29 @@ test('after a long time in which nothing answered, the next try is not further a
   expect(watches).toHaveLength(1);
   await clock.advance(500);
   expect(watches).toHaveLength(2);
+});
+
+test('an API server that starts is asked again soon, whatever it answers, and lists what is too old at once', async () => {
+  const { watches, lists, refusals, clock, listQueries } = await listed();
+  refusals.push(
+    new TransportError({ message: 'refused', status: 0, reason: 'ECONNREFUSED' }),
+    toKubeError('watch', { status: 503, body: status(503, 'ServiceUnavailable'), retryAfterMs: 5_000 }),
+    toKubeError('watch', { status: 403, body: status(403, 'Forbidden') }),
+    toKubeError('watch', { status: 410, body: status(410, 'Expired') }),
+  );
+  lists.push({ items: [pod('b', 10)], resourceVersion: '50' });
+  last(watches).reset();
+  await clock.advance(800 + 3 * 500);
+  expect(refusals).toEqual([]);
+  expect(listQueries).toHaveLength(2);
+  expect(watches).toHaveLength(2);
+  // A version that is too old again after a list is not asked for in a tight loop.
+  last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+  lists.push({ items: [pod('b', 10)], resourceVersion: '51' });
+  await settle();
+  expect(listQueries).toHaveLength(2);
+  await clock.advance(500);
+  expect(listQueries).toHaveLength(3);
 });
 
 test('stopping closes the watch, leaves no timer and resolves', async () => {

@@ -125,6 +125,7 @@ test('an outage lasts from the kill to the last failed call that began before th
     '| kubelet killed | 1 |  | 0.0 s / 0.0 s |  | 1.4 s / 1.4 s |  | 0.0 s / 0.0 s |  |',
   );
   const back = [{ ...(kills[0] as Kill), readyAt: 1300 }, ...kills.slice(1)];
-  const after = '| kubelet killed | 1 | 1.2 s / 1.2 s | 0.0 s / 0.0 s | 0.0 s / 0.0 s | 1.4 s / 1.4 s | 0.2 s / 0.2 s |';
+  const after =
+    '| kubelet killed | 1 | 1.2 s / 1.2 s | 0.0 s / 0.0 s | 0.0 s / 0.0 s | 1.4 s / 1.4 s | 0.2 s / 0.2 s |';
   expect(killTable(calls, back).at(-1)).toBe(`${after} 0.0 s / 0.0 s | 0.0 s / 0.0 s |`);
 });
