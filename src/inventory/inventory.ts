@@ -6,7 +6,7 @@ import { isSwitchedOff } from '../resources/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';
-import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest } from './grant.ts';
+import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest, sharesFor } from './grant.ts';
 import { claimHolding, podHolding } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
@@ -98,6 +98,11 @@ export class Inventory {
   placesFor(request: PlaceRequest): number {
     this.#expire();
     return placesFor(this.#market, request);
+  }
+
+  /** What each place that would serve a request, free or not, adds to what its tenant holds; the cheapest first. */
+  sharesFor(request: PlaceRequest): GpuShare[] {
+    return sharesFor(this.#market, request);
   }
 
   /** Another number after every change of what may be free. */

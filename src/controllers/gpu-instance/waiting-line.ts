@@ -41,8 +41,8 @@ export function compareRanks(a: GpuInstance, b: GpuInstance): number {
   return compareText(rankOf(a), rankOf(b));
 }
 
-function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, isolation }: PlaceRequest): string {
-  return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], isolation]);
+function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, without, isolation }: PlaceRequest): string {
+  return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], without, isolation]);
 }
 
 /** Index of the first waiter whose rank is not lower. */

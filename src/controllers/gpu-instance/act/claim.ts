@@ -1,11 +1,12 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
-import type { Place } from '../../../inventory/grant.ts';
+import { gpuShareOf, type Place, type PlaceRequest } from '../../../inventory/grant.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/gpu-instance.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
+import type { TenantLimitSpec } from '../../../resources/tenants/tenant-limit.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import { type CeilingRefusal, gpuRefusal, imageRefusal } from '../decide/refusals/ceilings.ts';
@@ -29,10 +30,6 @@ type ClaimOutcome =
   | { waiting: Waiting }
   /** There is no place, and waiting would not help. */
   | { refused: Ending };
-
-function shareOf({ offerClass }: Place): GpuShare {
-  return { pool: offerClass.pool.name, product: offerClass.product, gpus: offerClass.gpuCount };
-}
 
 /** Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. */
 async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
@@ -68,6 +65,15 @@ function waitForTenant({ deps, key }: Run, instance: GpuInstance, refusal: Ceili
   return { waiting: { reason: 'TenantLimit', message: refusal.message } };
 }
 
+/** GPUs that fit a request and that the ceilings refuse; none when they refuse all that fit, which is said otherwise. */
+function refusedShares({ deps }: Run, namespace: string, limit: TenantLimitSpec, request: PlaceRequest): GpuShare[] {
+  if (limit.gpus.length === 0) return [];
+  const shares = deps.inventory.sharesFor(request);
+  const held = deps.inventory.heldBy(namespace);
+  const refused = shares.filter((share) => gpuRefusal(limit, held, share) !== undefined);
+  return refused.length === shares.length ? [] : refused;
+}
+
 /** Whether a write may have been made although it failed. */
 function isUncertain(error: unknown): boolean {
   if (error instanceof TimeoutError || error instanceof TransportError) return true;
@@ -85,8 +91,10 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   // The inventory still counts the claim that this run gave back: the instance would not see who waits for its place.
   // The event of that write brings it here again.
   if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
-  const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  const fitting = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
   if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
+  const without = refusedShares(run, namespace, limit, fitting);
+  const request = without.length === 0 ? fitting : { ...fitting, without };
   const overImages = imageRefusal(limit, settings.image);
   if (overImages !== undefined) return waitForTenant(run, instance, overImages);
   const earlier = deps.line.before(key, instance);
@@ -99,7 +107,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const preemption = isFull && request.type === 'OnDemand' ? deps.line.preempt(key, request, now) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
   // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
-  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), shareOf(place));
+  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), gpuShareOf(place.offerClass));
   if (overGpus !== undefined) return waitForTenant(run, instance, overGpus);
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {
@@ -107,8 +115,12 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
-  // It waits for a place without holding any GPUs. Others of its tenant may find one.
-  if (!('place' in granted)) deps.tenantLine.serve(namespace);
+  // It waits for a place without holding any GPUs. Others of its tenant may find one. When the tenant gives back some of
+  // what the ceilings refuse now, more places serve this instance.
+  if (!('place' in granted)) {
+    deps.tenantLine.serve(namespace);
+    if (without.length > 0) deps.tenantLine.add(key, instance, without[0]);
+  }
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
