@@ -15,11 +15,31 @@ const priceSchema = patterned(
   'write an amount with a point and at most six decimals, for example 2.49',
 ).describe('Decimal amount, for example "2.49".');
 
+const tolerationSchema = z
+  .object({
+    key: z.string().min(1).max(317).describe('Key of the taint.'),
+    operator: z.enum(['Exists', 'Equal']).default('Exists').describe('Exists: any value. Equal: this value.'),
+    value: z.string().max(63).optional().describe('Value of the taint, with operator Equal.'),
+    effect: z
+      .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+      .optional()
+      .describe('Effect of the taint. Absent: any.'),
+  })
+  .describe('A taint of nodes that instances tolerate.');
+
 export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
     .record(z.string().max(317), z.string().max(63).describe('Value of the label.'))
     .default({})
     .describe('Labels that a node must have to be in this pool. Empty selects every node with GPUs.'),
+  tolerations: z
+    .array(tolerationSchema)
+    .max(16)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe(
+      'Taints of the nodes of this pool that its instances tolerate, beside nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
+    ),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
     .min(1)
@@ -78,6 +98,7 @@ export const gpuPoolStatusSchema = z.object({
   offers: z.int().optional().describe('Offers of the pool.'),
 });
 
+export type Toleration = z.infer<typeof tolerationSchema>;
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
 export type GpuPoolStatus = z.infer<typeof gpuPoolStatusSchema>;
 export interface GpuPool extends KubeObject {

@@ -18,6 +18,10 @@ export type InstanceState =
 export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free. The instance waits in line.' },
+  DiskNodeGone: {
+    state: 'pending',
+    help: 'The nodes that could mount the disk are gone. Bring one back, or delete the instance.',
+  },
   QuotaExceeded: { state: 'pending', help: 'A ResourceQuota of the namespace has no room.' },
   TenantLimit: {
     state: 'pending',

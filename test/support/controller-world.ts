@@ -35,7 +35,8 @@ import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
 
-function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
+/** A complete cache of these objects, whose listeners must not throw. */
+export function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
   const cache = new Cache<T>({
     indexers,
     onListenerError: (error) => {

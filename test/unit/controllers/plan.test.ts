@@ -324,13 +324,44 @@ describe('a program of runtype args', () => {
   });
 });
 
-test('a pod that is evicted from a cordoned node moves at once, and elsewhere after a pause', () => {
-  const evicted = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
-  const pod = startedPod({ conditions: [evicted] }, DELETING);
+describe('a drain is no failed start', () => {
+  const EVICTED = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
   const node = readyNode();
-  const cordoned = { ...node, spec: { ...node.spec, unschedulable: true } };
-  expect(planNext(observed({ pod, node: cordoned }))).toMatchObject({ ending: { reason: 'NodeLost' } });
-  expect(planNext(observed({ pod, node }))).toMatchObject({ ending: { reason: 'PodDeleted' } });
+  const tainted = (key: string) => ({ ...node, spec: { taints: [{ key, effect: 'NoSchedule' }] } });
+  const DRAINED = [
+    ['cordoned', { ...node, spec: { ...node.spec, unschedulable: true } }],
+    ['going', { ...node, metadata: { ...node.metadata, ...DELETING } }],
+    ['emptied by the Cluster Autoscaler', tainted('ToBeDeletedByClusterAutoscaler')],
+    ['emptied by Karpenter', tainted('karpenter.sh/disrupted')],
+  ] as const;
+  const reasonOf = (over: Parameters<typeof observed>[0]) => {
+    const step = planNext(observed(over));
+    return step.do === 'end' ? step.ending.reason : step.do;
+  };
+  const GONE = gpuInstance('one', {}, { ...CLAIMED, podUid: 'pod-1' });
+
+  test.each(DRAINED)('on a node that is %s, whether the pod is evicted, deleted or gone', (_how, drained) => {
+    const evicted = startedPod({ conditions: [EVICTED] }, DELETING);
+    expect(reasonOf({ pod: evicted, node: drained })).toBe('NodeLost');
+    expect(reasonOf({ pod: startedPod({}, DELETING), node: drained })).toBe('NodeLost');
+    expect(reasonOf({ instance: GONE, node: drained })).toBe('NodeLost');
+  });
+
+  test('elsewhere the instance backs off: its tenant may delete its pods', () => {
+    for (const other of [node, tainted('team')]) {
+      expect(reasonOf({ pod: startedPod({ conditions: [EVICTED] }, DELETING), node: other })).toBe('PodDeleted');
+      expect(reasonOf({ instance: GONE, node: other })).toBe('PodDeleted');
+    }
+  });
+
+  test('a node that shuts down ends pods by itself, and one short of memory ends them for their own fault', () => {
+    const ended = (reason: string) => {
+      const condition = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet' };
+      return startedPod({ phase: 'Failed', reason, conditions: [condition] });
+    };
+    expect(reasonOf({ pod: ended('Terminated') })).toBe('NodeLost');
+    expect(reasonOf({ pod: ended('Evicted') })).toBe('PodFailed');
+  });
 });
 
 test('a disk that is still being provisioned is waited for', () => {

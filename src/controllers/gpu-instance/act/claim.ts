@@ -13,7 +13,7 @@ import { type CeilingRefusal, gpuRefusal, imageRefusal } from '../decide/refusal
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
-import { missingIsolation, refusalMessage, requestOf, withoutPlace } from '../decide/place.ts';
+import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
@@ -92,6 +92,10 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   // The event of that write brings it here again.
   if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
   const fitting = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  if (fitting.only?.size === 0) {
+    deps.line.remove(key);
+    return withoutDiskNode(instance);
+  }
   if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
   const without = refusedShares(run, namespace, limit, fitting);
   const request = without.length === 0 ? fitting : { ...fitting, without };
@@ -124,7 +128,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
-    return withoutPlace(instance, granted.refusal, lacks ?? refusalMessage(request, granted.message));
+    return withoutPlace(instance, granted.refusal, lacks ?? granted.message);
   }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;

@@ -3,7 +3,7 @@ import { isSwitchedOff } from '../../../resources/instance-state.ts';
 import { type Ending, endingOf, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { endingOfDeletion, endingOfPod, isOver, POD_DELETED } from './pod/pod-facts.ts';
+import { endingOfDeletion, endingOfMissing, endingOfPod, isOver } from './pod/pod-facts.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */
@@ -70,7 +70,7 @@ function withNodeTime(ending: Ending, observed: Observed): Ending {
 function endingOfGonePod({ node }: Observed): Ending {
   return node === undefined
     ? { reason: 'NodeLost', message: 'The node is gone. The instance starts again on another node.' }
-    : POD_DELETED;
+    : endingOfMissing(node);
 }
 
 /** Whether the instance goes with its start: not when its owner switched it off or asked for a start meanwhile. */
