@@ -25,7 +25,7 @@ import {
   type Rule,
 } from './schema.ts';
 
-export { type Claim, ISOLATIONS, type Isolation } from './claim.ts';
+export type { Claim, Isolation } from './claim.ts';
 
 /**
  * Annotation of an instance whose client has no answer yet: when the answer is due, RFC 3339. The API removes it just

@@ -30,10 +30,7 @@ export async function startProcessBehind(server: string): Promise<ChildProcess &
   const kubeconfig = join(folder, 'kubeconfig');
   const cluster = { name: 'proxy', cluster: { server } };
   const context = { name: 'proxy', context: { cluster: 'proxy' } };
-  await writeFile(
-    kubeconfig,
-    JSON.stringify({ 'current-context': 'proxy', clusters: [cluster], contexts: [context] }),
-  );
+  await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'proxy', clusters: [cluster], contexts: [context] }));
   const child = spawnReplica(kubeconfig);
   await once(child.stdout, 'data');
   return Object.assign(child, {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nodesOfVolume } from '../../../src/controllers/gpu-instance/decide/volume-nodes.ts';
 import { instanceSources } from '../../../src/controllers/gpu-instance/sources.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
-import type { Node, ObjectRef, PersistentVolume, ResourceType } from '../../../src/kube/types.ts';
+import type { Node, PersistentVolume, ResourceType } from '../../../src/kube/types.ts';
 import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
 import { gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
@@ -42,12 +42,9 @@ describe('an instance whose disk no node can mount any more', () => {
   /** A world in which the disk of instance `one` is tied to a node that is not there. */
   function worldOf(spec: Parameters<typeof gpuInstance>[1] = {}) {
     const world = controllerWorld();
-    const { get } = world.deps.client;
-    world.deps.client.get = ((type: ResourceType, ref: ObjectRef) => {
-      if (type.kind === 'PersistentVolume') return Promise.resolve(TIED);
-      const disk = { metadata: { name: 'one-disk' }, spec: { volumeName: 'v' } };
-      return type.kind === 'PersistentVolumeClaim' ? Promise.resolve(disk) : get(type, ref);
-    }) as typeof get;
+    const disk = { metadata: { name: 'one-disk' }, spec: { volumeName: 'v' } };
+    const found: Record<string, object> = { PersistentVolume: TIED, PersistentVolumeClaim: disk };
+    world.deps.client.get = ({ kind }: ResourceType) => Promise.resolve(found[kind] as never);
     world.instances.upsert(held(gpuInstance('one', spec, STOPPED)));
     const ready = () => findCondition(world.instances.store.get('default/one')?.status?.conditions, 'Ready');
     return { ...world, ready };
@@ -75,7 +72,7 @@ describe('an instance whose disk no node can mount any more', () => {
     const nodes = cacheOf([gpuNode('n')]);
     const source = instanceSources({ ...world.deps, stores: { ...world.deps.stores, nodes: nodes.store } });
     const keys: string[] = [];
-    for (const { start } of source) start((key) => keys.push(key));
+    for (const one of source) one.start((key) => keys.push(key));
     keys.length = 0;
     const heard = (node: Node): string[] => {
       nodes.upsert({ ...node, metadata: { ...node.metadata, resourceVersion: String(Math.random()) } });
