@@ -104,7 +104,7 @@ export class Election {
 
   async #acquire(stop: AbortSignal): Promise<boolean> {
     while (!stop.aborted) {
-      if (await this.#attempt(RENEW_MS, stop)) return true;
+      if (await this.#attempt(ATTEMPT_MS, stop)) return true;
       await this.#options.clock.sleep(this.#untilNextTry(), stop);
     }
     return false;
