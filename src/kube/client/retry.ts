@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { isUnreachable, KubeError, UnauthorizedError } from '../errors.ts';
+import { KubeError, UnauthorizedError, wasNeverSent } from '../errors.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -28,7 +28,7 @@ function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (error.status === 429) return true;
   if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
   if (error.status !== 0 || error.reason === 'TooLarge') return false;
-  return safe || isUnreachable(error);
+  return safe || wasNeverSent(error);
 }
 
 /** Runs `attempt` up to five times within a minute. Throws the last error, or the signal's reason. */
