@@ -49,20 +49,6 @@ describe('what counts as free', () => {
     expect(free({ nodes: [gpuNode('n', shape)], pods })).toBe(want);
   });
 
-  test.each([
-    [{ key: 'team', operator: 'Exists' }, 8],
-    [{ key: 'team', operator: 'Equal', value: 'ml' }, 8],
-    [{ key: 'team', operator: 'Equal', value: 'web' }, 0],
-    [{ key: 'team', operator: 'Exists', effect: 'NoExecute' }, 0],
-    [{ key: 'other', operator: 'Exists' }, 0],
-  ] as const)(
-    'a pool that tolerates %j rents a node with the taint team=ml:NoSchedule as %i GPUs',
-    (toleration, want) => {
-      const tainted = gpuNode('n', { taints: [{ key: 'team', value: 'ml', effect: 'NoSchedule' }] });
-      expect(free({ nodes: [tainted], pools: [gpuPool('p', { tolerations: [toleration] })] })).toBe(want);
-    },
-  );
-
   test('the largest init container counts, not the sum of them', () => {
     const pod = gpuPod('p', 'n', { gpus: 1 });
     const init = { name: 'i', resources: { requests: { 'nvidia.com/gpu': '4' } } };

@@ -341,20 +341,6 @@ test('the pause starts from the beginning after ten healthy seconds, and a long 
   expect(watches).toHaveLength(length + 1);
 });
 
-test('after a long time in which nothing answered, the next try is not further away than after a short one', async () => {
-  const { watches, refusals, clock } = await listed();
-  // Some load balancers take the connection and close it.
-  const [refused, closed] = ['ECONNREFUSED', 'UND_ERR_SOCKET'].map(
-    (reason) => new TransportError({ message: 'no answer', status: 0, reason }),
-  );
-  for (let tries = 0; tries < 30; tries += 1) refusals.push(refused as Error, closed as Error);
-  last(watches).reset();
-  await clock.advance(800 + 59 * 500);
-  expect(watches).toHaveLength(1);
-  await clock.advance(500);
-  expect(watches).toHaveLength(2);
-});
-
 test('an API server that starts is asked again soon, whatever it answers, and lists what is too old at once', async () => {
   const { watches, lists, refusals, clock, listQueries } = await listed();
   refusals.push(
