@@ -78,7 +78,7 @@ test('a leader that is stopped while it waits to send a claim again does not sen
     refused += 1;
     return { status: 429, reason: 'TooManyRequests', retryAfter: 5 };
   };
-  await world.create('late', { gpu: { count: 7 } });
+  await world.create('late', { gpu: { count: 4 } });
   await waitFor('the claim to be refused', () => refused > 0, 60_000);
   leader.kill('SIGSTOP');
   way.proxy.faults.refuse = undefined;
