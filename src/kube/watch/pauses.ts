@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { GoneError, isUnreachable, KubeError } from '../errors.ts';
+import { GoneError, isUnreachable, KubeError, TooManyRequestsError, TransportError } from '../errors.ts';
 import { Backoff } from './backoff.ts';
 
 // The numbers of client-go's reflector.go, but for the last: there a watch must be good for two minutes, and until then an
@@ -36,14 +36,21 @@ export class Pauses {
     this.#backoff = new Backoff({ clock, random, ...BACKOFF });
   }
 
-  /** Milliseconds to wait after one more failure. */
-  after(error: unknown): number {
+  /**
+   * Milliseconds to wait after one more failure. A watch that is cut off is opened again soon, which costs the API server
+   * little: most often it restarts, or another one takes over. A list that is cut off in its middle may have cost it much.
+   */
+  after(error: unknown, request: 'list' | 'watch'): number {
     const now = this.#clock.monotonic();
     const isRare = now - this.#goneAt > CURED_MS;
     if (error instanceof GoneError) this.#goneAt = now;
     if (error instanceof GoneError && isRare) return 0;
-    if (isUnreachable(error)) this.#awayAt = now;
-    if (now - this.#awayAt < STARTING_MS) return SOON_MS * (1 + this.#random());
+    const isCutOff = request === 'watch' && error instanceof TransportError && error.reason === 'CutOff';
+    if (isUnreachable(error) || isCutOff) this.#awayAt = now;
+    if (now - this.#awayAt < STARTING_MS) {
+      const soon = SOON_MS * (1 + this.#random());
+      return error instanceof TooManyRequestsError ? Math.max(soon, askedToWait(error)) : soon;
+    }
     return Math.max(this.#backoff.next(), askedToWait(error));
   }
 }

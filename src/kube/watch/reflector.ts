@@ -131,7 +131,7 @@ export class Informer<T extends KubeObject> {
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
-      const waitMs = Math.round(this.#pauses.after(error));
+      const waitMs = Math.round(this.#pauses.after(error, state === 'empty' ? 'list' : 'watch'));
       this.#log.warn({ err: error, state, next, waitMs }, 'A list or a watch failed; trying again');
       await clock.sleep(waitMs, signal);
       return next;
