@@ -24,6 +24,8 @@ type LeadDeps = Omit<InstanceControllerDeps & TenantDeps, 'events'> & Pick<Catch
 export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const { client, clock, log } = deps;
   if (!(await catchUp(deps, AbortSignal.any([signals.stop, signals.abort])))) return;
+  // What an earlier term of this process left open is in the caches by now, or never came to be.
+  deps.inventory.forgetAll();
   await ensurePriorityClasses(client, signals.abort);
   logIsolation(deps);
   const events = new EventRecorder({ client, component: 'berth-controller', clock, log });

@@ -12,6 +12,7 @@ import { guardWrites } from '../runtime/lease/write-guard.ts';
 import { createCatchUpMetric } from './catch-up.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
+import { createStartMetric } from './gpu-instance/start-metric.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ControllerStores } from './stores.ts';
@@ -33,16 +34,16 @@ export interface ControllersDeps extends PodProbes {
 }
 
 export interface RunningControllers {
-  /** Resolves when they have ended: `lost` when another replica has the lease and this process should restart. */
-  readonly ended: Promise<'lost' | 'stopped'>;
+  /** Resolves when they have ended: `ended` when they gave up by themselves and this process should restart. */
+  readonly ended: Promise<'ended' | 'stopped'>;
   readonly inventory: Inventory;
   /** Takes no new work, lets running reconciles end, and gives the lease back. */
   stop(): Promise<void>;
 }
 
 const LEASE = 'berth-controller';
-/** Milliseconds that running reconciles get to finish before they are aborted. */
-const GRACE_MS = 20_000;
+/** Milliseconds that running reconciles get to finish before they are aborted: the next leader goes on with them. */
+const GRACE_MS = 1_000;
 
 /** The controllers of one replica. Its inventory is always up to date; it reconciles while it has the lease. */
 export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
@@ -66,9 +67,10 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     onStatus: createLeaderMetric(registry)(LEASE),
   });
   const onBehind = createCatchUpMetric(registry);
+  const noteStages = createStartMetric(registry);
   const client = guardWrites(deps.client, () => election.mayWrite());
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind }, signals),
+    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind, noteStages }, signals),
   );
   return {
     ended,

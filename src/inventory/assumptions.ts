@@ -29,6 +29,10 @@ export class Assumptions {
     this.#known.delete(key);
   }
 
+  keys(): string[] {
+    return [...this.#known.keys()];
+  }
+
   /** The assumed instance while the cache is behind, else the stored one. */
   newest(key: string, stored: GpuInstance | undefined, storeVersion: string): GpuInstance | undefined {
     const assumption = this.#known.get(key);

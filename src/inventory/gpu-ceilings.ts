@@ -1,6 +1,7 @@
 import { type Ceilings, isForGpus } from '../resources/tenants/ceilings.ts';
 import type { TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
-import type { Place } from './grant.ts';
+import type { PlaceRequest } from './grant.ts';
+import type { Inventory } from './inventory.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
 /** Why a ceiling refuses an instance. */
@@ -11,6 +12,7 @@ export interface CeilingRefusal {
 }
 
 type GpuCeiling = Ceilings['gpus'][number];
+type GpuCeilings = Pick<TenantLimitSpec, 'gpus'> & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
 /** Who can lift a ceiling. `field`: its path in the spec of a TenantPolicy. */
 export function whoCanLift(policies: TenantLimitSpec['policies'], field: string): string {
@@ -24,14 +26,9 @@ function describe({ pool, product }: GpuCeiling): string {
   return pool === '*' ? of : `${of} in pool ${pool}`;
 }
 
-/** The GPUs that an instance holds at a place. */
-export function gpusOf({ offerClass }: Place): GpuShare {
-  return { pool: offerClass.pool.name, product: offerClass.product, gpus: offerClass.gpuCount };
-}
-
 /** Why the tenant may not hold these GPUs beside those that it holds already; undefined when every ceiling has room. */
 export function gpuRefusal(
-  { gpus, policies = [] }: Pick<TenantLimitSpec, 'gpus'> & Partial<Pick<TenantLimitSpec, 'policies'>>,
+  { gpus, policies = [] }: GpuCeilings,
   held: Iterable<GpuShare>,
   wanted: GpuShare,
 ): CeilingRefusal | undefined {
@@ -44,4 +41,21 @@ export function gpuRefusal(
     return { message, wanted };
   }
   return undefined;
+}
+
+/**
+ * GPUs that fit a request and that the ceilings have no room for: the request is served without them. None when there is
+ * no room for any that fit, which is said otherwise.
+ */
+export function roomlessShares(
+  limit: GpuCeilings,
+  inventory: Pick<Inventory, 'sharesFor' | 'heldBy'>,
+  namespace: string,
+  request: PlaceRequest,
+): GpuShare[] {
+  if (limit.gpus.length === 0) return [];
+  const shares = inventory.sharesFor(request);
+  const held = inventory.heldBy(namespace);
+  const roomless = shares.filter((share) => gpuRefusal(limit, held, share) !== undefined);
+  return roomless.length === shares.length ? [] : roomless;
 }

@@ -1,10 +1,12 @@
 import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
 import { compareText } from '../lib/compare.ts';
+import { sameJson } from '../lib/json.ts';
 import { compareMoney } from '../resources/money.ts';
 import type { FreePlaces } from './free-places.ts';
 import { type IsolationNeeds, isolationOn } from './nodes/isolation.ts';
 import { freeOf, hasLocalRoom, type NodeView, placesOn, type Share } from './nodes/node-view.ts';
 import { diskOn, type HasStorage, hasImage, type OfferClass } from './offers.ts';
+import type { GpuShare } from './tenant-holdings.ts';
 
 /** The place that an instance asks for. */
 export interface PlaceRequest {
@@ -19,6 +21,8 @@ export interface PlaceRequest {
   avoid: ReadonlySet<string>;
   /** Nodes that the disk can be used on; undefined for all. */
   only: ReadonlySet<string> | undefined;
+  /** GPUs that do not serve the request although they fit: a ceiling of the tenant has no room for them. */
+  without?: readonly GpuShare[] | undefined;
   /** How the pod must be kept apart from its node; undefined: as the pool asks. */
   isolation?: IsolationNeeds | undefined;
 }
@@ -60,9 +64,18 @@ function priceFor(offerClass: OfferClass, type: PlaceRequest['type']): string {
   return type === 'Interruptible' ? offerClass.prices.interruptible : offerClass.prices.onDemand;
 }
 
+/** What the tenant holds with a place of a class. */
+export function gpuShareOf({ pool, product, gpuCount }: OfferClass): GpuShare {
+  return { pool: pool.name, product, gpus: gpuCount };
+}
+
 /** The classes that serve a request: the one it names, or all that fit. */
-function classesFor(market: Market, { offerId, gpu }: PlaceRequest): OfferClass[] {
-  if (offerId === undefined) return [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu));
+function classesFor(market: Market, { offerId, gpu, without = [] }: PlaceRequest): OfferClass[] {
+  if (offerId === undefined) {
+    const fitting = [...market.classes().values()].filter((offerClass) => fits(offerClass, gpu));
+    if (without.length === 0) return fitting;
+    return fitting.filter((offerClass) => without.every((share) => !sameJson(share, gpuShareOf(offerClass))));
+  }
   const named = market.classes().get(offerId);
   return named === undefined ? [] : [named];
 }
@@ -190,6 +203,11 @@ export function grant(market: Market, request: PlaceRequest): Grant {
     refusal: 'NoCapacity',
     message: `No place for ${describe(request)} is free. Wait, or choose another offer.`,
   };
+}
+
+/** What each place that would serve a request adds to what its tenant holds, the cheapest first. */
+export function sharesFor(market: Market, request: PlaceRequest): GpuShare[] {
+  return candidates(market, request).map(gpuShareOf);
 }
 
 /** Whether {@link grant} would find a place: the first one will do. */

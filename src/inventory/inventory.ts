@@ -2,10 +2,11 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '../kube/types.ts';
 import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
+import { isSwitchedOff } from '../resources/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';
-import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest } from './grant.ts';
+import { grant, type Grant, hasPlace, type Market, placesFor, type PlaceRequest, sharesFor } from './grant.ts';
 import { claimHolding, podHolding } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
@@ -99,6 +100,11 @@ export class Inventory {
     return placesFor(this.#market, request);
   }
 
+  /** What each place that would serve a request, free or not, adds to what its tenant holds; the cheapest first. */
+  sharesFor(request: PlaceRequest): GpuShare[] {
+    return sharesFor(this.#market, request);
+  }
+
   /** Another number after every change of what may be free. */
   get version(): number {
     this.#expire();
@@ -134,6 +140,11 @@ export class Inventory {
   forget(key: string): void {
     this.#assumptions.delete(key);
     this.#instanceChanged(key, this.#stores.instances.get(key));
+  }
+
+  /** The caches are known to show every claim that was written: none is assumed any more. */
+  forgetAll(): void {
+    for (const key of this.#assumptions.keys()) this.forget(key);
   }
 
   /** Whether a claim of this instance was decided and may or may not have been written. */
@@ -209,7 +220,7 @@ export class Inventory {
     this.#nodes.setClaim(key, instance && claimHolding(key, instance));
     this.#holdings.set(key, instance?.status?.claim);
     this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));
-    this.#nodes.setWanting(key, instance?.spec.powerState === 'Running');
+    this.#nodes.setWanting(key, instance !== undefined && !isSwitchedOff(instance));
   }
 
   #nodeChanged(node: string | undefined): void {

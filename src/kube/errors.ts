@@ -171,6 +171,33 @@ export function toKubeError(
   });
 }
 
+/** Errors before there is a connection: the server has seen nothing of the call. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** The call was not sent, because nothing takes the connection: to send it again does no harm, whatever it does. */
+export function wasNeverSent(error: unknown): error is KubeError {
+  return error instanceof KubeError && error.status === 0 && NEVER_SENT.has(error.reason);
+}
+
+/** Reasons of a TransportError after the head of an answer. */
+const ANSWERED: ReadonlySet<string> = new Set(['BadAnswer', 'BadStream', 'CutOff', 'Idle', 'TooLarge']);
+
+/**
+ * Nothing answers: the connection was refused, or closed before an answer began. To ask again soon does no harm, because
+ * nothing is there that could be overloaded, and a longer pause would outlast its cause. A call that took too long, or
+ * was cut off in the middle of its answer, is another thing.
+ */
+export function isUnreachable(error: unknown): error is KubeError {
+  return error instanceof TransportError && !ANSWERED.has(error.reason);
+}
+
 /** The error for an ERROR event in a watch: a Status in the place of the object. */
 export function watchEventError(call: string, object: unknown): KubeError {
   const status = isStatus(object) ? (object.code ?? 500) : 500;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
+import { claimSchema, ISOLATIONS } from './claim.ts';
 import {
   commandSchema,
   diskGbSchema,
@@ -24,6 +25,8 @@ import {
   type Rule,
 } from './schema.ts';
 
+export type { Claim, Isolation } from './claim.ts';
+
 /**
  * Annotation of an instance whose client has no answer yet: when the answer is due, RFC 3339. The API removes it just
  * before it answers 201. Some time later it deletes an instance that still has it, since no client knows of it.
@@ -34,8 +37,6 @@ export const CONFIRM_BY = 'berth.dev/confirm-by';
 export const LAST_ACTIVITY = 'berth.dev/last-activity';
 
 export const INSTANCE_TYPES = ['OnDemand', 'Interruptible'] as const;
-export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
-export type Isolation = (typeof ISOLATIONS)[number];
 
 /** Longest free text: as long as a body of the HTTP interface. */
 const MAX_FREE_TEXT = 1_048_576;
@@ -121,7 +122,16 @@ export const gpuInstanceSpecSchema = withRules(
     powerState: z
       .enum(['Running', 'Stopped'])
       .default('Running')
-      .describe('Stopped frees the GPUs and keeps the disk. Running starts the instance again.'),
+      .describe(
+        'Stopped frees the GPUs and keeps the disk. Running starts the instance again. Only clients write it: an instance that ended by itself keeps Running here, see startRequest.',
+      ),
+    startRequest: z
+      .string()
+      .max(64)
+      .optional()
+      .describe(
+        'Asks for another start of an instance that ended by itself, as by maxDuration, idleTimeout or a failure: write another text than before, such as the time. The text means nothing.',
+      ),
     onNoCapacity: z
       .enum(['Queue', 'Fail'])
       .default('Queue')
@@ -165,23 +175,6 @@ export const gpuInstanceSpecSchema = withRules(
     fieldPath: '.runtype',
   },
 );
-
-export const claimSchema = z.object({
-  offerId: z.int().describe('Offer of the place.'),
-  pool: z.string().describe('GPUPool of the offer.'),
-  node: z.string().describe('Node of the place.'),
-  resourceName: z.string().describe('Extended resource that the pod requests, for example nvidia.com/gpu.'),
-  product: z.string().describe('GPU product.'),
-  gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
-  memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
-  isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
-  migProfile: z.string().optional().describe('MIG profile.'),
-  pricePerHour: z.string().describe('Price of the instance per hour, fixed when the place was granted.'),
-  currency: z.string().describe('ISO 4217 code of pricePerHour.'),
-  simulated: z.boolean().default(false).describe('True on simulated nodes, where no container runs.'),
-  diskGbMax: z.int().optional().describe('Largest disk of the offer when the place was granted, in GB.'),
-  grantedAt: timeSchema.describe('When the controller granted the place.'),
-});
 
 export const STAGES = ['accepted', 'claimed', 'scheduled', 'pulled', 'started', 'ready', 'stopped'] as const;
 
@@ -244,6 +237,11 @@ export const gpuInstanceStatusSchema = z.object({
         .max(64)
         .optional()
         .describe('Hash of what the spec said about a start. Absent once the instance was switched off.'),
+      startRequest: z
+        .string()
+        .max(64)
+        .optional()
+        .describe('spec.startRequest at the decision: another one asks for a start.'),
     })
     .optional()
     .describe('Why the current start ends or, without a claim, why the last start ended.'),
@@ -262,7 +260,6 @@ export const gpuInstanceStatusSchema = z.object({
 });
 
 export type GpuInstanceSpec = z.infer<typeof gpuInstanceSpecSchema>;
-export type Claim = z.infer<typeof claimSchema>;
 export type GpuInstanceStatus = z.infer<typeof gpuInstanceStatusSchema>;
 export interface GpuInstance extends KubeObject {
   spec: GpuInstanceSpec;

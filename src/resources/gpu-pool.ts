@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
-import { ISOLATIONS } from './gpu-instance.ts';
+import { ISOLATIONS } from './claim.ts';
 import { namedImageSchema, poolPullSecretsSchema } from './instance-template.ts';
 import {
   AGE_COLUMN,
@@ -20,12 +20,31 @@ const priceSchema = patterned(
 
 /** Most classes of places that the status lists. */
 export const MOST_CLASSES = 64;
+const tolerationSchema = z
+  .object({
+    key: z.string().min(1).max(317).describe('Key of the taint.'),
+    operator: z.enum(['Exists', 'Equal']).default('Exists').describe('Exists: any value. Equal: this value.'),
+    value: z.string().max(63).optional().describe('Value of the taint, with operator Equal.'),
+    effect: z
+      .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+      .optional()
+      .describe('Effect of the taint. Absent: any.'),
+  })
+  .describe('A taint of nodes that instances tolerate.');
 
 export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
     .record(z.string().max(317), z.string().max(63).describe('Value of the label.'))
     .default({})
     .describe('Labels that a node must have to be in this pool. Empty selects every node with GPUs.'),
+  tolerations: z
+    .array(tolerationSchema)
+    .max(16)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe(
+      'Taints of the nodes of this pool that its instances tolerate, beside nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
+    ),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
     .min(1)
@@ -130,6 +149,7 @@ export const gpuPoolStatusSchema = z.object({
   summary: z.string().optional().describe('The first classes in words, for kubectl get.'),
 });
 
+export type Toleration = z.infer<typeof tolerationSchema>;
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
 export type GpuPoolStatus = z.infer<typeof gpuPoolStatusSchema>;
 export interface GpuPool extends KubeObject {

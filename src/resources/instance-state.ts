@@ -1,5 +1,7 @@
 import { findCondition } from '../kube/conditions.ts';
-import type { GpuInstance } from './gpu-instance.ts';
+import { contentHash } from '../lib/content-hash.ts';
+import type { GpuInstance, GpuInstanceSpec } from './gpu-instance.ts';
+import { slimSpec } from './slim-spec.ts';
 
 export type InstanceState =
   | 'pending'
@@ -17,6 +19,10 @@ export type InstanceState =
 export const READY_REASONS = {
   Pending: { state: 'pending', help: 'The controller has not looked at the instance yet.' },
   WaitingForCapacity: { state: 'pending', help: 'No place that fits is free. The instance waits in line.' },
+  DiskNodeGone: {
+    state: 'pending',
+    help: 'The nodes that could mount the disk are gone. Bring one back, or delete the instance.',
+  },
   QuotaExceeded: { state: 'pending', help: 'A ResourceQuota of the namespace has no room.' },
   TenantLimit: {
     state: 'pending',
@@ -89,4 +95,48 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
   if (instance.metadata.deletionTimestamp !== undefined) return { state: 'deleting', reason: 'Deleting', message };
   const reason = ready !== undefined && isReadyReason(ready.reason) ? ready.reason : 'Pending';
   return { state: READY_REASONS[reason].state, reason, message };
+}
+
+/** What the spec says about a start. Edits of other fields neither bring an ended instance back nor cut a pause short. */
+export function startHash(spec: GpuInstanceSpec): string {
+  // A spec from a cache has digests for its long texts, and must have the same hash.
+  const { displayName: _n, label: _l, powerState: _p, startRequest: _r, ...rest } = slimSpec(spec);
+  const { diskPolicy: _d, onExpiry: _e, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
+  return contentHash(content);
+}
+
+/**
+ * Whether the owner has asked for another start since the ending in the status: by another `startRequest`, by switching
+ * the instance off and on, or by an edit of what a start depends on. Such an edit mends what failed; it brings back no
+ * instance that ran to its end.
+ */
+export function isAskedForAgain({
+  metadata,
+  spec,
+  status,
+}: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
+  const { ending } = status ?? {};
+  if (ending?.generation === undefined || ending.generation === metadata.generation) return false;
+  if (ending.startHash === undefined) return true;
+  // To take the text away is no request: an applier does that which knows nothing of it.
+  if (spec.startRequest !== undefined && spec.startRequest !== ending.startRequest) return true;
+  return stateAfter(ending.reason) !== 'stopped' && ending.startHash !== startHash(spec);
+}
+
+/**
+ * Whether the instance is off until its owner asks for a start: by `powerState`, or because its last start ended in a
+ * way that does not heal by waiting. The controller never writes the first, which is the owner's.
+ */
+export function isSwitchedOff(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
+  const { spec, status } = instance;
+  if (spec.powerState === 'Stopped') return true;
+  const after = stateAfter(status?.ending?.reason ?? '');
+  // Of an ending Stopped the switch was the reason, and it is on again.
+  if (status?.ending?.reason === 'Stopped' || (after !== 'stopped' && after !== 'failed')) return false;
+  return !isAskedForAgain(instance);
+}
+
+/** The state that an ending leads to; undefined for those of a pod, after which the controller tries again. */
+function stateAfter(ending: string): InstanceState | undefined {
+  return isReadyReason(ending) ? READY_REASONS[ending].state : undefined;
 }

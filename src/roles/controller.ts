@@ -33,5 +33,5 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
     checkJupyter: (pod) => checkJupyter(connection, podTarget(pod)),
   });
   shutdown.defer('controllers', () => controllers.stop());
-  void controllers.ended.then((how) => (how === 'lost' ? shutdown.stop('another replica leads') : undefined));
+  void controllers.ended.then((how) => (how === 'ended' ? shutdown.stop('the controllers gave up') : undefined));
 };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { ConflictError } from '../kube/errors.ts';
+import { ConflictError, isUnreachable } from '../kube/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ControllerMetrics, ReconcileOutcome } from './controller-metrics.ts';
 import type { Fence } from './fence.ts';
@@ -41,6 +41,8 @@ export interface RunSignals {
 
 // A conflict is routine: the cache was behind. The next event heals it, so a short wait is enough.
 const CONFLICT_BACKOFF = { firstMs: 50, maxMs: 2_000 } as const;
+/** Milliseconds. While nothing answers, no key is to blame: all go on as soon as the API server is back. */
+const UNREACHABLE_MS = 500;
 
 class ReconcileTimeoutError extends Error {
   override name = 'ReconcileTimeoutError';
@@ -137,6 +139,11 @@ export class Controller {
       log.debug({ err: error, waitMs }, 'The object changed meanwhile; looking again');
       this.#queue.addAfter(key, waitMs);
       return 'requeue';
+    }
+    if (isUnreachable(error)) {
+      log.warn({ err: error, waitMs: UNREACHABLE_MS }, 'The API server does not answer; trying again');
+      this.#queue.addAfter(key, UNREACHABLE_MS);
+      return 'error';
     }
     if (error instanceof ReconcileTimeoutError) this.#options.metrics?.timedOut();
     const waitMs = this.#retries.next(key);

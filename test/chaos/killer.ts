@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { PODS } from '../../src/kube/types.ts';
+import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { run } from '../../tools/lib/shell.ts';
 import type { BuiltE2eCluster } from '../e2e/support/built-driver.ts';
 import { NAMESPACE, ROLES } from '../e2e/support/release.ts';
-import type { Log } from './record.ts';
+import type { Kill, Log } from './record.ts';
 
 /** Milliseconds between two kills, least and most. */
 const BETWEEN = [10_000, 20_000] as const;
@@ -63,14 +64,36 @@ export async function killAtRandom(options: KillerOptions): Promise<void> {
   }
 }
 
-async function killProgram({ cluster, log }: KillerOptions, program: Program, away: number): Promise<void> {
+/** Where a program says that it works. The API server passes on what the kubelet says. */
+const HEALTH: Readonly<Record<Program, string>> = {
+  'kube-apiserver': '/readyz',
+  kubelet: `/api/v1/nodes/${REAL_NODE}/proxy/healthz`,
+};
+/** Milliseconds between two looks whether a program is back. */
+const LOOK = 100;
+
+/** Notes when a program answers again. Gives up when the run ends. */
+async function noteReady({ client, stopping }: KillerOptions, program: Program, kill: Kill): Promise<void> {
+  while (!stopping.aborted && kill.readyAt === undefined) {
+    const signal = AbortSignal.timeout(1000);
+    const answer = await client.stream(HEALTH[program], {}, { signal }).catch(() => undefined);
+    answer?.destroy();
+    if (answer === undefined) await delay(LOOK);
+    else kill.readyAt = performance.now();
+  }
+}
+
+async function killProgram(options: KillerOptions, program: Program, away: number): Promise<void> {
+  const { cluster, log } = options;
   const path = join(cluster.programs, program);
   const [pid] = await processesOf(cluster.initPid, ([command]) => command === path);
   if (pid === undefined) throw new Error(`${program} does not run, and no kill of this run ended it.`);
-  note(log, program === 'kubelet' ? 'kubelet' : 'API server', `killed, away for ${(away / 1000).toFixed(1)} s`);
+  const how = `killed, away for ${(away / 1000).toFixed(1)} s`;
+  const kill = note(log, program === 'kubelet' ? 'kubelet' : 'API server', how);
   await end(cluster.initPid, pid);
   await delay(away);
   cluster.startAgain(program);
+  void noteReady(options, program, kill);
 }
 
 async function killPod(
@@ -98,8 +121,9 @@ async function killPod(
   await end(cluster.initPid, pid);
 }
 
-function note(log: Log, target: string, how: string): void {
-  const at = performance.now();
-  log.kills.push({ at, target, how });
-  process.stderr.write(`${((at - log.start) / 1000).toFixed(1).padStart(6)} s  ${target}: ${how}\n`);
+function note(log: Log, target: string, how: string): Kill {
+  const kill = { at: performance.now(), target, how };
+  log.kills.push(kill);
+  process.stderr.write(`${((kill.at - log.start) / 1000).toFixed(1).padStart(6)} s  ${target}: ${how}\n`);
+  return kill;
 }

@@ -14,6 +14,8 @@ export interface Call {
 /** One kill: its victim, when and how. */
 export interface Kill {
   at: number;
+  /** When the API server or the kubelet answered again; undefined for pods, whose other replica goes on. */
+  readyAt?: number;
   /** `api pod`, `kubelet` and so on. */
   target: string;
   how: string;

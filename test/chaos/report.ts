@@ -15,13 +15,16 @@ const table = (head: readonly string[], rows: readonly string[]): string[] => [
   ...rows,
 ];
 
-/** Milliseconds from a kill to the end of the last failed call that began before the next kill; 0 when none failed. */
-export function outage(calls: readonly Call[], kill: Kill, next: Kill | undefined): number {
+/**
+ * Milliseconds to the end of the last failed call that began before the next kill; 0 when none failed.
+ * @param since milliseconds of performance.now(): the kill, or when its victim was ready again
+ */
+export function outage(calls: readonly Call[], kill: Kill, next: Kill | undefined, since = kill.at): number {
   const failed = calls.filter(
     ({ failure, start, end }) =>
       failure !== undefined && end > kill.at && start < (next?.at ?? Number.POSITIVE_INFINITY),
   );
-  return Math.max(0, ...failed.map(({ end }) => end - kill.at));
+  return Math.max(0, ...failed.map(({ end }) => end - since));
 }
 
 /** Calls by way: how many were made, how many failed, and how long the others took. */
@@ -35,22 +38,34 @@ export function callTable(calls: readonly Call[]): string[] {
   return table(['calls', 'made', 'without a good answer', 'p50', 'p99', 'longest'], rows);
 }
 
-/** For each kind of kill: how often, and for how long calls of each way failed, median and longest. */
+function spread(lengths: readonly number[]): string {
+  return lengths.length === 0 ? '' : `${seconds(percentile(lengths, 0.5))} / ${seconds(Math.max(...lengths))}`;
+}
+
+/**
+ * For each kind of kill: how often, how long until its victim was ready again, and for how long calls of each way
+ * failed, from the kill and from ready again; median and longest.
+ */
 export function killTable(calls: readonly Call[], kills: readonly Kill[]): string[] {
-  const ofWay = new Map(WAYS.map((way) => [way, calls.filter((call) => call.way === way)]));
+  const ofWay = WAYS.map((way) => calls.filter((call) => call.way === way));
   const outages = kills.map((kill, index) => ({
     title: `${kill.target} ${kill.how.startsWith('killed') ? 'killed' : kill.how}`,
-    lengths: WAYS.map((way) => outage(ofWay.get(way) ?? [], kill, kills[index + 1])),
+    away: kill.readyAt === undefined ? [] : [kill.readyAt - kill.at],
+    lengths: ofWay.map((all) => ({
+      fromKill: outage(all, kill, kills[index + 1]),
+      fromReady: kill.readyAt === undefined ? [] : [outage(all, kill, kills[index + 1], kill.readyAt)],
+    })),
   }));
   const groups = [...Map.groupBy(outages, ({ title }) => title)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const rows = groups.map(([title, group]) => {
-    const cells = WAYS.map((_, index) => {
-      const lengths = group.map((one) => one.lengths[index] ?? 0);
-      return `${seconds(percentile(lengths, 0.5))} / ${seconds(Math.max(...lengths))}`;
-    });
-    return row([title, group.length, ...cells]);
+    const cells = WAYS.flatMap((_, index) => [
+      spread(group.map(({ lengths }) => lengths[index]?.fromKill ?? 0)),
+      spread(group.flatMap(({ lengths }) => lengths[index]?.fromReady ?? [])),
+    ]);
+    return row([title, group.length, spread(group.flatMap(({ away }) => away)), ...cells]);
   });
-  return table(['what', 'times', ...WAYS.map((way) => `${way}: out for, median / longest`)], rows);
+  const heads = WAYS.flatMap((way) => [`${way}: fault → good again`, `${way}: ready again → good again`]);
+  return table(['what, median / longest', 'times', 'fault → ready again', ...heads], rows);
 }
 
 /** The reasons of failed calls, the most frequent first. */

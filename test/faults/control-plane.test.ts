@@ -4,7 +4,7 @@ import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts';
-import { LOST, startReplicaSet } from './support/processes.ts';
+import { startReplicaSet } from './support/processes.ts';
 import { createWorld, readyReason, violationsAtRest, type World } from './support/world.ts';
 
 let plane: ControlPlane;
@@ -50,7 +50,7 @@ test(
     await world.create('after');
     await world.reached('after', 'Running', 90_000);
     expect(new Map([...((await runningPods(world, 14)) ?? [])].filter(([name]) => name !== 'after'))).toEqual(pods);
-    expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+    expect(replicas.exits).toEqual([]);
     await using reader = await world.replica();
     expect(await violationsAtRest(world, reader)).toEqual([]);
   },
@@ -61,13 +61,16 @@ test(
  * etcd the API server gives up counting after ten seconds, and refuses the creation with 500 (Kubernetes,
  * admission/plugin/resourcequota/controller.go).
  */
-function insistOn(world: World, name: string): Promise<true> {
+function insistOn(world: World, name: string, refused: () => void): Promise<true> {
   const isTaken = async (): Promise<boolean> => {
     try {
       await world.create(name);
       return true;
     } catch (error) {
-      if (error instanceof KubeError && error.status >= 500) return false;
+      if (error instanceof KubeError && error.status >= 500) {
+        refused();
+        return false;
+      }
       if (error instanceof AlreadyExistsError) return true;
       throw error;
     }
@@ -78,17 +81,19 @@ function insistOn(world: World, name: string): Promise<true> {
 test('an etcd that sleeps past the lease costs nobody an instance', async () => {
   await using world = await createWorld({ kubeconfig: plane.kubeconfig });
   await using replicas = await startReplicaSet(world.client, plane.kubeconfig, 2);
-  const leader = await replicas.leader();
+  await replicas.leader();
   await world.create('steady', { gpu: { count: 4 } });
   const before = await world.reached('steady', 'Running');
   plane.etcd.suspend();
-  const pending = ['a', 'b', 'c', 'd'].map((name) => insistOn(world, name));
-  await waitFor('the leader to give up', () => leader.exitCode !== null, 60_000);
+  const { promise: refused, resolve } = Promise.withResolvers<void>();
+  const pending = ['a', 'b', 'c', 'd'].map((name) => insistOn(world, name, resolve));
+  // After ten seconds: longer than a leader holds a lease that it cannot renew.
+  await refused;
   plane.etcd.resume();
   await Promise.all(pending);
   const pods = await waitFor('all to run', () => runningPods(world, 5), 90_000);
   expect(pods.get('steady')).toBe(before.status?.podUid);
-  expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+  expect(replicas.exits).toEqual([]);
   await using reader = await world.replica();
   expect(await violationsAtRest(world, reader)).toEqual([]);
 });
@@ -125,7 +130,7 @@ test('a cluster restored from a backup goes on from the backup, with nothing res
   const billed = items.map(({ spec }) => spec.instance);
   expect(billed.filter((name) => !late.includes(name))).toEqual(['removed']);
   expect(new Set(billed).size).toBe(billed.length);
-  expect(replicas.exits.filter((code) => code !== LOST)).toEqual([]);
+  expect(replicas.exits).toEqual([]);
   await using reader = await world.replica();
   expect(await violationsAtRest(world, reader)).toEqual([]);
 });

@@ -43,9 +43,9 @@ test('a leader that is killed in the middle of its work is followed by another o
   expect(world.observer.violations).toEqual([]);
 });
 
-test('a leader that sleeps past its lease writes nothing when it wakes', async () => {
+test('a leader that sleeps past its lease writes nothing when it wakes, and leads again in its turn', async () => {
   await using world = await createWorld({ nodes: 2 });
-  await using replicas = await startReplicaSet(world.client, world.kubeconfig, 3);
+  await using replicas = await startReplicaSet(world.client, world.kubeconfig, 2);
   const sleeper = await replicas.leader();
   const before = await holder(world);
   const early = names('early', 4);
@@ -54,14 +54,46 @@ test('a leader that sleeps past its lease writes nothing when it wakes', async (
   sleeper.kill('SIGSTOP');
   await created;
   await waitFor('another leader', async () => (await holder(world)) !== before, 60_000);
+  const follower = await replicas.leader();
   await allRunning(world, early);
   const settled = await Promise.all(early.map((name) => world.get(name)));
+  // It finds that it lost the lease, and stands by. It must not write what it had decided.
   sleeper.kill('SIGCONT');
-  // It finds that it lost the lease, and ends. It must not write what it had decided.
-  await waitFor('the sleeper to leave', () => sleeper.exitCode !== null, 30_000);
+  follower.kill('SIGSTOP');
+  await waitFor('the sleeper to lead again', async () => (await replicas.leader()) === sleeper, 60_000);
+  follower.kill('SIGCONT');
+  const [first] = early;
+  await world.remove(first ?? '');
+  await world.gone(first ?? '');
+  await world.create('late', { gpu: { count: 4 } });
+  await world.reached('late', 'Running');
   const now = await Promise.all(early.map((name) => world.get(name)));
-  expect(now.map((one) => one?.metadata.resourceVersion)).toEqual(settled.map((one) => one?.metadata.resourceVersion));
+  expect(now.slice(1).map((one) => one?.metadata.resourceVersion)).toEqual(
+    settled.slice(1).map((one) => one?.metadata.resourceVersion),
+  );
+  expect(replicas.exits).toEqual([]);
   expect(world.observer.violations).toEqual([]);
   await using reader = await world.replica();
   expect(await violationsAtRest(world, reader)).toEqual([]);
+});
+
+test('a leader that is asked to go gives its lease back, and a standby goes on with its work', async () => {
+  await using world = await createWorld({ nodes: 4 });
+  await using replicas = await startReplicaSet(world.client, world.kubeconfig, 2);
+  const first = await replicas.leader();
+  const { spec } = await world.client.get(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
+  const early = names('early', 12);
+  const created = Promise.all(early.map((name) => world.create(name, { gpu: { count: 2 } })));
+  await waitFor('the leader to be at work', async () => (await world.pods()).length > 0);
+  first.kill('SIGTERM');
+  await waitFor('the leader to end', () => first.exitCode !== null);
+  await created;
+  // The next leader takes a lease without a holder, whose duration is one second: it waits for no term to end.
+  const next = await replicas.leader();
+  const after = await world.client.get(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
+  expect(next.pid).not.toBe(first.pid);
+  expect(after.spec?.leaseTransitions).toBe((spec?.leaseTransitions ?? 0) + 1);
+  await allRunning(world, early);
+  expect(replicas.exits).toEqual([0]);
+  expect(world.observer.violations).toEqual([]);
 });

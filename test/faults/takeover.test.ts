@@ -3,6 +3,7 @@ import type { KubeClient } from '../../src/kube/client/client.ts';
 import { PODS } from '../../src/kube/types.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { brokenWay } from './support/behind-proxy.ts';
+import { startProcessBehind } from './support/processes.ts';
 import { createWorld, offeredBy, violationsAtRest, type World } from './support/world.ts';
 
 const FULL = ['full-0', 'full-1', 'full-2', 'full-3'];
@@ -62,4 +63,37 @@ test('a new leader whose watches hung grants nothing before its caches are curre
   await world.gone('full-0', 60_000);
   expect((await world.get('late'))?.status?.incarnation).toBeUndefined();
   expect(await violationsAtRest(world, standby)).toEqual([]);
+});
+
+// The wait of a Retry-After is over when the process wakes, and its sockets are ready before it knows of its lease.
+test('a leader that is stopped while it waits to send a claim again does not send it when it wakes', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  await using way = await brokenWay(world);
+  await using leader = await startProcessBehind(way.proxy.server);
+  await world.create('first');
+  await world.reached('first', 'Running', 60_000);
+  let refused = 0;
+  way.proxy.faults.refuse = ({ method = '', url = '' }) => {
+    if (method !== 'PATCH' || !url.includes('/gpuinstances/late/status')) return undefined;
+    refused += 1;
+    return { status: 429, reason: 'TooManyRequests', retryAfter: 5 };
+  };
+  await world.create('late', { gpu: { count: 4 } });
+  await waitFor('the claim to be refused', () => refused > 0, 60_000);
+  leader.kill('SIGSTOP');
+  way.proxy.faults.refuse = undefined;
+  const { length } = way.proxy.requests;
+  const follower = await world.replica();
+  const claimed = await world.reached('late', 'Running', 60_000);
+  leader.kill('SIGCONT');
+  const since = () => way.proxy.requests.slice(length);
+  await waitFor(
+    'the leader to look at the lease again',
+    () => since().some(({ method, path }) => method === 'GET' && path.includes('/leases/')),
+    60_000,
+  );
+  const writes = since().filter(({ method, path }) => method !== 'GET' && !path.includes('/leases/'));
+  expect(writes).toEqual([]);
+  expect((await world.get('late'))?.status?.claim).toEqual(claimed.status?.claim);
+  expect(await violationsAtRest(world, follower)).toEqual([]);
 });

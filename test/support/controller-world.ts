@@ -3,6 +3,7 @@ import { INDEXES } from '../../src/caches/indexes.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
+import type { StageTime } from '../../src/controllers/gpu-instance/decide/status/stage-times.ts';
 import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
@@ -34,7 +35,8 @@ import { Inventory } from '../../src/inventory/inventory.ts';
 import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
 
-function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
+/** A complete cache of these objects, whose listeners must not throw. */
+export function cacheOf<T extends KubeObject>(objects: T[] = [], indexers?: IndexFunctions<T>) {
   const cache = new Cache<T>({
     indexers,
     onListenerError: (error) => {
@@ -138,6 +140,7 @@ export function controllerWorld(
   const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf });
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
+  const stageTimes: StageTime[] = [];
   const deps: InstanceDeps = {
     client: client as KubeClient,
     stores,
@@ -149,6 +152,7 @@ export function controllerWorld(
     made: new Lru(10),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
+    noteStages: (times) => void stageTimes.push(...times),
     clock,
     config: {
       namespace: 'berth-system',
@@ -173,6 +177,8 @@ export function controllerWorld(
     quotas,
     deps,
     writes,
+    /** What the histogram of starts got. */
+    stageTimes,
     /** Kinds of what was created. */
     creations: () => created.map(({ kind }) => kind),
     line: deps.line,

@@ -12,7 +12,7 @@ interface NodeShape {
   allocatable?: Record<string, string>;
   ready?: boolean;
   cordoned?: boolean;
-  taints?: { key: string; effect: string }[];
+  taints?: { key: string; value?: string; effect: string }[];
   images?: string[];
   /** status.runtimeHandlers: whether each can run pods in user namespaces. The default handler has an empty name. */
   userNamespaces?: Record<string, boolean>;

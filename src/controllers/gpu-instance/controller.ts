@@ -22,7 +22,7 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<InstanceDeps, 'events' | 'config' | 'unrecorded' | 'ceilingsOf'>;
+  Pick<InstanceDeps, 'events' | 'noteStages' | 'config' | 'unrecorded' | 'ceilingsOf'>;
 
 const WORKERS = 32;
 /** Pods are remembered until the status names them, so these are many times more than are needed. */

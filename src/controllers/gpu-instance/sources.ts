@@ -1,4 +1,5 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
+import { sameJson } from '../../lib/json.ts';
 import { type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
@@ -89,7 +90,10 @@ export function instanceSources(deps: InstanceDeps): Source[] {
     storeSource(stores.disks, instanceKeys),
     changeSource(stores.nodes, ({ key, before, after }) => {
       const flipped = before && after && isNodeReady(before) !== isNodeReady(after);
-      return flipped || !before || !after ? onNode(key) : [];
+      // A node that comes, or gets other labels, may be able to mount a disk that no other can.
+      const isOther = after !== undefined && !sameJson(before?.metadata.labels, after.metadata.labels);
+      const waiting = isOther ? withReason('DiskNodeGone') : [];
+      return flipped || !before || !after ? [...onNode(key), ...waiting] : waiting;
     }),
     changeSource(stores.sshKeys, (change) =>
       cameOrWent(change) ? inNamespace((change.after ?? change.before)?.metadata.namespace) : [],

@@ -32,8 +32,8 @@ interface Group {
 /** Waiters that one look wakes. What they do changes the inventory, and the next look wakes others. */
 const WAKE_LIMIT = 64;
 
-function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, isolation }: PlaceRequest): string {
-  return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], isolation]);
+function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, without, isolation }: PlaceRequest): string {
+  return JSON.stringify([offerId, gpu, type, offerDiskSpace, only && [...only], without, isolation]);
 }
 
 /** Index of the first waiter whose rank is not lower. */

@@ -1,5 +1,5 @@
-import { isClosed } from '../../inventory/nodes/node-state.ts';
 import { AlreadyExistsError, ForbiddenError, InvalidError } from '../../kube/errors.ts';
+import { findCondition } from '../../kube/conditions.ts';
 import { keyOf, type Node, type Pod, PODS } from '../../kube/types.ts';
 import type { StoreChange } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -35,8 +35,10 @@ interface Deps extends ImageDeps {
 function pullFacts(node: Node | undefined): unknown {
   if (node === undefined) return undefined;
   const { labels } = node.metadata;
-  const { images, allocatable } = node.status ?? {};
-  return { isClosed: isClosed(node), labels, images, allocatable };
+  const { images, allocatable, conditions } = node.status ?? {};
+  const { taints, unschedulable } = node.spec ?? {};
+  const isReady = findCondition(conditions, 'Ready')?.status;
+  return { isReady, taints, unschedulable, labels, images, allocatable };
 }
 
 function nodeChanged({ before, after }: StoreChange<Node>): boolean {

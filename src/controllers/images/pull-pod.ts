@@ -1,6 +1,6 @@
 import { contentHash } from '../../lib/content-hash.ts';
 import type { Pod } from '../../kube/types.ts';
-import { GPU_TAINT } from '../../inventory/nodes/node-state.ts';
+import { tolerationsOf } from '../../inventory/nodes/node-state.ts';
 import { GPU_POOLS, type GpuPool } from '../../resources/gpu-pool.ts';
 import { IMAGE_PULL_LABEL } from '../../resources/pod/image-pull.ts';
 import { TOOLS_BIN, toolsVolume } from '../../resources/pod/tools-volume.ts';
@@ -85,7 +85,7 @@ export function pullPod({ pool, name, node, image, namespace, toolsImage }: Pull
           },
         },
       },
-      tolerations: [{ key: GPU_TAINT, operator: 'Exists' }],
+      tolerations: tolerationsOf(pool.spec),
       priorityClassName: PULL_PRIORITY_CLASS,
       restartPolicy: 'Never',
       activeDeadlineSeconds: DEADLINE_SECONDS,

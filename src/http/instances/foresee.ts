@@ -1,6 +1,6 @@
 import type { CeilingsOf } from '../../access/ceilings.ts';
-import { gpuRefusal, gpusOf } from '../../inventory/gpu-ceilings.ts';
-import type { Place, PlaceRequest, RefusalReason } from '../../inventory/grant.ts';
+import { gpuRefusal, roomlessShares } from '../../inventory/gpu-ceilings.ts';
+import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
@@ -9,7 +9,7 @@ import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
 const LAG_MS = 200;
 
 export interface Foreseer {
-  offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy'>;
+  offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy' | 'sharesFor'>;
   ceilings: CeilingsOf;
   clock: Clock;
 }
@@ -30,20 +30,26 @@ function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): P
 }
 
 /** A place, or why there is none. */
-function placeFor(offers: Foreseer['offers'], spec: GpuInstanceSpec): Place | RefusalReason {
-  const request = placeRequest(spec);
+function placeFor(
+  offers: Foreseer['offers'],
+  type: GpuInstanceSpec['type'],
+  request: PlaceRequest,
+): Place | RefusalReason {
   const granted = offers.grant(request);
   if ('place' in granted) return granted.place;
   const isFull = granted.refusal === 'NoCapacity';
-  const preemption = isFull && spec.type === 'OnDemand' ? offers.preempt(request) : undefined;
+  const preemption = isFull && type === 'OnDemand' ? offers.preempt(request) : undefined;
   return preemption?.place ?? granted.refusal;
 }
 
 function refusalOf({ offers, ceilings }: Foreseer, namespace: string, spec: GpuInstanceSpec): Foreseen | undefined {
-  const place = placeFor(offers, spec);
+  const limit = ceilings(namespace);
+  const fitting = placeRequest(spec);
+  const without = roomlessShares(limit, offers, namespace, fitting);
+  const place = placeFor(offers, spec.type, without.length === 0 ? fitting : { ...fitting, without });
   if (place === 'OfferNotFound' || place === 'NoCapacity') return { reason: 'NoPlace' };
   if (typeof place === 'string') return undefined;
-  const over = gpuRefusal(ceilings(namespace), offers.heldBy(namespace), gpusOf(place));
+  const over = gpuRefusal(limit, offers.heldBy(namespace), gpuShareOf(place.offerClass));
   return over && { reason: 'TenantLimit', message: over.message };
 }
 

@@ -65,13 +65,19 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
   return { spec, offerPossible };
 }
 
-/** The spec as a merge patch: a field that is left out stays, and null clears it. */
-export function toInstancePatch(body: UpdateInstance): Record<string, unknown> {
+/**
+ * The spec as a merge patch: a field that is left out stays, and null clears it. An instance that ended by itself is
+ * meant to run as it is: only a new request starts it.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function toInstancePatch(body: UpdateInstance, now: number): Record<string, unknown> {
   const { ssh_key_ids: ids, on_expiry: onExpiry } = body;
   return {
     ...(body.label !== undefined && { label: body.label }),
     ...(body.name !== undefined && { displayName: body.name }),
     ...(body.state && { powerState: body.state === 'stopped' ? 'Stopped' : 'Running' }),
+    ...(body.state === 'running' && { startRequest: new Date(now).toISOString() }),
     ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
     ...(body.idle_timeout !== undefined && { idleTimeout: body.idle_timeout }),
     ...(onExpiry !== undefined && { onExpiry: EXPIRY[onExpiry ?? 'stop'] }),

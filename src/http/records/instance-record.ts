@@ -1,7 +1,7 @@
 import { hasImage } from '../../inventory/offers.ts';
 import { findCondition } from '../../kube/conditions.ts';
 import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { instanceState } from '../../resources/instance-state.ts';
+import { instanceState, isSwitchedOff } from '../../resources/instance-state.ts';
 import type { TemplateContent } from '../../resources/instance-template.ts';
 import { parseDuration } from '../../resources/schema.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
@@ -96,7 +96,7 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     label: spec.label ?? null,
     type: spec.type === 'Interruptible' ? 1 : 0,
     ...instanceState(instance),
-    desired_state: spec.powerState === 'Stopped' ? 'stopped' : 'running',
+    desired_state: isSwitchedOff(instance) ? 'stopped' : 'running',
     stages: status?.stages ?? {},
     ...gpuOf(instance),
     driver_version: driver?.driverVersion || null,

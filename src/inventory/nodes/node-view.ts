@@ -4,7 +4,7 @@ import { sameJson } from '../../lib/json.ts';
 import { type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
 import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
-import { isClosed, isGpuIsolationEnforced, isSimulated } from './node-state.ts';
+import { isClosed, isGpuIsolationEnforced, isSimulated, tolerationsOf } from './node-state.ts';
 import { type Pool, poolOf } from '../pools.ts';
 
 /** What a node has, apart from what is taken. */
@@ -35,10 +35,11 @@ export interface NodeView {
 }
 
 export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
+  const pool = poolOf(node, pools);
   return {
     name: node.metadata.name,
-    pool: poolOf(node, pools),
-    isClosed: isClosed(node),
+    pool,
+    isClosed: isClosed(node, tolerationsOf(pool?.spec)),
     simulated: isSimulated(node),
     resources: gpuResourcesOf(node),
     allocatable: toAmounts(node.status?.allocatable),

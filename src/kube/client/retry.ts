@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { KubeError, UnauthorizedError } from '../errors.ts';
+import { KubeError, UnauthorizedError, wasNeverSent } from '../errors.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -14,16 +14,11 @@ const FIRST_WAIT_MS = 100;
 const MAX_WAIT_MS = 30_000;
 /** No retry starts later than this after the first attempt. */
 const MAX_TOTAL_MS = 60_000;
-
-/** Errors before there is a connection: the server has seen nothing of the call. */
-const NEVER_SENT: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
+/**
+ * With 503 an API server that starts asks for five seconds, and is ready sooner: the call is tried again after one, for
+ * as long as five attempts of five seconds would take.
+ */
+const STARTING = { waitMs: 1_000, totalMs: 25_000 } as const;
 
 // After 429, and 5xx with Retry-After, the server has done nothing and says when to come back: any call is tried again
 // (client-go's rest/with_retry.go). After other 5xx, the client's time limit and a broken connection the outcome is
@@ -33,7 +28,7 @@ function isRetriable(error: unknown, safe: boolean): error is KubeError {
   if (error.status === 429) return true;
   if (error.status >= 500) return safe || error.retryAfterMs !== undefined;
   if (error.status !== 0 || error.reason === 'TooLarge') return false;
-  return safe || NEVER_SENT.has(error.reason);
+  return safe || wasNeverSent(error);
 }
 
 /** Runs `attempt` up to five times within a minute. Throws the last error, or the signal's reason. */
@@ -44,9 +39,14 @@ export async function withRetry<T>(attempt: (refresh: boolean) => Promise<T>, op
     try {
       return await withFreshToken(attempt);
     } catch (error) {
-      if (attempts >= MAX_ATTEMPTS || !isRetriable(error, options.safe)) throw error;
-      const wait = error.retryAfterMs ?? FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + options.random());
-      if (wait > MAX_WAIT_MS || clock.monotonic() + wait - start > MAX_TOTAL_MS) throw error;
+      if (!isRetriable(error, options.safe)) throw error;
+      const { status, retryAfterMs } = error;
+      const isStarting = status === 503 && retryAfterMs !== undefined && retryAfterMs > STARTING.waitMs;
+      if (attempts >= MAX_ATTEMPTS && !isStarting) throw error;
+      const asked = isStarting ? STARTING.waitMs : retryAfterMs;
+      const wait = asked ?? FIRST_WAIT_MS * 2 ** (attempts - 1) * (1 + options.random());
+      const limit = isStarting ? STARTING.totalMs : MAX_TOTAL_MS;
+      if (wait > MAX_WAIT_MS || clock.monotonic() + wait - start > limit) throw error;
       await clock.sleep(wait, signal);
       signal?.throwIfAborted();
     }

@@ -16,7 +16,8 @@ export interface KubeEndpoint {
   server: string;
   /** The namespace of the context or of the service account. */
   namespace: string;
-  tls: TlsOptions;
+  /** Another object when the client certificate has changed. */
+  readonly tls: TlsOptions;
   headers: HeaderSource;
 }
 
@@ -51,16 +52,68 @@ function pool(endpoint: KubeEndpoint, connections: number): Pool {
   });
 }
 
+interface Pools {
+  tls: TlsOptions;
+  calls: Pool;
+  streams: Pool;
+}
+
+/** The pools with the certificate of the endpoint. Those with an earlier one end with what is under way on them. */
+class Connection implements KubeConnection {
+  readonly #endpoint: KubeEndpoint;
+  /** Those that are not closed yet, the newest last. */
+  readonly #all: Pools[] = [];
+
+  constructor(endpoint: KubeEndpoint) {
+    this.#endpoint = endpoint;
+  }
+
+  get server(): string {
+    return this.#endpoint.server;
+  }
+
+  get namespace(): string {
+    return this.#endpoint.namespace;
+  }
+
+  get tls(): TlsOptions {
+    return this.#endpoint.tls;
+  }
+
+  get headers(): HeaderSource {
+    return this.#endpoint.headers;
+  }
+
+  get calls(): Pool {
+    return this.#current().calls;
+  }
+
+  get streams(): Pool {
+    return this.#current().streams;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.flatMap(({ calls, streams }) => [calls.destroy(), streams.destroy()]));
+  }
+
+  #current(): Pools {
+    const { tls } = this.#endpoint;
+    const known = this.#all.at(-1);
+    if (known?.tls === tls) return known;
+    if (known !== undefined) void this.#endOf(known);
+    const pools = { tls, calls: pool(this.#endpoint, MAX_CALLS), streams: pool(this.#endpoint, MAX_STREAMS) };
+    this.#all.push(pools);
+    return pools;
+  }
+
+  // An API server judges each request by the certificate of its connection, so none begins on an earlier one.
+  async #endOf(pools: Pools): Promise<void> {
+    await Promise.all([pools.calls.close(), pools.streams.close()]);
+    this.#all.splice(this.#all.indexOf(pools), 1);
+  }
+}
+
 /** Opens nothing yet: the pools open connections on demand and keep them. */
 export function connectTo(endpoint: KubeEndpoint): KubeConnection {
-  const calls = pool(endpoint, MAX_CALLS);
-  const streams = pool(endpoint, MAX_STREAMS);
-  return {
-    ...endpoint,
-    calls,
-    streams,
-    close: async () => {
-      await Promise.all([calls.destroy(), streams.destroy()]);
-    },
-  };
+  return new Connection(endpoint);
 }

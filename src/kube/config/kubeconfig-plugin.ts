@@ -11,22 +11,30 @@ interface PluginUser {
   clock: Clock;
 }
 
-/** Headers and client certificate from an exec or auth-provider plugin, run by client-node. */
+/** Headers and client certificate from an exec or auth-provider plugin, run by client-node. Both may change. */
 export async function pluginEndpoint(plain: KubeEndpoint, options: PluginUser): Promise<KubeEndpoint> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const ask = pluginFor(() => new KubeConfig(), options);
-  const first = await ask(false);
-  let headers = first.headers;
+  let answer = await ask(false);
+  let tls = { ...plain.tls, ...answer.tls };
   let askedAt = options.clock.monotonic();
   const source: HeaderSource = async (call) => {
     const refresh = call?.refresh === true;
     if (refresh || options.clock.monotonic() - askedAt > REUSE_MS) {
-      headers = (await ask(refresh)).headers;
+      const { cert, key } = answer.tls;
+      answer = await ask(refresh);
+      if (answer.tls.cert !== cert || answer.tls.key !== key) tls = { ...plain.tls, ...answer.tls };
       askedAt = options.clock.monotonic();
     }
-    return headers;
+    return answer.headers;
   };
-  return { ...plain, tls: { ...plain.tls, ...first.tls }, headers: source };
+  return {
+    ...plain,
+    get tls() {
+      return tls;
+    },
+    headers: source,
+  };
 }
 
 interface HttpsOptions {
@@ -54,7 +62,9 @@ function pluginFor(create: () => PluginConfig, options: PluginUser) {
     return config;
   };
   let config = load();
-  return async (refresh: boolean) => {
+  return async (
+    refresh: boolean,
+  ): Promise<{ headers: Record<string, string>; tls: { cert?: string; key?: string } }> => {
     // The library caches a credential until it expires; only a new instance asks the plugin again.
     if (refresh) config = load();
     const answer: HttpsOptions = {};

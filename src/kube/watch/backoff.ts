@@ -6,15 +6,16 @@ export interface BackoffOptions {
   random: () => number;
   firstMs: number;
   maxMs: number;
-  /** After a pause this long between two failures the waits start again from `firstMs`. */
+  /** When nothing failed for this long after a wait, the next one starts again from `firstMs`. */
   resetMs: number;
 }
 
-/** client-go's NewExponentialBackoffManager with factor 2 and jitter 1. */
+/** client-go's NewExponentialBackoffManager with factor 2 and jitter 1. There the time of the wait counts as good. */
 export class Backoff {
   readonly #options: BackoffOptions;
   #base: number;
-  #last = -Infinity;
+  /** When the last wait was over. */
+  #goodSince = -Infinity;
 
   constructor(options: BackoffOptions) {
     this.#options = options;
@@ -25,9 +26,9 @@ export class Backoff {
   next(): number {
     const { clock, random, firstMs, maxMs, resetMs } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#last > resetMs) this.#base = firstMs;
-    this.#last = now;
+    if (now - this.#goodSince > resetMs) this.#base = firstMs;
     const wait = this.#base * (1 + random());
+    this.#goodSince = now + wait;
     this.#base = Math.min(this.#base * 2, maxMs);
     return wait;
   }

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import { Backoff } from './backoff.ts';
 import { Cache } from './cache.ts';
 import type { KubeClient } from '../client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { KubeError } from '../errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Lister, type Selection, selectorQuery } from './initial-list.ts';
+import { Pauses } from './pauses.ts';
 import { compareVersions } from './resource-version.ts';
 import type { IndexFunctions, ReadStore } from './store.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
@@ -31,9 +31,8 @@ type State = 'empty' | 'listed';
 // end is gone, so silence is the only sign.
 const IDLE_MS = 150_000;
 const SHORT_WATCH_MS = 1_000;
-// The numbers of client-go's reflector.go.
+// As in client-go's reflector.go.
 const MIN_WATCH_SECONDS = 300;
-const BACKOFF = { firstMs: 800, maxMs: 30_000, resetMs: 120_000 } as const;
 
 /** The server, a lagging replica, showed a state older than one seen before. Nothing may act on it. */
 class BackInTimeError extends Error {
@@ -68,11 +67,6 @@ function afterFailure(error: unknown): State {
   return refused && !mayHealByWaiting ? 'empty' : 'listed';
 }
 
-/** Milliseconds of the server's Retry-After, within bounds. */
-function askedToWait(error: unknown): number {
-  return error instanceof KubeError ? Math.min(error.retryAfterMs ?? 0, BACKOFF.maxMs) : 0;
-}
-
 function causeOf(error: unknown): string {
   return error instanceof KubeError ? error.reason : error instanceof Error ? error.name : 'Unknown';
 }
@@ -85,7 +79,7 @@ export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions<T>;
   readonly #log: Logger;
   readonly #cache: Cache<T>;
-  readonly #backoff: Backoff;
+  readonly #pauses: Pauses;
   readonly #lister: Lister<T>;
   #freshAt: number;
 
@@ -98,7 +92,7 @@ export class Informer<T extends KubeObject> {
       prune: options.prune,
       onListenerError: (error) => this.#log.error({ err: error }, 'A listener of a watch cache threw'),
     });
-    this.#backoff = new Backoff({ clock, random, ...BACKOFF });
+    this.#pauses = new Pauses({ clock, random });
     this.#lister = new Lister({
       type,
       client,
@@ -137,7 +131,7 @@ export class Informer<T extends KubeObject> {
       if (state === 'empty') metrics?.listed(type.kind, 'error');
       else metrics?.watchEnded(type.kind, causeOf(error));
       const next = state === 'empty' ? 'empty' : afterFailure(error);
-      const waitMs = Math.round(Math.max(this.#backoff.next(), askedToWait(error)));
+      const waitMs = Math.round(this.#pauses.after(error, state === 'empty' ? 'list' : 'watch'));
       this.#log.warn({ err: error, state, next, waitMs }, 'A list or a watch failed; trying again');
       await clock.sleep(waitMs, signal);
       return next;

@@ -64,7 +64,7 @@ async function* untilSilent(
 function cutOff(path: string, error: unknown): TransportError {
   const { code, message } = error as { code?: string; message?: string };
   const text = `watch ${path}: ${message || code || 'the connection broke'}`;
-  return new TransportError({ message: text, status: 0, reason: code ?? 'Transport', cause: error });
+  return new TransportError({ message: text, status: 0, reason: 'CutOff', cause: error });
 }
 
 function toEvent<T extends KubeObject>(line: unknown, path: string): WatchEvent<T> {

@@ -21,12 +21,15 @@ export interface ElectionOptions {
   onStatus?: (leading: boolean) => void;
 }
 
-// client-go's defaults. A holder gives up after RENEW_MS, another candidate takes over after LEASE_MS. The difference
-// covers two clocks that run at different rates.
-const LEASE_MS = 15_000;
-const RENEW_MS = 10_000;
-const RETRY_MS = 2_000;
-const JITTER = 1.2;
+// Half of client-go's defaults: nobody rents anything until the lease of a killed leader is over. A holder writes nothing
+// from RENEW_MS on after the request that last renewed its lease, and cuts off the calls that are under way. Another
+// candidate takes over no sooner than LEASE_MS after it saw that renewal. The two seconds between cover clocks that run
+// at different rates, and the way of the cut to the API server.
+const LEASE_MS = 8_000;
+const RENEW_MS = 6_000;
+const RETRY_MS = 1_000;
+/** Part of RETRY_MS by which candidates differ. */
+const JITTER = 0.25;
 /** When the first attempt meets a dead connection, a second one fits before the deadline, as in controller-runtime. */
 const ATTEMPT_MS = RENEW_MS / 2;
 
@@ -60,14 +63,24 @@ export class Election {
   }
 
   /**
-   * Waits for the lease, then leads. `lead` works until `stop`, after which the lease is given back, and must end soon
-   * after `abort`. When it ends by itself, the lease is given back. The answer `lost` means that the process should exit
-   * and start again as a candidate.
+   * Waits for the lease, then leads, again and again until `stop`. `lead` works for one term: until `stop`, after which
+   * the lease is given back, or until `abort`, soon after which it must end. When the lease is lost, this process waits
+   * for it again: it does not restart, because the kubelet makes a container wait longer after each restart. The answer
+   * `ended` means that `lead` ended by itself: the lease is given back, and the process should exit and start anew.
    */
-  async run({ stop, abort }: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<'lost' | 'stopped'> {
+  async run(signals: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<'ended' | 'stopped'> {
+    const { stop } = signals;
+    this.#options.onStatus?.(false);
+    while (await this.#acquire(stop)) {
+      const isLost = await this.#leadOnce(signals, lead);
+      if (!isLost) return stop.aborted ? 'stopped' : 'ended';
+    }
+    return 'stopped';
+  }
+
+  /** One term; true when the lease was lost in it. */
+  async #leadOnce({ stop, abort }: RunSignals, lead: (signals: RunSignals) => Promise<void>): Promise<boolean> {
     const { name, identity, log, onStatus } = this.#options;
-    onStatus?.(false);
-    if (!(await this.#acquire(stop))) return 'stopped';
     onStatus?.(true);
     log.info({ lease: name, identity }, 'Leading');
     const lost = new AbortController();
@@ -80,7 +93,8 @@ export class Election {
       if (await renewing) await this.#release();
       onStatus?.(false);
     }
-    return lost.signal.aborted || !stop.aborted ? 'lost' : 'stopped';
+    if (lost.signal.aborted) log.warn({ lease: name, identity }, 'The lease was lost; standing by');
+    return lost.signal.aborted;
   }
 
   /** Milliseconds for which no other process can have the lease; negative when they are over. */
@@ -89,12 +103,19 @@ export class Election {
   }
 
   async #acquire(stop: AbortSignal): Promise<boolean> {
-    const { clock, random } = this.#options;
     while (!stop.aborted) {
-      if (await this.#attempt(RENEW_MS, stop)) return true;
-      await clock.sleep(RETRY_MS * (1 + random() * JITTER), stop);
+      if (await this.#attempt(ATTEMPT_MS, stop)) return true;
+      await this.#options.clock.sleep(this.#untilNextTry(), stop);
     }
     return false;
+  }
+
+  /** Milliseconds: a released lease is seen within a second, and one whose term is over is taken at once. */
+  #untilNextTry(): number {
+    const wait = RETRY_MS * (1 - this.#options.random() * JITTER);
+    const { holder = '', durationSeconds = 0 } = this.#record ?? {};
+    const left = this.#seenAt + durationSeconds * 1000 - this.#options.clock.monotonic();
+    return holder !== '' && left > 0 ? Math.min(wait, left) : wait;
   }
 
   /** Renews until `ended` aborts; aborts `lost` and returns false when the lease is lost before. */

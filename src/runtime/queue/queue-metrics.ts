@@ -71,7 +71,8 @@ export class QueueMetrics {
 /** Registers the metrics of work queues; call it once per registry. The answer makes those of one queue. */
 export function createQueueMetrics(registry: Registry, clock: Clock): (name: string) => QueueMetrics {
   const metrics = registerMetrics(registry);
-  const queues: QueueMetrics[] = [];
+  /** By name: each term as the leader has a queue of its own. */
+  const queues = new Map<string, QueueMetrics>();
   function runningGauge(name: string, help: string, combine: (seconds: number[]) => number): void {
     const gauge: Gauge<(typeof LABELS)[number]> = new Gauge({
       name,
@@ -79,7 +80,7 @@ export function createQueueMetrics(registry: Registry, clock: Clock): (name: str
       labelNames: LABELS,
       registers: [registry],
       collect() {
-        for (const { labels, running } of queues) this.set(labels, combine(running));
+        for (const { labels, running } of queues.values()) this.set(labels, combine(running));
       },
     });
     gauge.reset();
@@ -96,7 +97,7 @@ export function createQueueMetrics(registry: Registry, clock: Clock): (name: str
   );
   return (name) => {
     const queue = new QueueMetrics(name, metrics, clock);
-    queues.push(queue);
+    queues.set(name, queue);
     return queue;
   };
 }

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { hostname } from 'node:os';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
@@ -17,8 +19,29 @@ interface ReplicaSet extends AsyncDisposable {
   readonly exits: readonly (number | string | null)[];
 }
 
-/** Exit code of a process that lost the lease. */
-export const LOST = 75;
+// The process id makes the identity in the lease tell which process leads.
+function spawnReplica(kubeconfig: string) {
+  return spawn(process.execPath, [SCRIPT, kubeconfig], { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+/** One replica in a process of its own, on its way to the API server by this URL. */
+export async function startProcessBehind(server: string): Promise<ChildProcess & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-replica-'));
+  const kubeconfig = join(folder, 'kubeconfig');
+  const cluster = { name: 'proxy', cluster: { server } };
+  const context = { name: 'proxy', context: { cluster: 'proxy' } };
+  await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'proxy', clusters: [cluster], contexts: [context] }));
+  const child = spawnReplica(kubeconfig);
+  await once(child.stdout, 'data');
+  return Object.assign(child, {
+    async [Symbol.asyncDispose]() {
+      const ended = once(child, 'exit');
+      child.kill('SIGCONT');
+      if (child.kill('SIGKILL')) await ended;
+      await rm(folder, { recursive: true });
+    },
+  });
+}
 
 /** Starts replicas and waits until one leads. */
 export async function startReplicaSet(client: KubeClient, kubeconfig: string, count: number): Promise<ReplicaSet> {
@@ -27,8 +50,7 @@ export async function startReplicaSet(client: KubeClient, kubeconfig: string, co
   let stopping = false;
 
   async function start(): Promise<void> {
-    // The process id makes the identity in the lease tell which process leads.
-    const child = spawn(process.execPath, [SCRIPT, kubeconfig], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawnReplica(kubeconfig);
     children.add(child);
     child.on('exit', (code, signal) => {
       children.delete(child);

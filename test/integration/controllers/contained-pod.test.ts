@@ -46,6 +46,7 @@ describe.runIf(realNode !== undefined)('an instance of a full distribution', () 
       scratchLimit: 0,
       diskPersistent: false,
       isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
+      tolerations: [],
       imagePullPolicy: 'IfNotPresent',
       restricted: false,
       toolsImage: TOOLS,

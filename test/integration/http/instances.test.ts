@@ -229,6 +229,10 @@ describe('one instance', () => {
     expect((await patch({ state: 'stopped' })).status).toBe(200);
     const stored = await cluster.client.get(GPU_INSTANCES, { namespace, name: id });
     expect(stored.spec).toMatchObject({ powerState: 'Stopped', displayName: 'after' });
+    // Of an instance that ended by itself powerState says Running already: the request is another.
+    expect((await patch({ state: 'running' })).status).toBe(200);
+    const { spec } = await cluster.client.get(GPU_INSTANCES, { namespace, name: id });
+    expect(spec).toMatchObject({ powerState: 'Running', startRequest: expect.stringMatching(/^2\d{3}-/) });
     await call('DELETE', `/instances/${id}`);
   });
 

@@ -6,7 +6,7 @@ import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
-import { A100, claimOn, gpuInstance, gpuPod } from '../../support/inventory-world.ts';
+import { A100, claimOn, gpuInstance, gpuNode, gpuPod, gpuPool } from '../../support/inventory-world.ts';
 import { settle } from '../../support/fake-clock.ts';
 
 function policy(spec: object, version = '2'): TenantPolicy {
@@ -163,6 +163,52 @@ describe('the claim', () => {
     expect(woken).toEqual(['default/b']);
     await reconcile('b');
     expect(claimed()).toContain('b');
+  });
+
+  describe('where several products fit', () => {
+    const L4 = 'NVIDIA-L4';
+    const nodes = [gpuNode('a'), gpuNode('b', { labels: { 'nvidia.com/gpu.product': L4 } })];
+    const prices = [
+      { product: A100, onDemand: '1', interruptible: '1' },
+      { product: L4, onDemand: '2', interruptible: '2' },
+    ];
+    const ceilings = { gpus: [{ product: A100, max: 1 }] };
+    const world = () => limited(ceilings, undefined, undefined, { nodes, pools: [gpuPool('p', { prices })] });
+    const productOf = (made: ReturnType<typeof world>, name: string) =>
+      made.instances.store.get(`default/${name}`)?.status?.claim?.product;
+
+    it('takes what the ceilings allow, although another is cheaper', async () => {
+      const made = world();
+      for (const name of ['one', 'two']) {
+        made.create(name);
+        await made.reconcile(name).catch(() => undefined);
+      }
+      expect([productOf(made, 'one'), productOf(made, 'two')]).toEqual([A100, L4]);
+    });
+
+    it('waits in line for what is allowed and full, holds up no other for what is not, and is woken by both', async () => {
+      const made = world();
+      made.create('one');
+      await made.reconcile('one').catch(() => undefined);
+      made.pods.upsert({ ...gpuPod('other', 'b', { gpus: 8 }) });
+      made.create('two');
+      await made.reconcile('two');
+      expect(made.ready('two')?.reason).toBe('WaitingForCapacity');
+      expect(made.line.ready()).toEqual([]);
+      expect(made.line.before('default/x', gpuInstance('x'))).toBeUndefined();
+      made.release('one');
+      expect(made.woken).toContain('default/two');
+      made.pods.remove({ ...gpuPod('other', 'b', { gpus: 8 }) });
+      expect(made.line.ready()).toEqual(['default/two']);
+    });
+
+    it('says that the ceiling refuses where none is left', async () => {
+      const made = world();
+      made.create('one', { gpu: { product: A100, count: 1 } });
+      made.create('two', { gpu: { product: A100, count: 1 } });
+      for (const name of ['one', 'two']) await made.reconcile(name).catch(() => undefined);
+      expect(made.ready('two')?.reason).toBe('TenantLimit');
+    });
   });
 
   it('a refused image waits for a change of the ceilings, and takes no place', async () => {

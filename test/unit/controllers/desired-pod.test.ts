@@ -17,6 +17,7 @@ function podOf(over: Partial<Parameters<typeof desiredPod>[0]> = {}) {
     scratchLimit: 100 * GIB,
     diskPersistent: true,
     isolation: { runtimeClassName: undefined, userNamespaces: false, isRequired: false },
+    tolerations: [],
     imagePullPolicy: 'Always',
     restricted: false,
     toolsImage: 'tools',

@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest';
-import { refusalMessage } from '../../../src/controllers/gpu-instance/decide/place.ts';
-import { placeRequest } from '../../support/inventory-world.ts';
+import { describe, expect, test } from 'vitest';
 import { nodesOfVolume } from '../../../src/controllers/gpu-instance/decide/volume-nodes.ts';
-import type { PersistentVolume } from '../../../src/kube/types.ts';
-import { gpuNode } from '../../support/inventory-world.ts';
+import { instanceSources } from '../../../src/controllers/gpu-instance/sources.ts';
+import { findCondition } from '../../../src/kube/conditions.ts';
+import type { Node, PersistentVolume, ResourceType } from '../../../src/kube/types.ts';
+import { cacheOf, controllerWorld, held } from '../../support/controller-world.ts';
+import { gpuInstance, gpuNode } from '../../support/inventory-world.ts';
 
 const NODES = ['a', 'b', 'c'].map((name) =>
   gpuNode(name, { labels: { 'kubernetes.io/hostname': name, zone: `z-${name}` } }),
@@ -34,8 +35,51 @@ test('one term must match, with all its expressions', () => {
   expect(nodesOfVolume(tied, NODES)).toEqual(new Set(['b', 'c']));
 });
 
-test('an instance whose disk no node can mount any more says so', () => {
-  expect(refusalMessage(placeRequest({ only: new Set() }), 'full')).toContain('No node is left');
-  expect(refusalMessage(placeRequest({ only: new Set(['n']) }), 'full')).toBe('full');
-  expect(refusalMessage(placeRequest(), 'full')).toBe('full');
+describe('an instance whose disk no node can mount any more', () => {
+  const TIED = volume([{ key: 'kubernetes.io/hostname', operator: 'In', values: ['gone'] }]);
+  const STOPPED = { incarnation: 1, diskPersistent: true, diskGb: 10, podName: 'one-1' };
+
+  /** A world in which the disk of instance `one` is tied to a node that is not there. */
+  function worldOf(spec: Parameters<typeof gpuInstance>[1] = {}) {
+    const world = controllerWorld();
+    const disk = { metadata: { name: 'one-disk' }, spec: { volumeName: 'v' } };
+    const found: Record<string, object> = { PersistentVolume: TIED, PersistentVolumeClaim: disk };
+    world.deps.client.get = ({ kind }: ResourceType) => Promise.resolve(found[kind] as never);
+    world.instances.upsert(held(gpuInstance('one', spec, STOPPED)));
+    const ready = () => findCondition(world.instances.store.get('default/one')?.status?.conditions, 'Ready');
+    return { ...world, ready };
+  }
+
+  test('says so with a reason of its own, and holds up no other', async () => {
+    const world = worldOf();
+    await world.reconcile('one');
+    expect(world.ready()).toMatchObject({
+      reason: 'DiskNodeGone',
+      message: expect.stringContaining('The operator can bring such a node back.'),
+    });
+    expect(world.line.size).toBe(0);
+  });
+
+  test('fails where it may not wait', async () => {
+    const world = worldOf({ onNoCapacity: 'Fail' });
+    await world.reconcile('one');
+    expect(world.ready()?.reason).toBe('NoCapacity');
+  });
+
+  test('is looked at again when a node comes or gets other labels, and not at a heartbeat', async () => {
+    const world = worldOf();
+    await world.reconcile('one');
+    const nodes = cacheOf([gpuNode('n')]);
+    const source = instanceSources({ ...world.deps, stores: { ...world.deps.stores, nodes: nodes.store } });
+    const keys: string[] = [];
+    for (const one of source) one.start((key) => keys.push(key));
+    keys.length = 0;
+    const heard = (node: Node): string[] => {
+      nodes.upsert({ ...node, metadata: { ...node.metadata, resourceVersion: String(Math.random()) } });
+      return keys.splice(0);
+    };
+    expect(heard(gpuNode('n'))).toEqual([]);
+    expect(heard(gpuNode('n', { labels: { zone: 'b' } }))).toEqual(['default/one']);
+    expect(heard(gpuNode('gone'))).toEqual(['default/one']);
+  });
 });

@@ -32,9 +32,9 @@ describe('without a claim', () => {
     ['a new one asks for a place', gpuInstance('one'), { do: 'claim' }],
     ['a stopped one rests', gpuInstance('one', { powerState: 'Stopped' }), { do: 'observe' }],
     [
-      'one that was refused is switched off',
+      'one that was refused rests until its owner asks again',
       gpuInstance('one', {}, { ending: ending('NoCapacity') }),
-      { do: 'switchOff' },
+      { do: 'observe' },
     ],
     [
       'one whose owner switched it on again asks again',
@@ -174,15 +174,15 @@ describe('with a claim', () => {
     expect(step).toMatchObject({ do: 'end', ending: { reason: 'NodeLost', at: Date.parse(EARLIER) } });
   });
 
-  test('the steps of an ending: switch off, delete the pod, wait, release', () => {
-    const expired = gpuInstance('one', {}, { ...CLAIMED, ending: ending('Expired') });
-    const off = gpuInstance('one', { powerState: 'Stopped' }, { ...CLAIMED, ending: ending('Expired') });
+  test('the steps of an ending: delete the pod, wait, release, rest, and the spec stays as its owner wrote it', () => {
+    const instance = gpuInstance('one', {}, { ...CLAIMED, ending: ending('Expired') });
     const pod = startedPod();
-    expect(planNext(observed({ instance: expired, pod }))).toEqual({ do: 'switchOff' });
-    expect(planNext(observed({ instance: off, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
+    expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
     const going = startedPod({}, DELETING);
-    expect(planNext(observed({ instance: off, pod: going }))).toEqual({ do: 'observe' });
-    expect(planNext(observed({ instance: off }))).toMatchObject({ do: 'release', ending: { reason: 'Expired' } });
+    expect(planNext(observed({ instance, pod: going }))).toEqual({ do: 'observe' });
+    expect(planNext(observed({ instance }))).toMatchObject({ do: 'release', ending: { reason: 'Expired' } });
+    const released = gpuInstance('one', {}, { incarnation: 1, ending: ending('Expired') });
+    expect(planNext(observed({ instance: released }))).toEqual({ do: 'observe' });
   });
 
   test('onExpiry Delete deletes the instance', () => {
@@ -220,7 +220,9 @@ describe('an edit after the ending', () => {
 
   test.each(UNRELATED)('of %o brings no finished or expired instance back', (edit) => {
     const pod = startedPod();
-    expect(planNext(observed({ instance: edited('Completed', {}, edit), pod }))).toEqual({ do: 'switchOff' });
+    const { status, ...rest } = edited('Completed', {}, edit);
+    const { claim: _claim, ...released } = status ?? {};
+    expect(planNext(observed({ instance: { ...rest, status: released } }))).toEqual({ do: 'observe' });
     const instance = edited('Expired', { onExpiry: 'Delete' }, edit);
     expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deleteInstance' });
   });
@@ -244,9 +246,33 @@ describe('an edit after the ending', () => {
     }
   });
 
-  test('of the image starts it again', () => {
+  /** The next step once the GPUs are free. */
+  function afterRelease({ status, ...rest }: ReturnType<typeof edited>) {
+    const { claim: _claim, ...released } = status ?? {};
+    return planNext(observed({ instance: { ...rest, status: released } }));
+  }
+
+  test('of the image starts one that failed, and none that ran to its end', () => {
+    expect(afterRelease(edited('InvalidImage', {}, { image: 'debian:12' }))).toEqual({ do: 'claim' });
+    for (const reason of ['Completed', 'Expired', 'Idle'] as const) {
+      expect(afterRelease(edited(reason, {}, { image: 'debian:12' }))).toEqual({ do: 'observe' });
+    }
+  });
+
+  test.each(['Completed', 'Expired', 'Idle', 'ContainerFailed', 'NoCapacity'] as const)(
+    'after %s another startRequest starts it, once',
+    (reason) => {
+      const before = { startRequest: 'a' };
+      expect(afterRelease(edited(reason, before, { startRequest: 'b' }))).toEqual({ do: 'claim' });
+      expect(afterRelease(edited(reason, before, { label: 'x' }))).toEqual({ do: 'observe' });
+      expect(afterRelease(edited(reason, {}, { startRequest: 'a' }))).toEqual({ do: 'claim' });
+      expect(afterRelease(edited(reason, before, { startRequest: undefined }))).toEqual({ do: 'observe' });
+    },
+  );
+
+  test('onExpiry Delete deletes no instance whose owner asked for a start meanwhile', () => {
+    const instance = edited('Expired', { onExpiry: 'Delete' }, { startRequest: 'a' });
     const pod = startedPod();
-    const instance = edited('InvalidImage', {}, { image: 'debian:12' });
     expect(planNext(observed({ instance, pod }))).toEqual({ do: 'deletePods', pods: [pod] });
   });
 
@@ -298,13 +324,44 @@ describe('a program of runtype args', () => {
   });
 });
 
-test('a pod that is evicted from a cordoned node moves at once, and elsewhere after a pause', () => {
-  const evicted = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
-  const pod = startedPod({ conditions: [evicted] }, DELETING);
+describe('a drain is no failed start', () => {
+  const EVICTED = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' };
   const node = readyNode();
-  const cordoned = { ...node, spec: { ...node.spec, unschedulable: true } };
-  expect(planNext(observed({ pod, node: cordoned }))).toMatchObject({ ending: { reason: 'NodeLost' } });
-  expect(planNext(observed({ pod, node }))).toMatchObject({ ending: { reason: 'PodDeleted' } });
+  const tainted = (key: string) => ({ ...node, spec: { taints: [{ key, effect: 'NoSchedule' }] } });
+  const DRAINED = [
+    ['cordoned', { ...node, spec: { ...node.spec, unschedulable: true } }],
+    ['going', { ...node, metadata: { ...node.metadata, ...DELETING } }],
+    ['emptied by the Cluster Autoscaler', tainted('ToBeDeletedByClusterAutoscaler')],
+    ['emptied by Karpenter', tainted('karpenter.sh/disrupted')],
+  ] as const;
+  const reasonOf = (over: Parameters<typeof observed>[0]) => {
+    const step = planNext(observed(over));
+    return step.do === 'end' ? step.ending.reason : step.do;
+  };
+  const GONE = gpuInstance('one', {}, { ...CLAIMED, podUid: 'pod-1' });
+
+  test.each(DRAINED)('on a node that is %s, whether the pod is evicted, deleted or gone', (_how, drained) => {
+    const evicted = startedPod({ conditions: [EVICTED] }, DELETING);
+    expect(reasonOf({ pod: evicted, node: drained })).toBe('NodeLost');
+    expect(reasonOf({ pod: startedPod({}, DELETING), node: drained })).toBe('NodeLost');
+    expect(reasonOf({ instance: GONE, node: drained })).toBe('NodeLost');
+  });
+
+  test('elsewhere the instance backs off: its tenant may delete its pods', () => {
+    for (const other of [node, tainted('team')]) {
+      expect(reasonOf({ pod: startedPod({ conditions: [EVICTED] }, DELETING), node: other })).toBe('PodDeleted');
+      expect(reasonOf({ instance: GONE, node: other })).toBe('PodDeleted');
+    }
+  });
+
+  test('a node that shuts down ends pods by itself, and one short of memory ends them for their own fault', () => {
+    const ended = (reason: string) => {
+      const condition = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet' };
+      return startedPod({ phase: 'Failed', reason, conditions: [condition] });
+    };
+    expect(reasonOf({ pod: ended('Terminated') })).toBe('NodeLost');
+    expect(reasonOf({ pod: ended('Evicted') })).toBe('PodFailed');
+  });
 });
 
 test('a disk that is still being provisioned is waited for', () => {

@@ -153,3 +153,10 @@ describe('a private image', () => {
     expect(found.find(({ type }) => type === 'ImageReady')).toMatchObject({ status: 'False', message: words });
   });
 });
+
+test('a pod tolerates the taint of GPU nodes and what its pool names, and nothing else', async () => {
+  const own = { key: 'team', operator: 'Equal', value: 'ml' } as const;
+  const gpus = { key: 'nvidia.com/gpu', operator: 'Exists' };
+  expect((await start({})).pod?.spec?.tolerations).toEqual([gpus]);
+  expect((await start({}, pool({ tolerations: [own] }))).pod?.spec?.tolerations).toEqual([gpus, own]);
+});

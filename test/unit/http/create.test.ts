@@ -37,6 +37,7 @@ function world() {
     offers: {
       grant: () => ({ place: { offerClass: { pool: { name: 'default' }, product: 'A100', gpuCount: 2 } } }),
       heldBy: () => [{ pool: 'default', product: 'A100', gpus: 3 }],
+      sharesFor: () => [{ pool: 'default', product: 'A100', gpus: 2 }],
     },
     ceilings: () => DEFAULT_CEILINGS,
     gate: new ClaimGate(1, clock),

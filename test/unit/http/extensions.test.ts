@@ -110,7 +110,7 @@ it.each([
 });
 
 it('a change names what changes, null clears it, and the rest stays', () => {
-  const patchOf = (body: unknown) => toInstancePatch(parseBody(updateInstanceSchema, body));
+  const patchOf = (body: unknown) => toInstancePatch(parseBody(updateInstanceSchema, body), 0);
   expect(patchOf({ max_duration: '24h', idle_timeout: null, on_expiry: 'delete', ssh_key_ids: [1, 1, 2] })).toEqual({
     maxDuration: '24h',
     idleTimeout: null,

@@ -98,3 +98,15 @@ it('a record shows what the instance is meant to do', () => {
   expect(recordOf({ powerState: 'Running' }).desired_state).toBe('running');
   expect(recordOf({ powerState: 'Stopped' }).desired_state).toBe('stopped');
 });
+
+it('an instance that ended by itself is meant to be stopped, until a start is asked for', () => {
+  const desired = (reason: string, startRequest?: string) => {
+    const ending = { reason, message: '', at: '2026-01-01T00:00:00Z', generation: 1, startHash: 'x' };
+    const instance = gpuInstance('one', { ...(startRequest && { startRequest }) }, { ending });
+    const metadata = { ...instance.metadata, creationTimestamp: '2026-01-01T00:00:00Z', generation: 2 };
+    return toInstanceRecord({ ...instance, metadata }, { ...NOTHING, defaultImage: 'a' }).desired_state;
+  };
+  expect(['Expired', 'Idle', 'Completed'].map((reason) => desired(reason))).toEqual(['stopped', 'stopped', 'stopped']);
+  expect(desired('Completed', 'now')).toBe('running');
+  expect(['Preempted', 'PodFailed'].map((reason) => desired(reason))).toEqual(['running', 'running']);
+});

@@ -241,6 +241,17 @@ describe('grants', () => {
     expect(inventory.offers()[0]?.available).toBe(8);
   });
 
+  // Its outcome is in the caches by then, also when the instance is gone and nobody looks at it again.
+  test('a new term as the leader begins without what an earlier one left open', () => {
+    const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a')], instances: [gpuInstance('x')] });
+    inventory.assume(gpuInstance('x'), claimOn('a', { gpuCount: 8 }), { gb: 10, persistent: false });
+    caches.instances.remove(gpuInstance('x'));
+    expect(inventory.offers()[0]?.available).toBe(0);
+    inventory.forgetAll();
+    expect(inventory.offers()[0]?.available).toBe(8);
+    expect(inventory.isUndecided('default/x')).toBe(false);
+  });
+
   test('never more is granted than a node has, whatever comes and goes', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('rent' as const), count: fc.constantFrom(1, 2, 4, 8) }),

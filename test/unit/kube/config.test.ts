@@ -84,6 +84,31 @@ describe('a kubeconfig', () => {
     expect(await headers({ refresh: true })).toEqual({ authorization: 'Bearer from-plugin' });
   }, 20_000);
 
+  test('with an exec plugin whose certificate changes: new connections have the new one', async () => {
+    const credential = (name: string) =>
+      JSON.stringify({
+        apiVersion: 'client.authentication.k8s.io/v1',
+        kind: 'ExecCredential',
+        status: { clientCertificateData: `${name} certificate`, clientKeyData: `${name} key` },
+      });
+    const given = await file('credential', credential('first'));
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'cat', args: [given] };
+    const path = await file('config', kubeconfig({ exec: { ...exec, interactiveMode: 'Never' } }));
+    const connection = await loadKubeConfig({ kubeconfig: path });
+    expect(connection.tls).toMatchObject({ cert: 'first certificate', key: 'first key' });
+    const pools = [connection.calls, connection.streams];
+    await connection.headers({ refresh: true });
+    expect([connection.calls, connection.streams]).toEqual(pools);
+    await writeFile(given, credential('second'));
+    await connection.headers({ refresh: true });
+    expect(connection.tls).toMatchObject({ cert: 'second certificate', key: 'second key' });
+    const after = [connection.calls, connection.streams];
+    expect(after.filter((pool) => pools.includes(pool))).toEqual([]);
+    expect(pools.map(({ closed }) => closed)).toEqual([true, true]);
+    await connection.close();
+    expect(after.map(({ destroyed }) => destroyed)).toEqual([true, true]);
+  }, 20_000);
+
   test('another context by name', async () => {
     const path = await file('config', kubeconfig({ token: 't' }));
     expect((await loadKubeConfig({ kubeconfig: path, context: 'other' })).namespace).toBe('team');

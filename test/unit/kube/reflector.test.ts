@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type KubeError, toKubeError } from '../../../src/kube/errors.ts';
+import { type KubeError, toKubeError, TransportError } from '../../../src/kube/errors.ts';
 import { InformerMetrics } from '../../../src/kube/watch/informer-metrics.ts';
 import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
@@ -255,7 +255,7 @@ describe('a watch', () => {
       refusals.push(toKubeError('watch', { status: 429, body: status(429, 'TooManyRequests'), retryAfterMs }));
     }
     last(watches).reset();
-    await clock.advance(800 + 19_999);
+    await clock.advance(500 + 19_999);
     expect(refusals).toHaveLength(1);
     await clock.advance(1 + 30_000);
     expect(watches).toHaveLength(2);
@@ -295,10 +295,10 @@ describe('going back in time', () => {
     last(watches).send(event('ADDED', 'c', 100));
     last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
     lists.push({ items: [], resourceVersion: '99' }, { items: [pod('c', 100)], resourceVersion: '101' });
-    await clock.advance(800);
+    await settle();
     expect(store.size).toBe(3);
     expect(store.resourceVersion).toBe('100');
-    await clock.advance(1600);
+    await clock.advance(800);
     expect(changes).toEqual(['add ns/c', 'delete ns/a', 'delete ns/b']);
   });
 
@@ -320,17 +320,27 @@ test('a list that fails halfway is not read as mass deletion', async () => {
   expect(store.size).toBe(2);
 });
 
-test('the pause starts from the beginning after two healthy minutes', async () => {
-  const { watches, clock } = await listed();
-  for (const wait of [800, 1600]) {
-    last(watches).reset();
-    await clock.advance(wait);
-  }
-  expect(watches).toHaveLength(3);
-  await clock.advance(121_000);
+test('an API server that starts is asked again soon, whatever it answers, and lists what is too old at once', async () => {
+  const { watches, lists, refusals, clock, listQueries } = await listed();
+  refusals.push(
+    new TransportError({ message: 'refused', status: 0, reason: 'ECONNREFUSED' }),
+    toKubeError('watch', { status: 503, body: status(503, 'ServiceUnavailable'), retryAfterMs: 5_000 }),
+    toKubeError('watch', { status: 403, body: status(403, 'Forbidden') }),
+    toKubeError('watch', { status: 410, body: status(410, 'Expired') }),
+  );
+  lists.push({ items: [pod('b', 10)], resourceVersion: '50' });
   last(watches).reset();
-  await clock.advance(800);
-  expect(watches).toHaveLength(4);
+  await clock.advance(800 + 3 * 500);
+  expect(refusals).toEqual([]);
+  expect(listQueries).toHaveLength(2);
+  expect(watches).toHaveLength(2);
+  // A version that is too old again after a list is not asked for in a tight loop.
+  last(watches).send({ type: 'ERROR', object: status(410, 'Expired') });
+  lists.push({ items: [pod('b', 10)], resourceVersion: '51' });
+  await settle();
+  expect(listQueries).toHaveLength(2);
+  await clock.advance(500);
+  expect(listQueries).toHaveLength(3);
 });
 
 test('stopping closes the watch, leaves no timer and resolves', async () => {
@@ -353,5 +363,5 @@ test('the metrics tell size, sync, freshness, and why watches ended', async () =
   expect(text).toContain('berth_informer_stale_seconds{kind="Pod"} 40');
   expect(text).toContain('berth_informer_events_total{kind="Pod"} 2');
   expect(text).toContain('berth_informer_lists_total{kind="Pod",result="ok"} 1');
-  expect(text).toContain('berth_informer_watch_ends_total{kind="Pod",cause="ECONNRESET"} 1');
+  expect(text).toContain('berth_informer_watch_ends_total{kind="Pod",cause="CutOff"} 1');
 });

@@ -79,6 +79,15 @@ describe('retries', () => {
     expect(setup.waits).toEqual([3000]);
   });
 
+  test('an API server that starts and asks for five seconds is asked each second, and for as long in all', async () => {
+    await using setup = await quickClient((_request, response, attempt) => {
+      if (attempt <= 8) json(response, 503, status(503, 'ServiceUnavailable'), { 'retry-after': '5' });
+      else json(response, 201, POD);
+    });
+    expect(await setup.client.create(PODS, POD)).toEqual(POD);
+    expect(setup.waits).toEqual(Array.from({ length: 8 }, () => 1000));
+  });
+
   test('503 of a safe call is tried again with growing waits, five times at most', async () => {
     await using setup = await quickClient((_request, response) =>
       json(response, 503, status(503, 'ServiceUnavailable')),

@@ -121,5 +121,11 @@ test('an outage lasts from the kill to the last failed call that began before th
   const calls = [call(50, 90, 'before'), call(90, 150, 'x'), call(200, 2000), call(950, 1500, 'x'), call(1600, 1700)];
   expect(outage(calls, kills[0] as Kill, kills[1])).toBe(1400);
   expect(outage(calls, kills[1] as Kill, undefined)).toBe(500);
-  expect(killTable(calls, kills).at(-1)).toBe('| kubelet killed | 1 | 0.0 s / 0.0 s | 1.4 s / 1.4 s | 0.0 s / 0.0 s |');
+  expect(killTable(calls, kills).at(-1)).toBe(
+    '| kubelet killed | 1 |  | 0.0 s / 0.0 s |  | 1.4 s / 1.4 s |  | 0.0 s / 0.0 s |  |',
+  );
+  const back = [{ ...(kills[0] as Kill), readyAt: 1300 }, ...kills.slice(1)];
+  const after =
+    '| kubelet killed | 1 | 1.2 s / 1.2 s | 0.0 s / 0.0 s | 0.0 s / 0.0 s | 1.4 s / 1.4 s | 0.2 s / 0.2 s |';
+  expect(killTable(calls, back).at(-1)).toBe(`${after} 0.0 s / 0.0 s | 0.0 s / 0.0 s |`);
 });

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import { ConflictError } from '../../../src/kube/errors.ts';
+import { ConflictError, TransportError } from '../../../src/kube/errors.ts';
 import { keyOf, type Pod } from '../../../src/kube/types.ts';
 import { createControllerMetrics } from '../../../src/runtime/controller-metrics.ts';
 import { Controller, type ControllerOptions } from '../../../src/runtime/controller.ts';
@@ -140,6 +140,23 @@ describe('the outcome', () => {
     expect(await metric('controller_runtime_reconcile_errors_total')).toBe('3');
     expect(await metric('controller_runtime_terminal_reconcile_errors_total')).toBe('0');
     expect(await metric('controller_runtime_reconcile_total', ',result="success"')).toBe('2');
+  });
+
+  test('while nothing answers every key is tried again soon, and none is blamed for it', async () => {
+    let runs = 0;
+    const refused = new TransportError({ message: 'refused', status: 0, reason: 'ECONNREFUSED' });
+    const { cache, clock } = start(async () => {
+      runs += 1;
+      throw runs <= 200 ? refused : new Error('no');
+    });
+    cache.replace([cache.prepare(pod('a', 1))], '2');
+    await clock.advance(199 * 500);
+    expect(runs).toBe(200);
+    await clock.advance(500);
+    expect(runs).toBe(201);
+    // The first failure of its own.
+    await clock.advance(1_000);
+    expect(runs).toBe(202);
   });
 
   test('requeueAfterMs comes back then', async () => {

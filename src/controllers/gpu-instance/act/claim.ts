@@ -1,6 +1,6 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
-import { type CeilingRefusal, gpuRefusal, gpusOf } from '../../../inventory/gpu-ceilings.ts';
-import type { Place } from '../../../inventory/grant.ts';
+import { type CeilingRefusal, gpuRefusal, roomlessShares } from '../../../inventory/gpu-ceilings.ts';
+import { gpuShareOf, type Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -12,10 +12,11 @@ import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import type { Observed } from '../decide/observed.ts';
-import { missingIsolation, refusalMessage, requestOf, withoutPlace } from '../decide/place.ts';
+import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
+import { claimTime } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
 import { writeStatus } from './writes.ts';
@@ -80,8 +81,14 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   // The inventory still counts the claim that this run gave back: the instance would not see who waits for its place.
   // The event of that write brings it here again.
   if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
-  const request = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  const fitting = requestOf(observed, settings, { only: await nodesOfDisk(run, instance), ceilings: limit });
+  if (fitting.only?.size === 0) {
+    deps.line.remove(key);
+    return withoutDiskNode(instance);
+  }
   if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
+  const without = roomlessShares(limit, deps.inventory, namespace, fitting);
+  const request = without.length === 0 ? fitting : { ...fitting, without };
   const overImages = imageRefusal(limit, settings.image);
   if (overImages !== undefined) return waitForTenant(run, instance, overImages);
   const earlier = deps.line.before(key, instance);
@@ -94,7 +101,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const preemption = isFull && request.type === 'OnDemand' ? deps.line.preempt(key, request, now) : undefined;
   const place = 'place' in granted ? granted.place : preemption?.place;
   // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
-  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), gpusOf(place));
+  const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), gpuShareOf(place.offerClass));
   if (overGpus !== undefined) return waitForTenant(run, instance, overGpus);
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {
@@ -102,12 +109,16 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.line.remove(key);
     return { waiting: { reason: 'QuotaExceeded', message: overQuota } };
   }
-  // It waits for a place without holding any GPUs. Others of its tenant may find one.
-  if (!('place' in granted)) deps.tenantLine.serve(namespace);
+  // It waits for a place without holding any GPUs. Others of its tenant may find one. When the tenant gives back some of
+  // what the ceilings refuse now, more places serve this instance.
+  if (!('place' in granted)) {
+    deps.tenantLine.serve(namespace);
+    if (without.length > 0) deps.tenantLine.add(key, instance, without[0]);
+  }
   if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
-    return withoutPlace(instance, granted.refusal, lacks ?? refusalMessage(request, granted.message));
+    return withoutPlace(instance, granted.refusal, lacks ?? granted.message);
   }
   const claim = claimOf(instance, granted, now);
   const persistent = granted.place.diskPersistent;
@@ -119,6 +130,8 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   try {
     const written = await writeStatus(run, instance, status);
     deps.inventory.written(written);
+    const took = claimTime(instance.status, status);
+    if (took !== undefined) deps.noteStages([took]);
     return { instance: written };
   } catch (error) {
     // When it may have been written, the next run reads the instance from the API server and finds out.

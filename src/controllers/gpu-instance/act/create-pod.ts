@@ -11,6 +11,7 @@ import {
 import { PERSISTENT_VOLUME_CLAIMS, type Pod, PODS } from '../../../kube/types.ts';
 import { ephemeralGbOf } from '../../../inventory/holdings.ts';
 import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolation.ts';
+import { tolerationsOf } from '../../../inventory/nodes/node-state.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
 import type { Claim } from '../../../resources/gpu-instance.ts';
@@ -143,6 +144,7 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     scratchLimit: disk,
     diskPersistent,
     isolation,
+    tolerations: tolerationsOf(view.facts.pool?.spec),
     imagePullPolicy: deps.config.imagePullPolicy,
     restricted: space?.metadata.labels?.[ENFORCE_LABEL] === 'restricted',
     toolsImage: deps.config.toolsImage,

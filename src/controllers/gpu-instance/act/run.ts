@@ -9,6 +9,7 @@ import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState } from '../decide/observed.ts';
 import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
+import type { NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
@@ -39,6 +40,7 @@ export interface InstanceDeps {
   /** Name of the last pod that was made for an instance, by the uid of the instance. */
   made: Lru<string, string>;
   events: Pick<EventRecorder, 'record'>;
+  noteStages: NoteStageTimes;
   clock: Clock;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;

@@ -11,7 +11,7 @@ import { claimPlace } from './claim.ts';
 import { cleanUp } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
-import { deletePods, switchOff, writeStatus } from './writes.ts';
+import { deletePods, writeStatus } from './writes.ts';
 
 export type StepOutcome =
   /** The instance after the step, with its pods where the cache does not show them yet. */
@@ -47,8 +47,6 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
     }
     case 'end':
       return end(run, observed, step.ending);
-    case 'switchOff':
-      return { instance: await switchOff(run, instance) };
     case 'deleteInstance':
       await deleteInstance(run, instance);
       return NOTHING_MORE;

@@ -6,6 +6,7 @@ import { nextLook, passingForMs } from '../decide/next-look.ts';
 import type { Observed } from '../decide/observed.ts';
 import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
+import { startTimes } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { checkJupyter, checkLogin } from './check-pod.ts';
 import { readLiveView } from './live-view.ts';
@@ -91,7 +92,10 @@ async function report(
 ): Promise<Result> {
   const status = statusOf(observed, run.deps.config.ssh, waiting);
   const writeAfterMs = passingForMs(observed, status);
-  if (writeAfterMs === 0) await writeStatus(run, observed.instance, status);
+  if (writeAfterMs === 0) {
+    await writeStatus(run, observed.instance, status);
+    run.deps.noteStages(startTimes(observed.instance.status, status, observed.pod));
+  }
   return nextLook(observed, { step, writeAfterMs, repairAfterMs, isHidden: hasHiddenPod(run, observed.pods) });
 }
 

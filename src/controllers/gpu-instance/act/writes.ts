@@ -68,11 +68,6 @@ export function writeFinalizers(run: Run, before: GpuInstance, finalizers: reado
   return patchIf(run, before, [test(path, before.metadata.finalizers), { op: 'add', path, value: finalizers }]);
 }
 
-/** Sets spec.powerState to Stopped, on condition that the spec is as it was seen. */
-export function switchOff(run: Run, before: GpuInstance): Promise<GpuInstance> {
-  return patchIf(run, before, [{ op: 'add', path: '/spec/powerState', value: 'Stopped' }]);
-}
-
 /** Deletes pods gracefully, each by its uid. Never by force: a pod that still runs still has its GPUs. */
 export async function deletePods(run: Run, pods: readonly Pod[]): Promise<void> {
   const { deps, key, context } = run;

@@ -1,6 +1,4 @@
-import { contentHash } from '../../../lib/content-hash.ts';
-import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { slimSpec } from '../../../resources/slim-spec.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
 import type { ReadyReason } from '../../../resources/instance-state.ts';
 
 interface EndingRule {
@@ -8,7 +6,10 @@ interface EndingRule {
   whileEnding: ReadyReason;
   /** Reason once the GPUs are free: what the instance waits for, or how it ended. */
   afterRelease: ReadyReason;
-  /** What follows: another start, another start after a growing pause, or nothing until the owner asks for a start. */
+  /**
+   * What follows: another start, another start after a growing pause, or nothing until the owner asks for a start. The
+   * last are those whose state afterwards is stopped or failed.
+   */
   next: 'restart' | 'backOff' | 'stop';
   /** The node is to blame: it is avoided, and quarantined when several instances fail on it. */
   blamesNode: boolean;
@@ -70,29 +71,6 @@ export function endingOf(status: GpuInstanceStatus | undefined): SeenEnding | un
   if (ending === undefined || !isEndingReason(ending.reason)) return undefined;
   const { reason, message, at } = ending;
   return { reason, message, at, rule: ENDINGS[reason] };
-}
-
-/** Whether the instance must still be switched off for its ending: not once it is deleted or switched on again. */
-export function mustSwitchOff({ metadata, spec, status }: GpuInstance): boolean {
-  const ending = endingOf(status);
-  if (ending === undefined || ending.rule.next !== 'stop' || ending.reason === 'Stopped') return false;
-  if (metadata.deletionTimestamp !== undefined) return false;
-  return spec.powerState === 'Running' && !isEditedSince({ metadata, spec, status });
-}
-
-/** What the spec says about a start. Edits of other fields neither bring an ended instance back nor cut a pause short. */
-export function startHash(spec: GpuInstanceSpec): string {
-  // A spec from a cache has digests for its long texts, and must have the same hash.
-  const { displayName: _n, label: _l, powerState: _p, ...rest } = slimSpec(spec);
-  const { diskPolicy: _d, onExpiry: _e, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
-  return contentHash(content);
-}
-
-/** Whether the owner has edited, since the ending in the status, what a start depends on, or switched the instance. */
-export function isEditedSince({ metadata, spec, status }: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): boolean {
-  const { ending } = status ?? {};
-  if (ending?.generation === undefined || ending.generation === metadata.generation) return false;
-  return ending.startHash === undefined || ending.startHash !== startHash(spec);
 }
 
 /** Once an instance is switched off, switching it on again asks for a start: the ending no longer holds it. */

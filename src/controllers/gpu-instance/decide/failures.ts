@@ -1,6 +1,6 @@
 import { FAILURE_WINDOW_MS } from '../../../inventory/nodes/quarantine.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { isEditedSince } from './endings.ts';
+import { isAskedForAgain } from '../../../resources/instance-state.ts';
 
 type Failures = GpuInstanceStatus['failures'];
 
@@ -19,7 +19,7 @@ function pauseAfter(count: number): number {
 /** When the next start may come, milliseconds since the epoch; 0 after no failure or after an edit by the owner. */
 export function nextStartOf(instance: Pick<GpuInstance, 'metadata' | 'spec' | 'status'>): number {
   const { failures } = instance.status ?? {};
-  if (isEditedSince(instance) || failures === undefined || failures.count === 0) return 0;
+  if (isAskedForAgain(instance) || failures === undefined || failures.count === 0) return 0;
   return Date.parse(failures.lastTime) + pauseAfter(failures.count);
 }
 

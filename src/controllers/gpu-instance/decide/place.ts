@@ -46,10 +46,12 @@ export function missingIsolation(
   return `GPUs are free, but not on a node that ${lacks.join(' and ')}. Wait for one, or ask the operator.`;
 }
 
-/** Why there is no place. A disk may be tied to nodes of which none is left: then waiting for GPUs is not enough. */
-export function refusalMessage({ only }: PlaceRequest, message: string): string {
-  if (only === undefined || only.size > 0) return message;
-  return 'No node is left that can mount the disk of this instance. Bring its node back, or delete the instance and create it anew: without its node the files on the disk are lost.';
+/** What follows when no node is left that can mount the disk: no GPUs that become free would help. */
+export function withoutDiskNode({ spec }: GpuInstance): { waiting: Waiting } | { refused: Ending } {
+  const message =
+    'No node is left that can mount the disk of this instance. The operator can bring such a node back. Or delete the instance and create it anew: without its node the files on the disk are lost.';
+  if (spec.onNoCapacity === 'Fail') return { refused: { reason: 'NoCapacity', message } };
+  return { waiting: { reason: 'DiskNodeGone', message } };
 }
 
 /** What follows when there is no place: the instance waits in line, or its start ends where waiting does not help. */

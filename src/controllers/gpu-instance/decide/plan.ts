@@ -1,8 +1,9 @@
 import type { Pod } from '../../../kube/types.ts';
-import { type Ending, endingOf, mustSwitchOff, type SeenEnding } from './endings.ts';
+import { isSwitchedOff } from '../../../resources/instance-state.ts';
+import { type Ending, endingOf, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
-import { endingOfDeletion, endingOfPod, isOver, POD_DELETED } from './pod/pod-facts.ts';
+import { endingOfDeletion, endingOfMissing, endingOfPod, isOver } from './pod/pod-facts.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
 
 /** The one next thing to do about an instance. */
@@ -17,8 +18,6 @@ export type Step =
   | { do: 'createPod' }
   /** Write down why the start ends, before anything is done about it. */
   | { do: 'end'; ending: Ending }
-  /** The start ended for a reason that stays: switch the instance off. */
-  | { do: 'switchOff' }
   | { do: 'deleteInstance' }
   /** A deleted instance has no pod left: see to its disk, its usage record and its finalizer. */
   | { do: 'cleanUp' }
@@ -45,8 +44,7 @@ function planWithoutClaim({ instance, pods, settings, now }: Observed): Step {
   // A pod without a claim holds GPUs that nobody pays for.
   if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   if (deleting && pods.length === 0) return { do: 'cleanUp' };
-  if (pods.length > 0 || instance.spec.powerState === 'Stopped') return { do: 'observe' };
-  if (mustSwitchOff(instance)) return { do: 'switchOff' };
+  if (pods.length > 0 || isSwitchedOff(instance)) return { do: 'observe' };
   const next = nextStartOf(instance);
   if (next > now) return { do: 'wait', until: next };
   return settings === undefined ? { do: 'observe' } : { do: 'claim' };
@@ -72,7 +70,15 @@ function withNodeTime(ending: Ending, observed: Observed): Ending {
 function endingOfGonePod({ node }: Observed): Ending {
   return node === undefined
     ? { reason: 'NodeLost', message: 'The node is gone. The instance starts again on another node.' }
-    : POD_DELETED;
+    : endingOfMissing(node);
+}
+
+/** Whether the instance goes with its start: not when its owner switched it off or asked for a start meanwhile. */
+function mustDelete(instance: Observed['instance']): boolean {
+  const { metadata, spec, status } = instance;
+  const reason = endingOf(status)?.reason;
+  if (spec.onExpiry !== 'Delete' || (reason !== 'Expired' && reason !== 'Idle')) return false;
+  return metadata.deletionTimestamp === undefined && spec.powerState === 'Running' && isSwitchedOff(instance);
 }
 
 /** Whether what the template gives is in the status already. The claim writes it there. */
@@ -95,10 +101,7 @@ export function planNext(observed: Observed): Step {
     if (pods.length > 0) return { do: 'observe' };
     return isFrozen(observed) ? { do: 'createPod' } : { do: 'freeze' };
   }
-  if (mustSwitchOff(instance)) {
-    const timedOut = ending.reason === 'Expired' || ending.reason === 'Idle';
-    return { do: timedOut && instance.spec.onExpiry === 'Delete' ? 'deleteInstance' : 'switchOff' };
-  }
+  if (mustDelete(instance)) return { do: 'deleteInstance' };
   if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   return pods.length > 0 ? { do: 'observe' } : { do: 'release', ending };
 }

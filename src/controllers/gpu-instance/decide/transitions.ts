@@ -1,6 +1,7 @@
 import type { Grant } from '../../../inventory/grant.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { type Ending, type SeenEnding, settledEnding, startHash } from './endings.ts';
+import { startHash } from '../../../resources/instance-state.ts';
+import { type Ending, type SeenEnding, settledEnding } from './endings.ts';
 import { nodesToAvoid, withFailure } from './failures.ts';
 import { podNameOf } from './names.ts';
 import type { Settings } from './settings.ts';
@@ -60,6 +61,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
       at: new Date(ending.at ?? now).toISOString(),
       ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
       startHash: startHash(instance.spec),
+      ...(instance.spec.startRequest !== undefined && { startRequest: instance.spec.startRequest }),
     },
   };
 }

@@ -49,7 +49,7 @@ export const updateInstanceRoute = routeWithBody({
     ];
     if (refused.length > 0) throw validationFailed(refused);
     // Sent even when it changes nothing: the API server answers with the current object, which the cache may lack.
-    const patch = { metadata: { uid }, spec: toInstancePatch(body) };
+    const patch = { metadata: { uid }, spec: toInstancePatch(body, context.clock.now()) };
     const changed = await context.client
       .patch(GPU_INSTANCES, { namespace, name }, patch, { type: 'merge' })
       .catch((error: unknown) => {

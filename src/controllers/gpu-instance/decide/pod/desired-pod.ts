@@ -1,8 +1,8 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
-import { GPU_TAINT } from '../../../../inventory/nodes/node-state.ts';
 import type { PodIsolation } from '../../../../inventory/nodes/isolation.ts';
 import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
@@ -27,6 +27,8 @@ interface PodInput {
   scratchLimit: number;
   diskPersistent: boolean;
   isolation: PodIsolation;
+  /** The taints of the nodes of its pool. */
+  tolerations: readonly Toleration[];
   /** When the kubelet asks the registry for the image: Always is also how the registry checks the credentials. */
   imagePullPolicy: ImagePullPolicy;
   /** Whether the namespace enforces Pod Security restricted. */
@@ -155,7 +157,7 @@ export function desiredPod(input: PodInput): Pod {
           },
         },
       },
-      tolerations: [{ key: GPU_TAINT, operator: 'Exists' }],
+      tolerations: [...input.tolerations],
       priorityClassName: PRIORITY_CLASS[instance.spec.type],
       restartPolicy: settings.runtype === 'args' ? 'Never' : 'Always',
       automountServiceAccountToken: false,

@@ -1,4 +1,5 @@
 import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
+import { isBeingEmptied } from '../../../../inventory/nodes/node-state.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
 import type { Node, Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
@@ -78,11 +79,19 @@ export function endingOfPod(pod: Pod, now: number): Ending {
   return { ...reasonOfEnd(pod), ...(at !== undefined && { at }) };
 }
 
+function disruptionOf(pod: Pod) {
+  return podCondition(pod, 'DisruptionTarget');
+}
+
 function reasonOfEnd(pod: Pod): Ending {
   const { phase, reason = '', message } = pod.status ?? {};
   const terminated = mainStatus(pod)?.state?.terminated;
   const isOver = phase !== 'Failed' && terminated?.exitCode === 0;
   if (phase === 'Succeeded' || isOver) return { reason: 'Completed', message: 'The program ended with exit code 0.' };
+  // Graceful node shutdown (kubernetes pkg/kubelet/nodeshutdown). A pod that is evicted for its own use says Evicted.
+  if (reason === 'Terminated' && disruptionOf(pod)?.reason === 'TerminationByKubelet') {
+    return { reason: 'NodeLost', message: 'The node shuts down. The instance starts again on another node.' };
+  }
   if (ADMISSION.test(reason)) {
     return { reason: 'AdmissionRejected', message: `${reason}: ${words(message, 'the node refused the pod')}` };
   }
@@ -100,7 +109,7 @@ export const POD_DELETED: Ending = {
 
 /** Why the pod was deleted, when the controller did not delete it. */
 export function endingOfDeletion(pod: Pod, node: Node | undefined): Ending {
-  const disruption = podCondition(pod, 'DisruptionTarget');
+  const disruption = disruptionOf(pod);
   if (disruption?.reason === 'PreemptionByScheduler') {
     return {
       reason: 'Preempted',
@@ -111,11 +120,21 @@ export function endingOfDeletion(pod: Pod, node: Node | undefined): Ending {
     const said = words(disruption.message, 'the node does not answer');
     return { reason: 'NodeLost', message: `Kubernetes deleted the pod: ${said}.` };
   }
-  // On a node that is not cordoned too, tenants who may evict their pods could start instances again and again.
-  if (disruption?.reason === 'EvictionByEvictionAPI' && node?.spec?.unschedulable === true) {
-    return { reason: 'NodeLost', message: 'The node is being drained. The instance starts again on another node.' };
-  }
-  return POD_DELETED;
+  const byClient = disruption === undefined || disruption.reason === 'EvictionByEvictionAPI';
+  return byClient ? endingOfMissing(node) : POD_DELETED;
+}
+
+const DRAINED: Ending = {
+  reason: 'NodeLost',
+  message: 'The node is being drained. The instance starts again on another node.',
+};
+
+/**
+ * Why a pod is gone that another client took away. On a node that nobody empties it counts as a failed start: tenants
+ * who may delete their pods could start instances again and again.
+ */
+export function endingOfMissing(node: Node | undefined): Ending {
+  return node !== undefined && isBeingEmptied(node) ? DRAINED : POD_DELETED;
 }
 
 /** Reasons of the kubelet for an image that it can never fetch. */

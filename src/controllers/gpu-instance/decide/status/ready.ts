@@ -1,8 +1,8 @@
 import type { Finding } from '../../../../kube/conditions.ts';
 import { MAX_FROZEN_BYTES } from '../../../../resources/instance-template.ts';
-import type { ReadyReason } from '../../../../resources/instance-state.ts';
+import { isSwitchedOff, type ReadyReason } from '../../../../resources/instance-state.ts';
 import { hasImage } from '../../../../inventory/offers.ts';
-import { endingOf, mustSwitchOff } from '../endings.ts';
+import { endingOf } from '../endings.ts';
 import { nextStartOf } from '../failures.ts';
 import type { Observed } from '../observed.ts';
 import {
@@ -76,13 +76,14 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
   const ending = endingOf(instance.status);
   if (pods.length > 0) return { reason: 'Stopping', message: 'A pod of an earlier start is still ending.' };
   const isOver = ending?.rule.next === 'stop';
-  if (instance.spec.powerState === 'Stopped' || mustSwitchOff(instance)) {
+  if (isSwitchedOff(instance)) {
     const reason = isOver ? ending.rule.afterRelease : 'Stopped';
     const said = isOver && ending.reason !== 'Stopped' ? ending.message : 'The GPUs are free.';
-    return {
-      reason,
-      message: `${sentence(said)} To start it again, set spec.powerState to Running, or PATCH state to running over HTTP.`,
-    };
+    const how =
+      instance.spec.powerState === 'Stopped'
+        ? 'set spec.powerState to Running'
+        : 'write a new text, such as the time, to spec.startRequest';
+    return { reason, message: `${sentence(said)} To start it again, ${how}, or PATCH state to running over HTTP.` };
   }
   const next = nextStartOf(instance);
   if (next > now) {

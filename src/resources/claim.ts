@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { timeSchema } from './schema.ts';
+
+export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
+export type Isolation = (typeof ISOLATIONS)[number];
+
+export const claimSchema = z.object({
+  offerId: z.int().describe('Offer of the place.'),
+  pool: z.string().describe('GPUPool of the offer.'),
+  node: z.string().describe('Node of the place.'),
+  resourceName: z.string().describe('Extended resource that the pod requests, for example nvidia.com/gpu.'),
+  product: z.string().describe('GPU product.'),
+  gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
+  memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
+  isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
+  migProfile: z.string().optional().describe('MIG profile.'),
+  pricePerHour: z.string().describe('Price of the instance per hour, fixed when the place was granted.'),
+  currency: z.string().describe('ISO 4217 code of pricePerHour.'),
+  simulated: z.boolean().default(false).describe('True on simulated nodes, where no container runs.'),
+  diskGbMax: z.int().optional().describe('Largest disk of the offer when the place was granted, in GB.'),
+  grantedAt: timeSchema.describe('When the controller granted the place.'),
+});
+
+/** The place that the controller granted to an instance. */
+export type Claim = z.infer<typeof claimSchema>;
