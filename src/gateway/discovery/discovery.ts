@@ -6,7 +6,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';
-import { buildCatalog, Catalog, ModelCache, type ServerState } from './catalog.ts';
+import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
+import type { Conflict, ServerState } from './names.ts';
 import { probe } from './probe.ts';
 import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
@@ -40,6 +41,8 @@ export class Discovery {
   readonly #lastProbes = new Map<string, Probe>();
   /** What was logged about a Service, by its uid. */
   readonly #told = new Map<string, string>();
+  /** The names that were logged as those of other Services, by uid. */
+  readonly #toldNames = new Map<string, string>();
   readonly #models: ModelCache;
   readonly #prober: Prober;
   readonly #scraper: Scraper;
@@ -126,9 +129,10 @@ export class Discovery {
       return { server, endpoints, lastProbe: this.#lastProbes.get(server.uid) };
     });
     const uids = new Set(servers.map(({ server }) => server.uid));
-    for (const byUid of [this.#lastProbes, this.#told])
+    for (const byUid of [this.#lastProbes, this.#told, this.#toldNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
     this.#catalog = buildCatalog(states, this.#models);
+    this.#tellConflicts(this.#catalog.conflicts);
   }
 
   #readServers() {
@@ -158,6 +162,21 @@ export class Discovery {
     this.#told.set(uid, text);
     if (text === '') return;
     this.#deps.log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
+  }
+
+  /** Logs once which names of a Service mean a model of another. */
+  #tellConflicts(conflicts: readonly Conflict[]): void {
+    const byServer = Map.groupBy(conflicts, ({ server }) => server.uid);
+    for (const uid of this.#toldNames.keys()) if (!byServer.has(uid)) this.#toldNames.delete(uid);
+    for (const [uid, own] of byServer) {
+      const names = own.map(({ name, served }) => ({ name, served }));
+      const text = JSON.stringify(names);
+      const [first] = own;
+      if (first === undefined || this.#toldNames.get(uid) === text) continue;
+      this.#toldNames.set(uid, text);
+      const service = `${first.server.namespace}/${first.server.name}`;
+      this.#deps.log.warn({ service, names }, 'Names of a model server belong to another model of an older Service');
+    }
   }
 
   #endpoint(target: Target): Endpoint {

@@ -44,6 +44,7 @@ export function readServer(service: Service, { own, find }: NamespaceSource): Se
     namespace,
     name: metadata.name,
     uid: metadata.uid ?? `${namespace}/${metadata.name}`,
+    createdAt: Math.max(0, Date.parse(metadata.creationTimestamp ?? '') || 0),
     aliases: readAliases(annotations['berth.dev/model-aliases'], problems),
     problems,
     ...(sharedRank !== undefined && { sharedRank }),

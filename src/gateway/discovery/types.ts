@@ -34,6 +34,8 @@ export interface ServerSpec {
   namespace: string;
   name: string;
   uid: string;
+  /** When the Service was made: milliseconds since the epoch. Absent or equal: its name decides. */
+  createdAt?: number;
   /**
    * Its right to the names of its models, for every tenant: the smallest goes first. Absent: for its own tenant alone.
    */
