@@ -59,13 +59,14 @@ async function countBody(deps: ModelRouterDeps, principal: Principal, request: R
 
 async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<number | undefined> {
   const { endpoint, upstreamModel } = member;
-  const { probe, origin } = endpoint;
+  const { probe, origin, credential } = endpoint;
   if (probe === undefined) return undefined;
   try {
     if (probe.countTokens) {
       const path = `${probe.prefix}/v1/messages/count_tokens`;
       const { json } = await smallRequest(deps.dispatcher, {
         origin,
+        credential,
         path,
         body: { ...body, model: upstreamModel },
         ...LIMITS,
@@ -81,7 +82,13 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<n
       messages: chat.messages,
       ...(chat.tools !== undefined && { tools: chat.tools }),
     };
-    const { json } = await smallRequest(deps.dispatcher, { origin, path: '/tokenize', body: question, ...LIMITS });
+    const { json } = await smallRequest(deps.dispatcher, {
+      origin,
+      credential,
+      path: '/tokenize',
+      body: question,
+      ...LIMITS,
+    });
     return numberAt(json, 'count');
   } catch (err) {
     // The caller has an estimate to answer with.

@@ -54,6 +54,8 @@ export interface EngineOptions {
   /** Path in front of `/v1`. */
   prefix?: string;
   metrics?: string;
+  /** The key that it asks for, as `vllm --api-key` does. */
+  apiKey?: string;
 }
 
 export interface ScriptedEngine {
@@ -63,6 +65,8 @@ export interface ScriptedEngine {
   received: Received[];
   /** GETs and empty POSTs, which probes send. */
   probes: string[];
+  /** What calls and probes had in Authorization. */
+  authorizations: Set<string | undefined>;
   /** Sets the behaviour for the next requests, one each. The last stays. */
   behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
   /** From now on it answers neither calls nor probes, and its connections stay open. */
@@ -88,6 +92,7 @@ const OWNERS: Record<EngineName, string> = {
 export async function startEngine(options: EngineOptions = {}): Promise<ScriptedEngine> {
   const received: Received[] = [];
   const probes: string[] = [];
+  const authorizations = new Set<string | undefined>();
   let script: Behaviour[] = [{ kind: 'answer', reply: { text: 'Hello there' } }];
   const sockets = new Set<Socket>();
   let isFrozen = false;
@@ -106,6 +111,12 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     const path = request.url ?? '/';
     const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
     const dialect = dialectOf(options, path);
+    const { authorization } = request.headers;
+    authorizations.add(authorization);
+    if (options.apiKey !== undefined && authorization !== `Bearer ${options.apiKey}`) {
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"Unauthorized"}');
+      return;
+    }
     if (request.method === 'GET' || dialect === undefined || Object.keys(body).length === 0) {
       probes.push(`${request.method} ${path}`);
       if (isFrozen) return;
@@ -130,6 +141,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     origin: `http://127.0.0.1:${port}`,
     received,
     probes,
+    authorizations,
     behave: (...behaviours) => {
       script = behaviours;
     },

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
 import type { Call } from './call.ts';
 
 /** What is sent to one endpoint for a call. */
@@ -51,7 +52,11 @@ async function* bytesOf(request: UpstreamRequest): AsyncGenerator<Buffer> {
   yield request.body;
 }
 
-export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
+export function dispatchOptions(
+  call: Call,
+  { origin, credential }: Endpoint,
+  request: UpstreamRequest,
+): Dispatcher.DispatchOptions {
   const { path, body } = request;
   const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
   return {
@@ -67,6 +72,7 @@ export function dispatchOptions(call: Call, origin: string, request: UpstreamReq
       call.id,
       'content-length',
       String(body.length),
+      ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
     headersTimeout: FIRST_BYTE_TIMEOUT_MS,

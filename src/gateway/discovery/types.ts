@@ -1,4 +1,5 @@
 import type { Dialect, Engine } from '../dialects/index.ts';
+import type { EngineCredential } from './engine-credential.ts';
 
 /** One model as its server lists it. */
 export interface ServedModel {
@@ -46,6 +47,8 @@ export interface ServerSpec {
   aliases: readonly ModelAlias[];
   engine?: Engine;
   dialects?: readonly Dialect[];
+  /** The Secret of Berth's own namespace with the key of the engine. */
+  credential?: string;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }
@@ -59,6 +62,8 @@ export interface Target {
   /** Changes when a container of the pod restarts, which makes a new probe due. */
   restarts: string;
   server: ServerSpec;
+  /** What the engine asks for. */
+  credential?: EngineCredential;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
 }
