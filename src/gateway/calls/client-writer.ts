@@ -105,10 +105,10 @@ export class ClientWriter {
     else this.#response.end(data);
   }
 
-  sendWhole(body: Buffer): void {
+  sendWhole(body: Buffer, contentType = 'application/json'): void {
     if (this.gone) return;
     this.started = true;
-    this.#writeHead({ 'content-type': 'application/json', 'content-length': body.byteLength });
+    this.#writeHead({ 'content-type': contentType, 'content-length': body.byteLength });
     // Node writes latin1 text together with the headers, and bytes in a second write.
     if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
     else this.#response.end(body);

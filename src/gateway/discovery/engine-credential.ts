@@ -43,7 +43,10 @@ export class EngineCredential {
  * Reads the key for one Service out of a Secret. The Secret itself says whose it is: a tenant writes the annotations of
  * its Services, and must not make Berth send another's key to its own pod. Returns what is wrong, else the credential.
  */
-export function credentialIn(secret: Secret, { namespace, name }: { namespace: string; name: string }): EngineCredential | string {
+export function credentialIn(
+  secret: Secret,
+  { namespace, name }: { namespace: string; name: string },
+): EngineCredential | string {
   const owners = (secret.metadata.annotations?.[CREDENTIAL_FOR] ?? '').split(',').map((owner) => owner.trim());
   if (!owners.includes(`${namespace}/${name}`))
     return `the Secret ${secret.metadata.name} does not name this Service in its annotation ${CREDENTIAL_FOR}`;

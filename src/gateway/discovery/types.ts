@@ -1,4 +1,5 @@
 import type { Dialect, Engine } from '../dialects/index.ts';
+import type { PlainPaths } from '../plain/routes.ts';
 import type { EngineCredential } from './engine-credential.ts';
 
 /** One model as its server lists it. */
@@ -18,6 +19,8 @@ export interface Probe {
   prefix: string;
   models: readonly ServedModel[];
   dialects: readonly Dialect[];
+  /** What it has besides the dialects. */
+  plainPaths: PlainPaths;
   /** The engine answers POST /v1/messages/count_tokens. */
   countTokens: boolean;
   /** The engine answers POST /tokenize. */

@@ -14,6 +14,7 @@ function probeOf(...models: string[]): Probe {
     prefix: '',
     models: models.map((id) => ({ id, contextLength: 4096 })),
     dialects: ['chat'],
+    plainPaths: {},
     countTokens: false,
     tokenize: false,
   };
