@@ -20,9 +20,10 @@ import { parseBody } from './calls/admit.ts';
 import { nextCallId } from './calls/call.ts';
 import { ClientWriter } from './calls/client-writer.ts';
 import { answerError } from './calls/answer-error.ts';
-import { BODY_MAX, holdOf, requireScope } from './calls/handle-call.ts';
+import { BODY_MAX, countRequest, holdOf, requireScope } from './calls/handle-call.ts';
 import { readBody } from './calls/read-body.ts';
 import { LimitError } from './limits/limiter.ts';
+import { Standings } from './limits/standings.ts';
 import { readHistory } from './state/history.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
@@ -45,8 +46,8 @@ export async function countTokens(
   try {
     if (denied !== undefined) throw new LimitError(denied);
     requireScope(principal);
-    const overLimit = deps.limiter.isMetered(principal) ? await deps.limiter.countRequest(principal) : undefined;
-    if (overLimit !== undefined) throw new LimitError(overLimit);
+    if (deps.limiter.isMetered(principal))
+      await countRequest(deps, client, { principal, dialect, standings: new Standings() });
     const count = { input_tokens: await countBody(deps, dialect, principal, request) };
     const answer = dialect === 'messages' ? count : { object: 'response.input_tokens', ...count };
     client.sendWhole(Buffer.from(JSON.stringify(answer)));

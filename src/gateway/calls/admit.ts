@@ -17,6 +17,7 @@ export interface Incoming {
   hold: BodyHold;
   sessionHeader: string | undefined;
   contentType: string | undefined;
+  trace: readonly string[];
   startedAt: number;
 }
 

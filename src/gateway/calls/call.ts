@@ -25,6 +25,8 @@ export interface Call {
   features: RequestFeatures;
   /** The session that the client names in a header. */
   sessionHeader: string | undefined;
+  /** Headers for the engine, each name with its value: the trace that the client is in. */
+  trace: readonly string[];
   /** Stored items that the call continues. */
   history: readonly HistoryItem[];
   references: ReadonlyMap<string, readonly HistoryItem[]>;

@@ -30,6 +30,7 @@ export class ClientWriter {
   readonly #dialect: Dialect;
   readonly #requestId: string;
   #route = '';
+  readonly #headers: Record<string, string> = {};
   #keepAlive: NodeJS.Timeout | undefined;
   #stall: NodeJS.Timeout | undefined;
   #onGone: (() => void) | undefined;
@@ -58,6 +59,11 @@ export class ClientWriter {
 
   set route(value: string) {
     this.#route = value;
+  }
+
+  /** Headers that go with any answer. */
+  add(headers: Readonly<Record<string, string>>): void {
+    Object.assign(this.#headers, headers);
   }
 
   /**
@@ -125,6 +131,7 @@ export class ClientWriter {
     const { body, headers } = errorBody(this.#dialect, error, this.#requestId);
     const text = Buffer.from(JSON.stringify(body));
     this.#response.writeHead(error.status, {
+      ...this.#headers,
       ...headers,
       // On a kept connection, Node would read the rest of a refused body.
       ...(!this.#response.req.complete && { connection: 'close' }),
@@ -144,7 +151,7 @@ export class ClientWriter {
     if (this.#route !== '') headers['x-berth-route'] = this.#route;
     // Anthropic's SDKs show this id in errors.
     if (this.#dialect === 'messages') headers['request-id'] = this.#requestId;
-    this.#response.writeHead(200, headers);
+    this.#response.writeHead(200, Object.assign(headers, this.#headers));
   }
 
   #closed(): void {

@@ -4,9 +4,11 @@ import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
+import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
 import { admitPlain } from '../plain/admit-plain.ts';
 import type { PlainRoute } from '../plain/routes.ts';
+import { traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
@@ -51,6 +53,7 @@ export async function handleCall(
       startedAt,
       sessionHeader: sessionOf(request),
       contentType: request.headers['content-type'],
+      trace: traceOf(request.headers),
     });
   } catch (error) {
     summary.served.outcome = answerError(deps, client, error);
@@ -73,11 +76,8 @@ async function run({ deps, client, summary, plain }: Running, request: Request, 
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
-  const isMetered = deps.limiter.isMetered(principal);
-  if (isMetered) {
-    const denied = await deps.limiter.countRequest(principal);
-    if (denied !== undefined) throw new LimitError(denied);
-  }
+  const standings = deps.limiter.isMetered(principal) ? new Standings() : undefined;
+  if (standings !== undefined) await countRequest(deps, client, { standings, ...origin });
   const hold = holdOf(deps, principal);
   try {
     // No variable here holds the bytes: the call lets go of them before this function ends.
@@ -88,7 +88,7 @@ async function run({ deps, client, summary, plain }: Running, request: Request, 
       bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm }),
     });
     summary.model = model.name;
-    const reservation = isMetered ? await reserve(deps, call) : undefined;
+    const reservation = standings === undefined ? undefined : await reserve(deps, client, call, standings);
     try {
       summary.served = await serve(deps, call, model, client);
       summary.usage = usageOf(call, summary.served);
@@ -99,6 +99,23 @@ async function run({ deps, client, summary, plain }: Running, request: Request, 
   } finally {
     hold.release();
   }
+}
+
+interface Counting {
+  principal: Principal;
+  dialect: Dialect;
+  standings: Standings;
+}
+
+/** Counts a call, and tells the client what is left. Rejects with LimitError. */
+export async function countRequest(
+  { limiter, clock }: Pick<ModelRouterDeps, 'limiter' | 'clock'>,
+  client: ClientWriter,
+  { principal, dialect, standings }: Counting,
+): Promise<void> {
+  const denied = await limiter.countRequest(principal, standings);
+  client.add(standings.headers(dialect, clock.now()));
+  if (denied !== undefined) throw new LimitError(denied);
 }
 
 async function admitAny(deps: ModelRouterDeps, plain: PlainRoute | undefined, incoming: Incoming) {
@@ -113,8 +130,14 @@ export function holdOf(
   return bodies.hold(namespace, ceilings(namespace).http.bodyMib * MIB);
 }
 
-async function reserve(deps: ModelRouterDeps, { principal, promptTokens }: Call): Promise<Reservation> {
-  const reserved = await deps.limiter.reserveTokens(principal, promptTokens);
+async function reserve(
+  deps: ModelRouterDeps,
+  client: ClientWriter,
+  { principal, promptTokens, dialect }: Call,
+  standings: Standings,
+): Promise<Reservation> {
+  const reserved = await deps.limiter.reserveTokens(principal, promptTokens, standings);
+  client.add(standings.headers(dialect, deps.clock.now()));
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }

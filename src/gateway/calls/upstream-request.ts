@@ -82,6 +82,7 @@ export function dispatchOptions(
       call.id,
       'content-length',
       String(body.length),
+      ...call.trace,
       ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
