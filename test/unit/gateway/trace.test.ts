@@ -29,6 +29,19 @@ it.each([
   `00-${TRACE}-${PARENT}`,
   `cc-${TRACE}-${PARENT}-01.what`,
   `cc-${TRACE}-${PARENT}-01-${'x'.repeat(256)}`,
+  `00-${TRACE}-${PARENT}-01.`,
+  `0.-${TRACE}-${PARENT}-01`,
+  `000-${TRACE}-${PARENT}-01`,
+  `0-${TRACE}-${PARENT}-01`,
+  `00-.${TRACE.slice(1)}-${PARENT}-01`,
+  `00-${TRACE}3-${PARENT}-01`,
+  `00-${TRACE.slice(1)}-${PARENT}-01`,
+  `00-${TRACE}-.${PARENT.slice(1)}-01`,
+  `00-${TRACE}-${PARENT}7-01`,
+  `00-${TRACE}-${PARENT.slice(1)}-01`,
+  `00-${TRACE}-${PARENT}-.0`,
+  // Node joins a header that comes twice.
+  `${GOOD}, ${GOOD}`,
 ])('passes on nothing of %s', (traceparent) => {
   expect(traceOf({ ...(traceparent !== undefined && { traceparent }), tracestate: 'a=1' })).toEqual([]);
 });
