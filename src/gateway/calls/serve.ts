@@ -147,7 +147,7 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   };
   endpoint.flights.add(flight);
   client.onGone(() => attempt.abort());
-  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint, request), attempt);
+  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint.origin, request), attempt);
   const outcome = await attempt.outcome;
   client.onGone(undefined);
   endpoint.flights.delete(flight);

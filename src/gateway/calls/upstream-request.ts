@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
-import type { Endpoint } from '../endpoint.ts';
+import type { EngineCredential } from '../discovery/engine-credential.ts';
 import { plainRequest } from '../plain/plain-request.ts';
 import type { Call } from './call.ts';
 
@@ -16,6 +16,8 @@ export interface UpstreamRequest {
   body: Buffer;
   /** By default JSON. */
   contentType?: string;
+  /** What the endpoint asks for. */
+  credential: EngineCredential | undefined;
 }
 
 /** Long enough for a call that waits in the queue of its engine. */
@@ -27,8 +29,14 @@ const LARGE_BODY = 65_536;
 
 /** @throws DialectError when the endpoint cannot serve the call */
 export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
-  if (call.plain !== undefined) return plainRequest(call, call.plain, member);
-  const { endpoint, upstreamModel, contextLength } = member;
+  const request = call.plain === undefined ? dialectRequest(call, member) : plainRequest(call, call.plain, member);
+  return { ...request, credential: member.endpoint.credential };
+}
+
+function dialectRequest(
+  call: Call,
+  { endpoint, upstreamModel, contextLength }: Member,
+): Omit<UpstreamRequest, 'credential'> {
   const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
@@ -62,12 +70,8 @@ function acceptOf({ inspection, plain }: Call): string {
   return plain?.route === 'transcriptions' ? '*/*' : 'application/json';
 }
 
-export function dispatchOptions(
-  call: Call,
-  { origin, credential }: Endpoint,
-  request: UpstreamRequest,
-): Dispatcher.DispatchOptions {
-  const { path, body, contentType = 'application/json' } = request;
+export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
+  const { path, body, credential, contentType = 'application/json' } = request;
   const accept = acceptOf(call);
   return {
     origin,

@@ -165,6 +165,20 @@ describe('an engine that asks for a key', () => {
     }
   });
 
+  it('cannot say it in a stream that has begun', async () => {
+    const { gateway, engine } = await start(secretFor('tenant-a/llm'));
+    serve(gateway, engine);
+    await gateway.ready('tiny');
+    const chunk = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n';
+    const error = `data: {"error":{"message":"bad header Bearer ${KEY}","code":400}}\n\n`;
+    for (const path of ['chat/completions', 'messages', 'responses']) {
+      engine.behave({ kind: 'raw', contentType: 'text/event-stream', chunks: [chunk, error] });
+      const text = await (await post(gateway, path, { ...body, input: 'x', stream: true })).text();
+      expect(text).toContain('[credential]');
+      expect(text).not.toContain(KEY);
+    }
+  });
+
   it('is not called without the key that its Service names', async () => {
     const { gateway, engine } = await start(secretFor(undefined), 'none');
     serve(gateway, engine);
