@@ -18,7 +18,12 @@ export type EngineName = 'vllm' | 'sglang' | 'llama.cpp' | 'ollama' | 'tgi' | 'u
 export type Behaviour =
   | { kind: 'answer'; reply: Reply; delayMs?: number; gapMs?: number }
   /** Answers with raw bytes: a recorded stream, or nonsense. */
-  | { kind: 'raw'; contentType: string; chunks: readonly string[] }
+  | {
+      kind: 'raw';
+      contentType: string;
+      chunks: readonly string[];
+      /** Holds back all but the first. */ gate?: Promise<void>;
+    }
   | { kind: 'status'; status: number; headers?: Record<string, string>; body?: string }
   /** Closes the connection without an answer. */
   | { kind: 'reset' }
@@ -233,7 +238,10 @@ async function play(behaviour: Behaviour, playing: Playing): Promise<void> {
       return;
     case 'raw':
       response.writeHead(200, { 'content-type': behaviour.contentType });
-      for (const chunk of behaviour.chunks) response.write(chunk);
+      for (const [index, chunk] of behaviour.chunks.entries()) {
+        if (index === 1) await behaviour.gate;
+        response.write(chunk);
+      }
       response.end();
       return;
     case 'flood':

@@ -172,8 +172,14 @@ describe('an engine that asks for a key', () => {
     const chunk = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n';
     const error = `data: {"error":{"message":"bad header Bearer ${KEY}","code":400}}\n\n`;
     for (const path of ['chat/completions', 'messages', 'responses']) {
-      engine.behave({ kind: 'raw', contentType: 'text/event-stream', chunks: [chunk, error] });
-      const text = await (await post(gateway, path, { ...body, input: 'x', stream: true })).text();
+      const gate = Promise.withResolvers<void>();
+      engine.behave({ kind: 'raw', contentType: 'text/event-stream', chunks: [chunk, error], gate: gate.promise });
+      const answer = await post(gateway, path, { ...body, input: 'x', stream: true });
+      let text = '';
+      for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        text += part;
+        gate.resolve();
+      }
       expect(text).toContain('[credential]');
       expect(text).not.toContain(KEY);
     }
