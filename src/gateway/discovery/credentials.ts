@@ -20,7 +20,8 @@ export interface CredentialsDeps {
 
 /** A key that the operator takes away is not used for longer. */
 const EVERY_MS = 10_000;
-const UNREAD = 'the Secret of berth.dev/model-credential was not read yet';
+/** It is no fault that a Secret was not read yet. */
+const UNREAD = '';
 
 /**
  * Follows the Secrets that Services name as the credentials of their engines. It reads each every 10 s, because the
@@ -51,7 +52,8 @@ export class Credentials {
   }
 
   /**
-   * The credential of a server that names one: undefined for a server that names none, a text when it cannot be used.
+   * The credential of a server that names one: undefined for a server that names none, a text when it cannot be used:
+   * why, or empty while it is not read yet.
    * Such a server must get no calls, which would go out without the key.
    */
   of(server: ServerSpec): EngineCredential | string | undefined {

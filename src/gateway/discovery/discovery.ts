@@ -157,7 +157,8 @@ export class Discovery {
       if (server === undefined) return [];
       const credential = this.#credentials.of(server);
       if (typeof credential === 'string') {
-        this.#tell({ ...server, problems: [...server.problems, credential] });
+        const problems = credential === '' ? server.problems : [...server.problems, credential];
+        this.#tell({ ...server, problems });
         return [{ server, targets: [] }];
       }
       this.#tell(server);
