@@ -7,6 +7,7 @@ import type { Member, Model } from '../balance/model.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
+import { serves } from '../plain/require-route.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
@@ -41,7 +42,7 @@ const NO_SERVER_RETRY_MS = 5000;
 export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
-  const tried: Endpoint[] = [];
+  const tried = unable(model, call);
   const served: Served = { outcome: 'unavailable', attempts: 0, crashes: 0 };
   const tenant = call.principal.namespace;
   const retries = deps.retries.of(tenant, model.name);
@@ -62,6 +63,11 @@ export async function serve(deps: ServeDeps, call: Call, model: Model, client: C
   failure ??= unavailable(model, tenant);
   client.sendError(failure.error, failure.retryAfterMs);
   return served;
+}
+
+/** The endpoints of the model that do not have what the call is for. */
+function unable({ members }: Model, { plain }: Call): Endpoint[] {
+  return members.flatMap(({ endpoint }) => (serves(endpoint.probe, plain?.route) ? [] : [endpoint]));
 }
 
 interface Serving {
@@ -168,11 +174,13 @@ async function storeAnswer({ store, ceilings, log }: ServeDeps, call: Call, answ
   if (responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
+    const input = parseInput(body.input, references);
     await store.put(
       principal,
       responseId,
       {
-        items: [...parseInput(body.input, references), ...items],
+        items: [...input, ...items],
+        inputs: input.length,
         response: answer.response,
         ...(previous !== undefined && { previous }),
       },

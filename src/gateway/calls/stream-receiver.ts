@@ -85,7 +85,7 @@ export class StreamReceiver implements AnswerReceiver {
     if (first === undefined || controller.aborted) return;
     this.#batch = [];
     const bytes = others.length === 0 ? first : Buffer.concat([first, ...others]);
-    const out = this.facts.push(bytes);
+    const out = this.#withoutKey(this.facts.push(bytes));
     if (out === undefined || out.length === 0) {
       if (!this.#begun && this.#received <= HEAD_MAX) this.#head.push(bytes);
       return;
@@ -105,7 +105,7 @@ export class StreamReceiver implements AnswerReceiver {
     }
     this.#passOn(controller);
     if (!this.#begun) refuseErrorIn(this.#head);
-    const rest = this.facts.end();
+    const rest = this.#withoutKey(this.facts.end());
     this.#refuseError();
     if (rest !== undefined && rest.length > 0) {
       this.#begin();
@@ -118,6 +118,13 @@ export class StreamReceiver implements AnswerReceiver {
     const cut = isCut ? streamError(call.dialect, CUT_SHORT) : '';
     if (rest !== undefined) this.#hold(rest);
     this.#hold(cut);
+  }
+
+  /** Engines repeat what they were sent when they complain of it. */
+  #withoutKey<T extends string | Uint8Array>(out: T | undefined): T | string | undefined {
+    const { credential } = this.#deps.request;
+    if (out === undefined || credential === undefined || this.facts.error === undefined) return out;
+    return credential.redact(typeof out === 'string' ? out : Buffer.from(out).toString('utf8'));
   }
 
   /** Before the first byte, an error in the stream is the error of the call: another endpoint may still answer. */

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
+import type { EngineCredential } from '../discovery/engine-credential.ts';
+import { plainRequest } from '../plain/plain-request.ts';
 import type { Call } from './call.ts';
 
 /** What is sent to one endpoint for a call. */
@@ -12,6 +14,10 @@ export interface UpstreamRequest {
   native: boolean;
   path: string;
   body: Buffer;
+  /** By default JSON. */
+  contentType?: string;
+  /** What the endpoint asks for. */
+  credential: EngineCredential | undefined;
 }
 
 /** Long enough for a call that waits in the queue of its engine. */
@@ -22,7 +28,15 @@ const SILENCE_TIMEOUT_MS = 300_000;
 const LARGE_BODY = 65_536;
 
 /** @throws DialectError when the endpoint cannot serve the call */
-export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): UpstreamRequest {
+export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
+  const request = call.plain === undefined ? dialectRequest(call, member) : plainRequest(call, call.plain, member);
+  return { ...request, credential: member.endpoint.credential };
+}
+
+function dialectRequest(
+  call: Call,
+  { endpoint, upstreamModel, contextLength }: Member,
+): Omit<UpstreamRequest, 'credential'> {
   const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
@@ -51,22 +65,29 @@ async function* bytesOf(request: UpstreamRequest): AsyncGenerator<Buffer> {
   yield request.body;
 }
 
+function acceptOf({ inspection, plain }: Call): string {
+  if (inspection.stream) return 'text/event-stream';
+  return plain?.route === 'transcriptions' ? '*/*' : 'application/json';
+}
+
 export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
-  const { path, body } = request;
-  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
+  const { path, body, credential, contentType = 'application/json' } = request;
+  const accept = acceptOf(call);
   return {
     origin,
     path,
     method: 'POST',
     headers: [
       'content-type',
-      'application/json',
+      contentType,
       'accept',
       accept,
       'x-request-id',
       call.id,
       'content-length',
       String(body.length),
+      ...call.trace,
+      ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
     headersTimeout: FIRST_BYTE_TIMEOUT_MS,

@@ -41,6 +41,21 @@ const WORDS: readonly RegExp[] = [
   // Anthropic
   /prompt is too long: (?<prompt>\d+) tokens > (?<limit>\d+) maximum/,
   /exceed context limit: (?<prompt>\d+) \+ (?<output>\d+) > (?<limit>\d+)/,
+  // What other servers say, behind which some engines stand: OpenRouter, Google, xAI, GitHub Copilot, Kimi, Mistral, LiteLLM
+  // for Azure, Groq, LM Studio, MiniMax, Bedrock.
+  /input token count \((?<prompt>\d+)\) exceeds the maximum number of tokens allowed \((?<limit>\d+)\)/i,
+  /maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
+  /prompt token count of (?<prompt>\d+) exceeds the limit of (?<limit>\d+)/i,
+  /exceeded model token limit: (?<limit>\d+) \(requested: (?<prompt>\d+)\)/i,
+  /Prompt contains (?<prompt>\d+) tokens.{0,40}? too large for model with (?<limit>\d+) maximum context length/i,
+  /exceed the configured limit of (?<limit>\d+) tokens\. Your messages resulted in (?<prompt>\d+) tokens/i,
+  /maximum context (?:length|limit) (?:is|of) (?<limit>\d+)/i,
+  /longer than the model's context length of (?<limit>\d+)/i,
+  /reduce the length of the messages/i,
+  /greater than the context length/i,
+  /context window exceeds limit/i,
+  /exceed context limit/i,
+  /input is too long for requested model/i,
 ];
 
 /** Longer messages are not searched, because some patterns take more than linear time. */

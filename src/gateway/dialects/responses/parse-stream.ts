@@ -14,6 +14,8 @@ export class ResponsesStreamParser {
   readonly #sink: BlockSequencer;
   /** The items of which a delta or a done event was passed on. */
   readonly #begun = new Set<Key>();
+  /** The key of items whose events have neither index nor id. Each ends with its done event. */
+  #nameless: Key = 0;
 
   constructor(sink: BlockSequencer) {
     this.#sink = sink;
@@ -27,7 +29,8 @@ export class ResponsesStreamParser {
       this.#sink.fail(readErrorObject(event));
       return;
     }
-    const key = keyOf(event);
+    const known = keyOf(event);
+    const key = known ?? this.#nameless;
     const delta = textValue(event.delta);
     switch (event.type) {
       case 'response.created':
@@ -55,6 +58,7 @@ export class ResponsesStreamParser {
         break;
       case 'response.output_item.done':
         if (isObject(event.item)) this.#done(key, event.item);
+        if (known === undefined) this.#nameless = `nameless ${this.#begun.size}`;
         break;
       case 'response.completed':
       case 'response.incomplete':
@@ -116,7 +120,7 @@ export class ResponsesStreamParser {
 }
 
 /** The index of an item, or its id: llama.cpp has sent items without `output_index` (#21174). */
-function keyOf(event: Json): Key {
+function keyOf(event: Json): Key | undefined {
   const item = isObject(event.item) ? event.item : {};
-  return optionalNumber(event.output_index) ?? optionalString(event.item_id) ?? optionalString(item.id) ?? 0;
+  return optionalNumber(event.output_index) ?? optionalString(event.item_id) ?? optionalString(item.id);
 }
