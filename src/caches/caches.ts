@@ -9,6 +9,8 @@ import { type CacheDefinition, type CachedObject, type CacheName, CACHES } from 
 
 export interface CachesDeps {
   client: KubeClient;
+  /** Berth's own. */
+  namespace: string;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -35,8 +37,14 @@ export class Caches {
   get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
     let informer = this.#informers.get(name);
     if (!informer) {
-      const { createPrune, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = new Informer({ ...definition, ...(createPrune && { prune: createPrune() }), ...this.#deps });
+      const { createPrune, isOwn, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
+      const { namespace, ...deps } = this.#deps;
+      informer = new Informer({
+        ...definition,
+        ...(createPrune && { prune: createPrune() }),
+        ...(isOwn && { namespace }),
+        ...deps,
+      });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }

@@ -14,6 +14,7 @@ import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
+import type { ModelServerOptions } from './model-servers/controller.ts';
 import type { ControllerStores } from './stores.ts';
 import { limitReader } from './tenants/tenant-ceilings.ts';
 
@@ -28,6 +29,8 @@ export interface ControllersDeps extends PodProbes {
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
+  /** Absent where no model server may scale to zero. */
+  modelServers?: ModelServerOptions | undefined;
   /** The lease is in its namespace. */
   config: InstanceConfig;
 }

@@ -34,7 +34,8 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
   const metrics = new InformerMetrics(proc.registry);
-  const caches = new Caches({ ...proc, random: Math.random, metrics }, watching.signal);
+  const { namespace } = config;
+  const caches = new Caches({ ...proc, namespace, random: Math.random, metrics }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
     await caches.ended();

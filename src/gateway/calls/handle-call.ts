@@ -81,7 +81,8 @@ async function run({ deps, client, summary }: Running, request: Request, origin:
     summary.model = model.name;
     const reservation = isMetered ? await reserve(deps, call) : undefined;
     try {
-      summary.served = await serve(deps, call, model, client);
+      const ready = (await deps.starts?.ready(call, model, client)) ?? model;
+      summary.served = await serve(deps, call, ready, client);
       summary.usage = usageOf(call, summary.served);
     } finally {
       const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Model, type Member } from '../balance/model.ts';
+import { Model, type Member, type Sleeper } from '../balance/model.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
 
@@ -8,6 +8,8 @@ export interface ServerState {
   server: ServerSpec;
   endpoints: readonly Endpoint[];
   lastProbe: Probe | undefined;
+  /** Seconds that earlier starts took from no replica to the first. */
+  startSeconds?: number | undefined;
 }
 
 /** Models by name, as one tenant sees them. */
@@ -66,11 +68,14 @@ function tableOf(states: readonly ServerState[], scope: string, models: ModelCac
   const facts = new Map<string, ServedModel>();
   const probes = new Map<string, Probe>();
   const seen = new Set<string>();
-  for (const { server, endpoints, lastProbe } of states) {
+  const sleepers = new Map<string, Sleeper[]>();
+  for (const { server, endpoints, lastProbe, startSeconds } of states) {
     for (const { upstream: _, ...model } of namesOf(server, lastProbe)) {
       if (!members.has(model.id)) members.set(model.id, []);
       facts.set(model.id, { ...facts.get(model.id), ...model });
       if (lastProbe !== undefined && !probes.has(model.id)) probes.set(model.id, lastProbe);
+      if (server.scale !== undefined)
+        sleepers.set(model.id, [...(sleepers.get(model.id) ?? []), { server, scale: server.scale, startSeconds }]);
     }
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
@@ -90,7 +95,7 @@ function tableOf(states: readonly ServerState[], scope: string, models: ModelCac
   const table = new Map<string, Model>();
   for (const [name, list] of members) {
     const model = models.get(`${scope}/${name}`, name, list);
-    model.describe(facts.get(name), probes.get(name));
+    model.describe(facts.get(name), probes.get(name), sleepers.get(name));
     table.set(name, model);
   }
   return table;

@@ -1,3 +1,4 @@
+import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
 
 /** One model as its server lists it. */
@@ -44,6 +45,8 @@ export interface ServerSpec {
   aliases: readonly ModelAlias[];
   engine?: Engine;
   dialects?: readonly Dialect[];
+  /** Its workload may have no replica. */
+  scale?: ScaleSpec;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }
@@ -59,4 +62,14 @@ export interface Target {
   server: ServerSpec;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
+}
+
+/** What replicas remember together of servers that scale to zero. */
+export interface ServerMemory {
+  lastProbe(uid: string): Probe | undefined;
+  /** Seconds that earlier starts took. */
+  startSeconds(uid: string): number | undefined;
+  noteProbe(uid: string, probe: Probe): void;
+  /** Calls back when something else is remembered. Returns the function that ends this. */
+  onChange(listener: () => void): () => void;
 }

@@ -31,7 +31,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
   const random = Math.random;
   const watching = new AbortController();
-  const caches = new Caches({ client, clock, random, log }, watching.signal);
+  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, random, log }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,

@@ -10,6 +10,7 @@ const [deployment, service] = parseAllDocuments(yaml).map((document) => document
 
 const NAMESPACES = {
   own: 'berth-system',
+  mayScale: () => true,
   find: (name: string) => ({ metadata: { name, labels: { 'berth.dev/shared-models': 'true' } } }),
 };
 
