@@ -4,7 +4,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
-import { createModelGateway } from '../../src/gateway/gateway.ts';
+import { createModelGateway, type ScaleFromZero } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
 import type { CeilingsOf } from '../../src/access/ceilings.ts';
@@ -40,12 +40,13 @@ export interface GatewayOptions {
   /** By default what holds without a TenantPolicy. */
   ceilings?: CeilingsOf;
   clock?: Clock;
+  scaleFromZero?: ScaleFromZero;
 }
 
 /** The real router on a local port, over a cluster that the test fills. */
 export async function startGateway(
   cluster = new ModelCluster(),
-  { store, ceilings = () => DEFAULT_CEILINGS, clock = systemClock() }: GatewayOptions = {},
+  { store, ceilings = () => DEFAULT_CEILINGS, clock = systemClock(), scaleFromZero }: GatewayOptions = {},
 ): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
@@ -59,6 +60,7 @@ export async function startGateway(
     namespace: 'berth-system',
     counter: memoryCounter,
     store,
+    scaleFromZero,
     registry,
     log: quiet,
     clock,

@@ -113,7 +113,10 @@ export class ModelServers {
       case 'scale':
         if (step.replicas === 0 && !(await this.#maySleep(server, signal))) return { requeueAfterMs: LOOK_MS };
         await writeReplicas(client, namespace, spec.target, { ...scale, replicas: step.replicas }, signal);
-        log.info({ from: replicas, to: step.replicas, target: spec.target }, 'The workload of a model server was scaled');
+        log.info(
+          { from: replicas, to: step.replicas, target: spec.target },
+          'The workload of a model server was scaled',
+        );
         return { requeueAfterMs: LOOK_MS };
     }
   }
@@ -203,4 +206,3 @@ function problemOf(error: unknown, namespace: string, { target }: ScaleSpec): st
     return `Berth may not scale ${workload} in the namespace ${namespace}. The operator can allow it in models.scaleFromZero of the chart.`;
   return undefined;
 }
-

@@ -141,7 +141,8 @@ export class Starts {
     const now = this.#deps.clock.monotonic();
     for (const { server, endpoints } of this.#deps.states()) {
       const askedAt = this.#askedAt.get(server.uid);
-      if (askedAt === undefined || !endpoints.some(({ available, probe }) => available && probe !== undefined)) continue;
+      if (askedAt === undefined || !endpoints.some(({ available, probe }) => available && probe !== undefined))
+        continue;
       this.#deps.leases.noteStart(server.uid, (now - askedAt) / 1000);
       this.#askedAt.delete(server.uid);
     }

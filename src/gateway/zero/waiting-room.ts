@@ -90,11 +90,14 @@ export class WaitingRoom {
 
   #take({ tenant, bytes }: Waiter): void {
     const calls = this.#calls.take(tenant, 1, CALLS_OF_TENANT);
-    if (calls !== 'taken') throw full(calls === 'owner-full' ? `${CALLS_OF_TENANT} calls of your namespace` : `${CALLS} calls`);
+    if (calls !== 'taken')
+      throw full(calls === 'owner-full' ? `${CALLS_OF_TENANT} calls of your namespace` : `${CALLS} calls`);
     const held = this.#bytes.take(tenant, bytes, BYTES_OF_TENANT);
     if (held === 'taken') return;
     this.#calls.give(tenant, 1);
-    throw full(held === 'owner-full' ? `${BYTES_OF_TENANT / MIB} MiB of your namespace` : `${BYTES / MIB} MiB of calls`);
+    throw full(
+      held === 'owner-full' ? `${BYTES_OF_TENANT / MIB} MiB of your namespace` : `${BYTES / MIB} MiB of calls`,
+    );
   }
 }
 
