@@ -64,7 +64,7 @@ export class ModelServers {
     const memory = remember(this.#memories.get(key), renewalOf(lease), this.#deps.clock.monotonic());
     this.#memories.set(key, memory);
     try {
-      const scale = await readReplicas(this.#deps.client, namespace, spec.target, signal);
+      const scale = await readReplicas(this.#deps.client, { namespace, target: spec.target, signal });
       const result = await this.#step({ key, namespace, spec, lease }, scale, memory, { signal, log });
       await this.#tell(key, lease, undefined, signal);
       return result;
@@ -98,27 +98,19 @@ export class ModelServers {
       idleMs: spec.idleSeconds * 1000,
     };
     const step = decide(view, memory, now);
-    switch (step.kind) {
-      case 'wait':
-        return { requeueAfterMs: step.ms };
-      case 'mark':
-        await this.#annotate(key, lease, { [LEASE_ASLEEP]: view.renewal }, signal);
-        if (replicas > 0) memory.markedAt = clock.monotonic();
-        return { requeueAfterMs: 0 };
-      case 'unmark':
-        await this.#annotate(key, lease, { [LEASE_ASLEEP]: null }, signal);
-        memory.since = clock.monotonic();
-        delete memory.markedAt;
-        return { requeueAfterMs: 0 };
-      case 'scale':
-        if (step.replicas === 0 && !(await this.#maySleep(server, signal))) return { requeueAfterMs: LOOK_MS };
-        await writeReplicas(client, namespace, spec.target, { ...scale, replicas: step.replicas }, signal);
-        log.info(
-          { from: replicas, to: step.replicas, target: spec.target },
-          'The workload of a model server was scaled',
-        );
-        return { requeueAfterMs: LOOK_MS };
+    if (step.kind === 'wait') return { requeueAfterMs: step.ms };
+    if (step.kind === 'scale') {
+      if (step.replicas === 0 && !(await this.#maySleep(server, signal))) return { requeueAfterMs: LOOK_MS };
+      await writeReplicas(client, { namespace, target: spec.target, signal }, { ...scale, replicas: step.replicas });
+      const { target } = spec;
+      log.info({ from: replicas, to: step.replicas, target }, 'The workload of a model server was scaled');
+      return { requeueAfterMs: LOOK_MS };
     }
+    await this.#annotate(key, lease, { [LEASE_ASLEEP]: step.kind === 'mark' ? view.renewal : null }, signal);
+    if (step.kind === 'unmark') memory.since = clock.monotonic();
+    if (step.kind === 'mark' && replicas > 0) memory.markedAt = clock.monotonic();
+    else delete memory.markedAt;
+    return { requeueAfterMs: 0 };
   }
 
   /** Whether the server still sleeps, by the API server's own word, and so do the others in front of its workload. */

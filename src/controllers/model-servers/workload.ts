@@ -13,6 +13,12 @@ export interface Scale {
   resourceVersion: string | undefined;
 }
 
+interface Workload {
+  namespace: string;
+  target: ScaleTarget;
+  signal: AbortSignal;
+}
+
 function typeOf({ group, version, plural }: ScaleTarget): ResourceType<ScaleObject> {
   return { group, version, plural, kind: 'Scale', namespaced: true };
 }
@@ -20,9 +26,7 @@ function typeOf({ group, version, plural }: ScaleTarget): ResourceType<ScaleObje
 /** Rejects with NotFoundError when there is no such workload, or it does not scale. */
 export async function readReplicas(
   client: Pick<KubeClient, 'raw'>,
-  namespace: string,
-  target: ScaleTarget,
-  signal: AbortSignal,
+  { namespace, target, signal }: Workload,
 ): Promise<Scale> {
   const path = pathOf(typeOf(target), { namespace, name: target.name }, 'scale');
   const { metadata, spec } = await client.raw<ScaleObject>('GET', path, undefined, { signal });
@@ -32,10 +36,8 @@ export async function readReplicas(
 /** Writes the replicas if the workload is as it was read. Rejects with ConflictError otherwise. */
 export async function writeReplicas(
   client: Pick<KubeClient, 'patch'>,
-  namespace: string,
-  target: ScaleTarget,
+  { namespace, target, signal }: Workload,
   { replicas, resourceVersion }: Scale,
-  signal: AbortSignal,
 ): Promise<void> {
   const ref = { namespace, name: target.name };
   const body = { metadata: { resourceVersion }, spec: { replicas } };

@@ -195,7 +195,7 @@ export class ModelLeases implements ServerMemory {
 
 function readProbe(text: string): Probe | undefined {
   try {
-    return probeSchema.parse(JSON.parse(text)) as Probe;
+    return probeSchema.parse(JSON.parse(text));
   } catch {
     // Another version of Berth wrote it. The next probe replaces it.
     return undefined;

@@ -20,7 +20,7 @@ function seen(given: Partial<Memory> = {}): Memory {
 }
 
 describe('a model server', () => {
-  it.each<[string, View, Memory, number, Step]>([
+  const CASES: [name: string, given: View, memory: Memory, now: number, step: Step][] = [
     ['is marked after the time without calls', view(), seen(), IDLE, { kind: 'mark' }],
     ['is looked at again before', view(), seen(), IDLE - 5, { kind: 'wait', ms: 5 }],
     ['keeps more replicas than its minimum', view({ replicas: 2 }), seen(), IDLE, { kind: 'wait', ms: 60_000 }],
@@ -45,9 +45,14 @@ describe('a model server', () => {
       DRAIN_MS,
       { kind: 'unmark' },
     ],
-  ])('%s', (_name, given, memory, now, step) => {
-    expect(decide(given, memory, now)).toEqual(step);
-  });
+  ];
+
+  it.each(CASES.map(([name, given, memory, now, step]) => ({ name, given, memory, now, step })))(
+    '$name',
+    ({ given, memory, now, step }) => {
+      expect(decide(given, memory, now)).toEqual(step);
+    },
+  );
 
   it('is as young as its last renewal, but the first that a leader sees may be old', () => {
     const first = remember(undefined, 'r1', 10);
