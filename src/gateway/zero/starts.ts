@@ -24,6 +24,7 @@ export interface StartsDeps {
 }
 
 const TICK_MS = 2000;
+const NEWS_MS = 500;
 const STOPPING_RETRY_MS = 1000;
 const TIMEOUT_RETRY_MS = 15_000;
 const BROKEN_RETRY_MS = 30_000;
@@ -83,6 +84,21 @@ export class Starts {
     } finally {
       client.onGone(undefined);
     }
+  }
+
+  /**
+   * The model with a ready server, after a call met one that was on its way to zero. Undefined when the model still has
+   * a server, or cannot come from zero.
+   */
+  async afterFailure(call: Call, model: Model, client: ClientWriter): Promise<Model | undefined> {
+    if (model.sleepers.length === 0 || client.gone) return undefined;
+    const { namespace } = call.principal;
+    const now = (): Model | undefined => this.#deps.catalog().find(namespace, model.name);
+    // A pod that ends may be faster than the news of it.
+    if ((now()?.readyCount ?? 0) > 0) await this.#deps.clock.sleep(NEWS_MS);
+    const current = now();
+    if (current === undefined || current.sleepers.length === 0 || current.readyCount > 0) return undefined;
+    return this.ready(call, current, client);
   }
 
   /** There is a new catalogue. */

@@ -99,6 +99,23 @@ describe('a model at zero replicas', () => {
     expect(await record(world)).toMatchObject({ ready_endpoints: 1, scales_from_zero: true });
   });
 
+  it('holds a call that met a server on its way to zero', async () => {
+    const world = await atZero();
+    const { gateway, leases } = world;
+    const leaving = await world.appear();
+    await gateway.ready('tiny', 1);
+    leaving.behave({ kind: 'hang' });
+    const call = post(gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(leaving.received.some(({ path }) => path.endsWith('/chat/completions'))).toBe(true));
+    const { port } = leaving;
+    gateway.cluster.slice({ service: 'tiny', pod: `tiny-${port}`, port, conditions: { terminating: true } });
+    const asked = leases.renewals;
+    await leaving.close();
+    await eventually(() => expect(leases.renewals).toBeGreaterThan(asked));
+    await world.appear();
+    expect((await call).status).toBe(200);
+  });
+
   it('is known to a replica that never saw a server, by what others remember', async () => {
     const first = await atZero();
     await first.appear();
