@@ -30,6 +30,9 @@ export interface ModelServersDeps {
   clock: Clock;
 }
 
+/** Users who may write Services in such a namespace must not fill etcd with Leases. */
+const SERVERS_OF_NAMESPACE = 200;
+
 /** A Service whose workload Berth scales, and its Lease. */
 interface Server {
   key: string;
@@ -57,7 +60,8 @@ export class ModelServers {
     }
     const lease = this.#leaseOf(service);
     if (lease === undefined) {
-      await this.#createLease(key, service, signal);
+      if (!this.#isFull(service)) await this.#createLease(key, service, signal);
+      else log.warn({ most: SERVERS_OF_NAMESPACE }, 'The namespace has more model servers at zero than Berth follows');
       return undefined;
     }
     const namespace = service.metadata.namespace ?? '';
@@ -133,6 +137,11 @@ export class ModelServers {
     if (!this.#deps.namespaces.includes(service.metadata.namespace ?? '')) return undefined;
     // The gateway logs what is wrong with the annotations.
     return readScale(service.metadata.annotations ?? {}, []);
+  }
+
+  #isFull({ metadata: { namespace = '' } }: Service): boolean {
+    const services = [...this.#deps.leases.values()].map((lease) => notesOf(lease)[LEASE_SERVICE] ?? '');
+    return services.filter((one) => one.startsWith(`${namespace}/`)).length >= SERVERS_OF_NAMESPACE;
   }
 
   #leaseOf({ metadata }: Service): Lease | undefined {

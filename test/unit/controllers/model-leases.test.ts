@@ -238,6 +238,14 @@ describe('the controller of model servers', () => {
     expect(leaseOf()?.metadata.annotations).not.toHaveProperty([LEASE_PROBLEM]);
   });
 
+  it('follows 200 Services of a namespace', async () => {
+    const names = Array.from({ length: 201 }, (_, index) => `llm-${index}`);
+    for (const name of names) services.put(service(name));
+    for (const name of names) await look(name);
+    expect(api.leases.size).toBe(200);
+    expect(leaseOf('llm-200')).toBeUndefined();
+  });
+
   it('scales nothing in a namespace that the operator did not name, and keeps no Lease of a Service that is gone', async () => {
     services.put(service('theirs', 'deployments.apps/llm', 'tenant-b'));
     await servers.reconcile('tenant-b/theirs', { signal: new AbortController().signal, log: quiet });
