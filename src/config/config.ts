@@ -38,6 +38,13 @@ const namespaces = z.string().transform((text, context): string[] => {
   return z.NEVER;
 });
 
+const names = z.string().transform((text, context): string[] => {
+  const list = text.split(',').map((name) => name.trim());
+  if (list.every((name) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name))) return list;
+  context.addIssue({ code: 'custom', message: 'expected names of Secrets, separated by commas' });
+  return z.NEVER;
+});
+
 const trustProxy = z.string().transform((text, context): boolean | number | string => {
   if (text === 'false') return false;
   if (/^\d+$/.test(text)) return Number(text);
@@ -61,6 +68,7 @@ export const environment = z.object({
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
   BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  BERTH_ENGINE_SECRETS: names.optional(),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
   BERTH_DASHBOARD_URL: origin.optional(),
@@ -84,6 +92,8 @@ export interface Config {
   /** imagePullPolicy of instances. */
   imagePullPolicy: 'Always' | 'IfNotPresent';
   logLevel: string;
+  /** Secrets of Berth's own namespace with keys of model servers. */
+  engineSecrets: string[];
   valkeyUrl: string | undefined;
   /** Below this host every port of an instance has a host of its own, where browsers reach it. */
   proxyUrl: URL;
@@ -121,6 +131,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     toolsImage: value.BERTH_TOOLS_IMAGE,
     imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
     logLevel: value.BERTH_LOG_LEVEL,
+    engineSecrets: value.BERTH_ENGINE_SECRETS ?? [],
     valkeyUrl: value.BERTH_VALKEY_URL,
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
     proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),

@@ -3,37 +3,54 @@ import {
   checkBody,
   checkMessages,
   estimateTokens,
+  inspectRequest,
   optionalCount,
   quirksOf,
+  tokensOfItem,
   translateRequest,
+  type HistoryItem,
 } from './dialects/index.ts';
 import { getPrincipal, type Principal } from '../access/principal.ts';
 import { isObject, type Json } from '../lib/json.ts';
 import type { Member } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { smallRequest } from './discovery/small-http.ts';
-import { findModel, parseBody } from './calls/admit.ts';
+import { findModel } from './find-model.ts';
+import { parseBody } from './calls/admit.ts';
 import { nextCallId } from './calls/call.ts';
 import { ClientWriter } from './calls/client-writer.ts';
 import { answerError } from './calls/answer-error.ts';
-import { BODY_MAX, holdOf, requireScope } from './calls/handle-call.ts';
+import { BODY_MAX, countRequest, holdOf, requireScope } from './calls/handle-call.ts';
 import { readBody } from './calls/read-body.ts';
 import { LimitError } from './limits/limiter.ts';
+import { Standings } from './limits/standings.ts';
+import { readHistory } from './state/history.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 
-/** Anthropic's count_tokens: the engine's own count, else the count of its tokeniser, else an estimate. */
-export async function countTokens(deps: ModelRouterDeps, request: Request, response: Response): Promise<void> {
-  const client = new ClientWriter(response, 'messages', nextCallId());
+type Counted = 'messages' | 'responses';
+
+/**
+ * Anthropic's count_tokens and OpenAI's input_tokens: the engine's own count, else the count of its tokeniser, else an
+ * estimate.
+ */
+export async function countTokens(
+  deps: ModelRouterDeps,
+  dialect: Counted,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const client = new ClientWriter(response, dialect, nextCallId());
   const principal = getPrincipal(request);
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
     requireScope(principal);
-    const overLimit = deps.limiter.isMetered(principal) ? await deps.limiter.countRequest(principal) : undefined;
-    if (overLimit !== undefined) throw new LimitError(overLimit);
-    const count = await countBody(deps, principal, request);
-    client.sendWhole(Buffer.from(JSON.stringify({ input_tokens: count })));
+    if (deps.limiter.isMetered(principal))
+      await countRequest(deps, client, { principal, dialect, standings: new Standings() });
+    const count = { input_tokens: await countBody(deps, dialect, principal, request) };
+    const answer = dialect === 'messages' ? count : { object: 'response.input_tokens', ...count };
+    client.sendWhole(Buffer.from(JSON.stringify(answer)));
   } catch (error) {
     answerError(deps, client, error);
   } finally {
@@ -41,31 +58,63 @@ export async function countTokens(deps: ModelRouterDeps, request: Request, respo
   }
 }
 
-async function countBody(deps: ModelRouterDeps, principal: Principal, request: Request): Promise<number> {
+async function countBody(
+  deps: ModelRouterDeps,
+  dialect: Counted,
+  principal: Principal,
+  request: Request,
+): Promise<number> {
   const hold = holdOf(deps, principal);
   const bytes = await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock });
   try {
     const body = parseBody(bytes);
     checkBody(body);
     const model = findModel(deps, principal, body.model);
-    checkMessages(body);
+    if (dialect === 'messages') checkMessages(body);
+    const stored = dialect === 'responses' ? await storedInput(deps, principal, body) : {};
     const member = model.pick(undefined, [], principal.namespace);
-    const counted = member === undefined ? undefined : await ask(deps, member, body);
-    return counted ?? estimateTokens('messages', body);
+    const counted = member === undefined ? undefined : await ask(deps, member, { dialect, body, ...stored });
+    if (counted !== undefined) return counted;
+    const history = (stored.history ?? []).reduce((sum, item) => sum + tokensOfItem(item), 0);
+    return estimateTokens(dialect, body) + history;
   } finally {
     hold.release();
   }
 }
 
-async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<number | undefined> {
+/** What a responses body refers to of the answers that the gateway keeps. Throws DialectError. */
+async function storedInput(deps: ModelRouterDeps, principal: Principal, body: Json): Promise<StoredInput> {
+  const { previousResponseId, itemReferences } = inspectRequest('responses', { input: '', ...body });
+  return {
+    history: previousResponseId === undefined ? [] : await readHistory(deps.store, principal, previousResponseId),
+    references: await deps.store.findItems(principal, itemReferences),
+  };
+}
+
+interface StoredInput {
+  history?: readonly HistoryItem[];
+  references?: ReadonlyMap<string, readonly HistoryItem[]>;
+}
+
+interface Question extends StoredInput {
+  dialect: Counted;
+  body: Json;
+}
+
+async function ask(
+  deps: ModelRouterDeps,
+  member: Member,
+  { dialect, body, ...stored }: Question,
+): Promise<number | undefined> {
   const { endpoint, upstreamModel } = member;
-  const { probe, origin } = endpoint;
+  const { probe, origin, credential } = endpoint;
   if (probe === undefined) return undefined;
   try {
-    if (probe.countTokens) {
+    if (probe.countTokens && dialect === 'messages') {
       const path = `${probe.prefix}/v1/messages/count_tokens`;
       const { json } = await smallRequest(deps.dispatcher, {
         origin,
+        credential,
         path,
         body: { ...body, model: upstreamModel },
         ...LIMITS,
@@ -75,13 +124,19 @@ async function ask(deps: ModelRouterDeps, member: Member, body: Json): Promise<n
     if (!probe.tokenize || probe.engine !== 'vllm') return undefined;
     const quirks = quirksOf(probe.engine, probe.version, upstreamModel);
     const complete = { max_tokens: 1, ...body };
-    const chat = translateRequest('messages', 'chat', complete, { model: upstreamModel, quirks });
+    const chat = translateRequest(dialect, 'chat', complete, { model: upstreamModel, quirks, ...stored });
     const question = {
       model: upstreamModel,
       messages: chat.messages,
       ...(chat.tools !== undefined && { tools: chat.tools }),
     };
-    const { json } = await smallRequest(deps.dispatcher, { origin, path: '/tokenize', body: question, ...LIMITS });
+    const { json } = await smallRequest(deps.dispatcher, {
+      origin,
+      credential,
+      path: '/tokenize',
+      body: question,
+      ...LIMITS,
+    });
     return numberAt(json, 'count');
   } catch (err) {
     // The caller has an estimate to answer with.

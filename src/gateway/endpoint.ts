@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
+import type { EngineCredential } from './discovery/engine-credential.ts';
 import type { Probe, Target } from './discovery/types.ts';
 
 /** What a model server's metrics said when they were last read. */
@@ -36,6 +37,8 @@ export class Endpoint {
   origin: string;
   available: boolean;
   probe: Probe | undefined;
+  /** What the engine asks for. Goes to this address alone. */
+  credential: EngineCredential | undefined;
   load: ServerLoad | undefined;
   /** Requests of this process under way. */
   inFlight = 0;
@@ -55,6 +58,7 @@ export class Endpoint {
     this.breaker = new EndpointBreaker(clock);
     this.origin = target.origin;
     this.available = target.available;
+    this.credential = target.credential;
   }
 
   /** What the balancer compares. A request without its first byte counts twice. */
@@ -73,6 +77,7 @@ export class Endpoint {
   update(target: Target, probe: Probe | undefined): void {
     this.origin = target.origin;
     this.available = target.available;
+    this.credential = target.credential;
     this.probe = probe;
   }
 }

@@ -8,6 +8,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
+import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { Limiter } from './limits/limiter.ts';
@@ -41,6 +42,7 @@ export interface ModelGatewayDeps {
   namespaces: ReadStore<Namespace>;
   /** Berth's own namespace: every tenant may call the models there. */
   namespace: string;
+  engineSecrets: EngineSecrets;
   ceilings: CeilingsOf;
   /** Sums per API key or tenant and minute, in memory or shared by all replicas. The prefix names what is counted. */
   counter: (prefix: string) => MinuteCounter;
@@ -99,7 +101,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     },
     stop: async () => {
       starts?.stop();
-      discovery.stop();
+      await discovery.stop();
       await dispatcher.close();
     },
   };

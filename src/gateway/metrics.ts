@@ -2,10 +2,11 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { CallOutcome } from './calls/call.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
+import type { PlainRoute } from './plain/routes.ts';
 
 /** One finished call. */
 export interface CallRecord {
-  dialect: Dialect;
+  operation: Dialect | PlainRoute;
   /** Absent when the client named no known model. */
   model: string | undefined;
   keyId: string;
@@ -94,7 +95,7 @@ export class GatewayMetrics {
     const sums = this.#sums;
     const requests = new Counter({
       name: 'berth_gateway_requests_total',
-      help: 'Model calls by model, API key, dialect, route and outcome.',
+      help: 'Model calls by model, API key, operation, route and outcome.',
       labelNames: ['gen_ai_request_model', 'gen_ai_operation_name', 'berth_route', 'berth_outcome', 'berth_key_id'],
       registers,
       collect() {
@@ -121,16 +122,16 @@ export class GatewayMetrics {
     });
   }
 
-  #sumsOf({ dialect, route, outcome, keyId }: CallRecord, model: string): CallSums {
+  #sumsOf({ operation, route, outcome, keyId }: CallRecord, model: string): CallSums {
     const key = this.#keys.of(keyId);
     // Bounded by the two label bounds times the fixed labels.
-    const id = `${model}\0${key}\0${dialect}\0${route}\0${outcome}`;
+    const id = `${model}\0${key}\0${operation}\0${route}\0${outcome}`;
     let sums = this.#sums.get(id);
     if (sums === undefined) {
       const shared = { gen_ai_request_model: model, berth_route: route };
       sums = {
         key,
-        labels: { ...shared, gen_ai_operation_name: dialect, berth_outcome: outcome },
+        labels: { ...shared, gen_ai_operation_name: operation, berth_outcome: outcome },
         firstTokenLabels: shared,
         counts: { requests: 0, input: 0, output: 0, cached_input: 0, reasoning_output: 0 },
       };

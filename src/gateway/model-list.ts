@@ -1,5 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Model } from './balance/model.ts';
+import { serves } from './plain/require-route.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES } from './plain/routes.ts';
 import { nativeDialects, PLAIN, quirksOf, type Dialect } from './dialects/index.ts';
 
 /** A model as the list shows it: OpenAI's fields, then Berth's. */
@@ -10,7 +12,10 @@ export interface ModelRecord {
   created: number;
   owned_by: string;
   engine: string;
-  dialects: Record<Dialect, 'native' | 'translated'>;
+  /** `none`: the model takes no conversations. */
+  dialects: Record<Dialect, 'native' | 'translated' | 'none'>;
+  /** What else it takes, as paths of this interface. */
+  endpoints: string[];
   ready_endpoints: number;
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
@@ -23,7 +28,11 @@ export interface ModelRecord {
 function modelRecord({ name, facts, probe, readyCount, sleepers }: Model): ModelRecord {
   const engine = probe?.engine ?? 'unknown';
   const native = nativeDialects(probe?.dialects ?? [], quirksOf(engine, probe?.version, name), PLAIN);
-  const support = (dialect: Dialect) => (native.includes(dialect) ? 'native' : 'translated');
+  const support = (dialect: Dialect) => {
+    if (probe !== undefined && probe.dialects.length === 0) return 'none';
+    return native.includes(dialect) ? 'native' : 'translated';
+  };
+  const endpoints = PLAIN_NAMES.filter((route) => serves(probe, route));
   return {
     id: name,
     object: 'model',
@@ -31,6 +40,7 @@ function modelRecord({ name, facts, probe, readyCount, sleepers }: Model): Model
     owned_by: 'berth',
     engine,
     dialects: { chat: support('chat'), responses: support('responses'), messages: support('messages') },
+    endpoints: endpoints.map((route) => PLAIN_ROUTES[route].path),
     ready_endpoints: readyCount,
     context_length: facts?.contextLength ?? null,
     ...(sleepers.length > 0 && {

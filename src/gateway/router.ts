@@ -4,10 +4,13 @@ import { countTokens } from './count-tokens.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
-import { findModel, listModels } from './calls/admit.ts';
+import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
 import { handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES } from './plain/routes.ts';
 import { readStored } from './state/history.ts';
+import { listInputItems } from './state/input-items.ts';
+import type { StoredResponse } from './state/response-store.ts';
 
 const POSTS = {
   '/chat/completions': 'chat',
@@ -19,11 +22,21 @@ const POSTS = {
 export function createModelRouter(deps: ModelRouterDeps): Router {
   const router = Router();
   for (const [path, dialect] of Object.entries(POSTS)) {
-    router.post(path, (request, response) => handleCall(deps, dialect, request, response));
+    router.post(path, (request, response) => handleCall(deps, { dialect }, request, response));
     router.all(path, (request, response) => wrongMethod(dialect, request, response, 'POST'));
   }
-  router.post('/messages/count_tokens', (request, response) => countTokens(deps, request, response));
-  router.all('/messages/count_tokens', (request, response) => wrongMethod('messages', request, response, 'POST'));
+  for (const plain of PLAIN_NAMES) {
+    const { path } = PLAIN_ROUTES[plain];
+    router.post(path, (request, response) => handleCall(deps, { dialect: 'chat', plain }, request, response));
+    router.all(path, (request, response) => wrongMethod('chat', request, response, 'POST'));
+  }
+  for (const [path, dialect] of [
+    ['/messages/count_tokens', 'messages'],
+    ['/responses/input_tokens', 'responses'],
+  ] as const) {
+    router.post(path, (request, response) => countTokens(deps, dialect, request, response));
+    router.all(path, (request, response) => wrongMethod(dialect, request, response, 'POST'));
+  }
 
   router.get('/models', (request, response) =>
     answer('chat', response, () => {
@@ -42,13 +55,22 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
   );
   router.all(['/models', '/models/*id'], (request, response) => wrongMethod('chat', request, response, 'GET, HEAD'));
 
+  addStoredResponses(router, deps);
+  return router;
+}
+
+/** What clients do with the answers that the gateway keeps. */
+function addStoredResponses(router: Router, deps: ModelRouterDeps): void {
+  const find = async (request: Request<{ id: string }>): Promise<StoredResponse> => {
+    const principal = getPrincipal(request);
+    requireScope(principal);
+    const stored = await readStored(deps.store, principal, request.params.id);
+    if (stored === undefined) throw noResponse(request.params.id);
+    return stored;
+  };
   router.get('/responses/:id', (request, response) =>
     answer('responses', response, async () => {
-      const principal = getPrincipal(request);
-      requireScope(principal);
-      const stored = await readStored(deps.store, principal, request.params.id);
-      if (stored === undefined) throw noResponse(request.params.id);
-      response.json(stored.response);
+      response.json((await find(request)).response);
     }),
   );
   router.delete('/responses/:id', (request, response) =>
@@ -61,7 +83,21 @@ export function createModelRouter(deps: ModelRouterDeps): Router {
     }),
   );
   router.all('/responses/:id', (request, response) => wrongMethod('responses', request, response, 'GET, HEAD, DELETE'));
-  return router;
+  router.get('/responses/:id/input_items', (request, response) =>
+    answer('responses', response, async () => {
+      response.json(listInputItems(request.params.id, await find(request), request.query));
+    }),
+  );
+  router.all('/responses/:id/input_items', (request, response) =>
+    wrongMethod('responses', request, response, 'GET, HEAD'),
+  );
+  router.post('/responses/:id/cancel', (request, response) =>
+    answer('responses', response, async () => {
+      await find(request);
+      throw notInBackground();
+    }),
+  );
+  router.all('/responses/:id/cancel', (request, response) => wrongMethod('responses', request, response, 'POST'));
 }
 
 /** Runs a small handler. Its DialectError becomes the answer; any other error goes to the app's error handler. */
@@ -83,6 +119,15 @@ function wrongMethod(dialect: Dialect, request: Request, response: Response, all
   response.setHeader('allow', `${allow}, OPTIONS`);
   const message = `${request.method} is not allowed here, only ${allow}.`;
   sendError(dialect, response, new DialectError({ status: 405, message, code: 'method_not_allowed' }));
+}
+
+/** OpenAI's answer for a response that was not made in the background, and none is here. */
+function notInBackground(): DialectError {
+  return new DialectError({
+    status: 400,
+    message: 'Cannot cancel a synchronous response. Close the connection of a call to end it.',
+    code: 'invalid_request',
+  });
 }
 
 function noResponse(id: string): DialectError {

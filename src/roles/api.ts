@@ -8,6 +8,7 @@ import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { CallLimits } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
+import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
 import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
@@ -57,12 +58,17 @@ function scaleFromZero({ process, caches, shutdown }: RoleContext): ModelGateway
 
 function createModels(context: RoleContext, { counters, ceilings }: Shared) {
   const { process, caches, shutdown } = context;
-  const { config, log, registry, clock } = process;
+  const { config, client, log, registry, clock } = process;
+  const { namespace } = config;
   const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
-    namespace: config.namespace,
+    namespace,
+    engineSecrets: {
+      names: config.engineSecrets,
+      read: (name, signal) => client.get(SECRETS, { namespace, name }, { signal }),
+    },
     ceilings,
     counter: (prefix) => counters.counter(prefix),
     store,

@@ -4,6 +4,7 @@ import express from 'express';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
+import type { EngineSecrets } from '../../src/gateway/discovery/credentials.ts';
 import { createModelGateway, type ScaleFromZero } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
@@ -41,12 +42,21 @@ export interface GatewayOptions {
   ceilings?: CeilingsOf;
   clock?: Clock;
   scaleFromZero?: ScaleFromZero;
+  engineSecrets?: EngineSecrets;
 }
+
+const NO_SECRETS: EngineSecrets = { names: [], read: () => Promise.reject(new Error('no Secret')) };
 
 /** The real router on a local port, over a cluster that the test fills. */
 export async function startGateway(
   cluster = new ModelCluster(),
-  { store, ceilings = () => DEFAULT_CEILINGS, clock = systemClock(), scaleFromZero }: GatewayOptions = {},
+  {
+    store,
+    ceilings = () => DEFAULT_CEILINGS,
+    clock = systemClock(),
+    engineSecrets = NO_SECRETS,
+    scaleFromZero,
+  }: GatewayOptions = {},
 ): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
@@ -58,6 +68,7 @@ export async function startGateway(
     namespaces,
     ceilings,
     namespace: 'berth-system',
+    engineSecrets,
     counter: memoryCounter,
     store,
     scaleFromZero,

@@ -54,6 +54,10 @@ export interface EngineOptions {
   /** Path in front of `/v1`. */
   prefix?: string;
   metrics?: string;
+  /** Routes besides those of the dialects, each with what it answers. */
+  plain?: Readonly<Record<string, { contentType: string; body: string }>>;
+  /** The key that it asks for, as `vllm --api-key` does. */
+  apiKey?: string;
 }
 
 export interface ScriptedEngine {
@@ -63,6 +67,8 @@ export interface ScriptedEngine {
   received: Received[];
   /** GETs and empty POSTs, which probes send. */
   probes: string[];
+  /** What calls and probes had in Authorization. */
+  authorizations: Set<string | undefined>;
   /** Sets the behaviour for the next requests, one each. The last stays. */
   behave(...behaviours: [Behaviour, ...Behaviour[]]): void;
   /** From now on it answers neither calls nor probes, and its connections stay open. */
@@ -88,6 +94,7 @@ const OWNERS: Record<EngineName, string> = {
 export async function startEngine(options: EngineOptions = {}): Promise<ScriptedEngine> {
   const received: Received[] = [];
   const probes: string[] = [];
+  const authorizations = new Set<string | undefined>();
   let script: Behaviour[] = [{ kind: 'answer', reply: { text: 'Hello there' } }];
   const sockets = new Set<Socket>();
   let isFrozen = false;
@@ -104,12 +111,21 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString('utf8');
     const path = request.url ?? '/';
-    const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
+    const isJson = request.headers['content-type']?.startsWith('multipart/') !== true;
+    const body = text === '' || !isJson ? {} : (JSON.parse(text) as Record<string, unknown>);
+    const plain = options.plain?.[path];
     const dialect = dialectOf(options, path);
-    if (request.method === 'GET' || dialect === undefined || Object.keys(body).length === 0) {
+    const { authorization } = request.headers;
+    authorizations.add(authorization);
+    if (options.apiKey !== undefined && authorization !== `Bearer ${options.apiKey}`) {
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"Unauthorized"}');
+      return;
+    }
+    const isCall = dialect !== undefined || plain !== undefined;
+    if (request.method === 'GET' || !isCall || (isJson && Object.keys(body).length === 0)) {
       probes.push(`${request.method} ${path}`);
       if (isFrozen) return;
-      answerProbe(options, { path, body, response, known: dialect !== undefined });
+      answerProbe(options, { path, body, response, known: isCall });
       return;
     }
     const entry: Received = { path, body, text, headers: request.headers, at: performance.now(), written: 0 };
@@ -118,7 +134,11 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
       if (!response.writableFinished) entry.abortedAt = performance.now();
     });
     const behaviour = script.length > 1 ? script.shift() : script[0];
-    if (behaviour !== undefined) await play(behaviour, { dialect, body, response, entry });
+    if (plain !== undefined && behaviour?.kind === 'answer') {
+      response.writeHead(200, { 'content-type': plain.contentType }).end(plain.body);
+      return;
+    }
+    if (behaviour !== undefined) await play(behaviour, { dialect: dialect ?? 'chat', body, response, entry });
   }
 
   await new Promise<void>((resolve) => {
@@ -130,6 +150,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Scripted
     origin: `http://127.0.0.1:${port}`,
     received,
     probes,
+    authorizations,
     behave: (...behaviours) => {
       script = behaviours;
     },

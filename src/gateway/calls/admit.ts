@@ -1,13 +1,13 @@
-import { mayUseModel, type Principal } from '../../access/principal.ts';
+import type { Principal } from '../../access/principal.ts';
 import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
+import { findModel } from '../find-model.ts';
 import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
+import { requireRoute } from '../plain/require-route.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
-
-const NAMES_IN_ERROR = 20;
 
 export interface Incoming {
   id: string;
@@ -16,6 +16,8 @@ export interface Incoming {
   bytes: Buffer;
   hold: BodyHold;
   sessionHeader: string | undefined;
+  contentType: string | undefined;
+  trace: readonly string[];
   startedAt: number;
 }
 
@@ -25,6 +27,7 @@ export async function admit(deps: ModelRouterDeps, incoming: Incoming): Promise<
   const body = parseBody(bytes);
   const inspection = inspectRequest(dialect, body);
   const model = findModel(deps, principal, inspection.model);
+  requireRoute(deps, principal, model, undefined);
   const { previousResponseId, itemReferences } = inspection;
   const call: Call = {
     ...incoming,
@@ -60,36 +63,4 @@ function withWholeSeed(body: unknown, text: string): unknown {
   const written = [...text.matchAll(/"seed"\s*:\s*(-?\d{16,20})\b/g)].map(([, digits = '']) => digits);
   const whole = written.find((digits) => Number(digits) === body.seed);
   return whole === undefined ? body : { ...body, seed: rawJSON(whole) };
-}
-
-/**
- * Finds a model that the key may use. Another one is refused as one that does not exist, as OpenAI does: the answer
- * says nothing about models beyond the key's own list.
- *
- * @throws DialectError 404 with the names of the models that the key may use
- */
-export function findModel(deps: ModelRouterDeps, principal: Principal, name: string): Model {
-  const model = mayUseModel(principal, name) ? deps.catalog().find(principal.namespace, name) : undefined;
-  if (model !== undefined) return model;
-  const known = listModels(deps, principal).map((each) => each.name);
-  throw new DialectError({
-    status: 404,
-    message: `The model '${name.slice(0, 200)}' does not exist or you do not have access to it. ${knownModels(known)}`,
-    code: 'model_not_found',
-    param: 'model',
-  });
-}
-
-/** The models that the key may use, by name. */
-export function listModels({ catalog }: Pick<ModelRouterDeps, 'catalog'>, principal: Principal): Model[] {
-  return catalog()
-    .list(principal.namespace)
-    .filter(({ name }) => mayUseModel(principal, name));
-}
-
-function knownModels(names: readonly string[]): string {
-  if (names.length === 0) return 'No model is served to this key at the moment.';
-  const listed = names.slice(0, NAMES_IN_ERROR).map((name) => `'${name}'`);
-  const rest = names.length > NAMES_IN_ERROR ? ` and ${names.length - NAMES_IN_ERROR} more` : '';
-  return `Known models: ${listed.join(', ')}${rest}.`;
 }

@@ -66,7 +66,7 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
       return undefined;
     case 'refused': {
       const { status, headers, body } = outcome;
-      const error = readUpstreamError(status, body);
+      const error = withoutKey(endpoint, readUpstreamError(status, body));
       const isTold = status < 300 || isOverflow(error);
       return applyRefusal(serving, endpoint, { status: isTold ? error.status : status, headers, error, begunAt });
     }
@@ -76,10 +76,22 @@ export function applyOutcome(serving: Serving, endpoint: Endpoint, result: Resul
   const { error } = outcome;
   // The engine's own error, in an answer with a good status.
   if (error instanceof DialectError && !serving.client.started)
-    return applyRefusal(serving, endpoint, { status: error.status, headers: {}, error, begunAt });
+    return applyRefusal(serving, endpoint, {
+      status: error.status,
+      headers: {},
+      error: withoutKey(endpoint, error),
+      begunAt,
+    });
   blame(endpoint, tenant, error, begunAt);
   if (wasCrash(error)) served.crashes += 1;
   return applyBreak(serving, receiver, error);
+}
+
+/** Engines repeat what they were sent when they complain of it. */
+function withoutKey({ credential }: Endpoint, error: ClientError): ClientError {
+  if (credential === undefined) return error;
+  const { status, code, param, overflow } = error;
+  return { status, code, param, overflow, message: credential.redact(error.message) };
 }
 
 /** Tells the breaker of a request that broke off. */

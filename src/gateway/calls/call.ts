@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
+import type { PlainCall } from '../plain/plain-call.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 
 /** One call of a client, read and checked. */
@@ -8,6 +9,8 @@ export interface Call {
   /** Unique, `[a-z0-9]+`: in response ids, error bodies and logs. */
   id: string;
   dialect: Dialect;
+  /** A call outside of the dialects. Its errors have the shape of chat. */
+  plain?: PlainCall;
   principal: Principal;
   /** The body as the client sent it. Empty once the call cannot be sent again. */
   bytes: Buffer;
@@ -22,6 +25,8 @@ export interface Call {
   features: RequestFeatures;
   /** The session that the client names in a header. */
   sessionHeader: string | undefined;
+  /** Headers for the engine, each name with its value: the trace that the client is in. */
+  trace: readonly string[];
   /** Stored items that the call continues. */
   history: readonly HistoryItem[];
   references: ReadonlyMap<string, readonly HistoryItem[]>;

@@ -9,8 +9,13 @@ const STREAM_HEADERS = {
 } as const;
 
 const TEXT_MAX = 16 * 1024;
-/** Between comments on a stream without a first byte. */
+/** A stream that is silent for this long, or twice as long at most, gets a sign of life. */
 const KEEP_ALIVE_MS = 10_000;
+const WAITING = ': waiting for the model\n\n';
+/** Anthropic's own, which its clients skip. Before `message_start` not all of them do, so a comment goes out there. */
+const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
 /** A client that reads nothing for this long is taken as gone. */
 const STALL_MS = 300_000;
 
@@ -25,10 +30,15 @@ export class ClientWriter {
   readonly #dialect: Dialect;
   readonly #requestId: string;
   #route = '';
+  readonly #headers: Record<string, string> = {};
   #keepAlive: NodeJS.Timeout | undefined;
   #stall: NodeJS.Timeout | undefined;
   #onGone: (() => void) | undefined;
   #draining = false;
+  /** Something was written since the last sign of life was due. */
+  #isBusy = false;
+  /** What was written ends with a whole event. One of many megabytes goes out in pieces. */
+  #isBetweenEvents = true;
   /** The client closed the connection before the answer was complete. */
   gone = false;
   /** Bytes of the answer were sent. From now on no other endpoint may answer. */
@@ -51,22 +61,35 @@ export class ClientWriter {
     this.#route = value;
   }
 
-  /** Sends a comment every 10 s until the first byte: clients and proxies see that the stream is alive. */
+  /** Headers that go with any answer. */
+  add(headers: Readonly<Record<string, string>>): void {
+    Object.assign(this.#headers, headers);
+  }
+
+  /**
+   * Keeps a stream alive until its end: when it is silent, a comment or a `ping` event shows clients and proxies that it
+   * is not dead. One timer for each stream. Nothing is added to what the client has not read yet.
+   */
   keepAlive(): void {
-    this.#keepAlive ??= setInterval(() => {
-      if (this.gone || this.started || this.#response.writableNeedDrain) return;
-      this.#openStream();
-      this.#response.write(': waiting for the model\n\n');
-    }, KEEP_ALIVE_MS);
+    this.#keepAlive ??= setInterval(() => this.#signal(), KEEP_ALIVE_MS);
+  }
+
+  #signal(): void {
+    const isBusy = this.#isBusy;
+    this.#isBusy = false;
+    if (isBusy || this.gone || !this.#isBetweenEvents || this.#draining || this.#response.writableNeedDrain) return;
+    this.#openStream();
+    this.#response.write(this.started && this.#dialect === 'messages' ? PING : WAITING);
   }
 
   write(data: string | Uint8Array, upstream: Flow): void {
     if (this.gone) return;
     if (!this.started) {
       this.started = true;
-      clearInterval(this.#keepAlive);
       this.#openStream();
     }
+    this.#isBusy = true;
+    this.#isBetweenEvents = endsWithBlank(data);
     if (this.#response.write(data) || this.#draining) return;
     this.#draining = true;
     upstream.pause();
@@ -88,10 +111,10 @@ export class ClientWriter {
     else this.#response.end(data);
   }
 
-  sendWhole(body: Buffer): void {
+  sendWhole(body: Buffer, contentType = 'application/json'): void {
     if (this.gone) return;
     this.started = true;
-    this.#writeHead({ 'content-type': 'application/json', 'content-length': body.byteLength });
+    this.#writeHead({ 'content-type': contentType, 'content-length': body.byteLength });
     // Node writes latin1 text together with the headers, and bytes in a second write.
     if (body.byteLength <= TEXT_MAX) this.#response.end(body.toString('latin1'), 'latin1');
     else this.#response.end(body);
@@ -108,6 +131,7 @@ export class ClientWriter {
     const { body, headers } = errorBody(this.#dialect, error, this.#requestId);
     const text = Buffer.from(JSON.stringify(body));
     this.#response.writeHead(error.status, {
+      ...this.#headers,
       ...headers,
       // On a kept connection, Node would read the rest of a refused body.
       ...(!this.#response.req.complete && { connection: 'close' }),
@@ -127,7 +151,7 @@ export class ClientWriter {
     if (this.#route !== '') headers['x-berth-route'] = this.#route;
     // Anthropic's SDKs show this id in errors.
     if (this.#dialect === 'messages') headers['request-id'] = this.#requestId;
-    this.#response.writeHead(200, headers);
+    this.#response.writeHead(200, Object.assign(headers, this.#headers));
   }
 
   #closed(): void {
@@ -137,4 +161,12 @@ export class ClientWriter {
     this.gone = true;
     this.#onGone?.();
   }
+}
+
+/** Whether the last line of bytes is blank. A piece that holds a line end alone may say no in error, which costs nothing. */
+function endsWithBlank(data: string | Uint8Array): boolean {
+  const end = data.length - 1;
+  const code = (at: number): number | undefined => (typeof data === 'string' ? data.charCodeAt(at) : data[at]);
+  if (code(end) !== NEWLINE) return false;
+  return code(end - 1) === NEWLINE || (code(end - 1) === RETURN && code(end - 2) === NEWLINE);
 }

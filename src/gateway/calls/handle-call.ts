@@ -4,6 +4,11 @@ import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
+import { Standings } from '../limits/standings.ts';
+import type { CallRecord } from '../metrics.ts';
+import { admitPlain } from '../plain/admit-plain.ts';
+import type { PlainRoute } from '../plain/routes.ts';
+import { traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
@@ -23,10 +28,13 @@ interface CallSummary {
   usage?: Usage | undefined;
 }
 
-/** Serves one POST of a dialect, from reading the request to the end of the answer. Never rejects. */
+/** A dialect, or what else clients call. */
+export type CallKind = { dialect: Dialect; plain?: undefined } | { dialect: 'chat'; plain: PlainRoute };
+
+/** Serves one POST, from reading the request to the end of the answer. Never rejects. */
 export async function handleCall(
   deps: ModelRouterDeps,
-  dialect: Dialect,
+  { dialect, plain }: CallKind,
   request: Request,
   response: Response,
 ): Promise<void> {
@@ -38,18 +46,20 @@ export async function handleCall(
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
-    await run({ deps, client, summary }, request, {
+    await run({ deps, client, summary, plain }, request, {
       id,
       dialect,
       principal,
       startedAt,
       sessionHeader: sessionOf(request),
+      contentType: request.headers['content-type'],
+      trace: traceOf(request.headers),
     });
   } catch (error) {
     summary.served.outcome = answerError(deps, client, error);
   } finally {
     if (denied === undefined) deps.limiter.leave(principal);
-    record(deps, { dialect, principal, startedAt }, summary);
+    record(deps, { operation: plain ?? dialect, principal, startedAt }, summary);
   }
 }
 
@@ -57,29 +67,28 @@ interface Running {
   deps: ModelRouterDeps;
   client: ClientWriter;
   summary: CallSummary;
+  plain: PlainRoute | undefined;
 }
 
 type Origin = Omit<Incoming, 'bytes' | 'hold'>;
 
-async function run({ deps, client, summary }: Running, request: Request, origin: Origin): Promise<void> {
+async function run({ deps, client, summary, plain }: Running, request: Request, origin: Origin): Promise<void> {
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
-  const isMetered = deps.limiter.isMetered(principal);
-  if (isMetered) {
-    const denied = await deps.limiter.countRequest(principal);
-    if (denied !== undefined) throw new LimitError(denied);
-  }
+  const standings = deps.limiter.isMetered(principal) ? new Standings() : undefined;
+  if (standings !== undefined) await countRequest(deps, client, { standings, ...origin });
   const hold = holdOf(deps, principal);
   try {
     // No variable here holds the bytes: the call lets go of them before this function ends.
-    const { call, model } = await admit(deps, {
+    const isForm = plain === 'transcriptions';
+    const { call, model } = await admitAny(deps, plain, {
       ...origin,
       hold,
-      bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock }),
+      bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm }),
     });
     summary.model = model.name;
-    const reservation = isMetered ? await reserve(deps, call) : undefined;
+    const reservation = standings === undefined ? undefined : await reserve(deps, client, call, standings);
     try {
       const ready = (await deps.starts?.ready(call, model, client)) ?? model;
       summary.served = await serve(deps, call, ready, client);
@@ -93,6 +102,27 @@ async function run({ deps, client, summary }: Running, request: Request, origin:
   }
 }
 
+interface Counting {
+  principal: Principal;
+  dialect: Dialect;
+  standings: Standings;
+}
+
+/** Counts a call, and tells the client what is left. Rejects with LimitError. */
+export async function countRequest(
+  { limiter, clock }: Pick<ModelRouterDeps, 'limiter' | 'clock'>,
+  client: ClientWriter,
+  { principal, dialect, standings }: Counting,
+): Promise<void> {
+  const denied = await limiter.countRequest(principal, standings);
+  client.add(standings.headers(dialect, clock.now()));
+  if (denied !== undefined) throw new LimitError(denied);
+}
+
+async function admitAny(deps: ModelRouterDeps, plain: PlainRoute | undefined, incoming: Incoming) {
+  return plain === undefined ? admit(deps, incoming) : admitPlain(deps, incoming, plain);
+}
+
 /** The place of one body in the budget: within the share of the caller's tenant. */
 export function holdOf(
   { bodies, ceilings }: Pick<ModelRouterDeps, 'bodies' | 'ceilings'>,
@@ -101,8 +131,14 @@ export function holdOf(
   return bodies.hold(namespace, ceilings(namespace).http.bodyMib * MIB);
 }
 
-async function reserve(deps: ModelRouterDeps, { principal, promptTokens }: Call): Promise<Reservation> {
-  const reserved = await deps.limiter.reserveTokens(principal, promptTokens);
+async function reserve(
+  deps: ModelRouterDeps,
+  client: ClientWriter,
+  { principal, promptTokens, dialect }: Call,
+  standings: Standings,
+): Promise<Reservation> {
+  const reserved = await deps.limiter.reserveTokens(principal, promptTokens, standings);
+  client.add(standings.headers(dialect, deps.clock.now()));
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
 }
@@ -147,14 +183,14 @@ function requireIdentity({ headers }: Request): void {
 
 function record(
   deps: ModelRouterDeps,
-  origin: Pick<Origin, 'dialect' | 'principal' | 'startedAt'>,
+  origin: Pick<Origin, 'principal' | 'startedAt'> & Pick<CallRecord, 'operation'>,
   summary: CallSummary,
 ): void {
-  const { dialect, principal, startedAt } = origin;
+  const { operation, principal, startedAt } = origin;
   const { served, usage, model } = summary;
   const { outcome, attempts, firstByteAt, route = 'none' } = served;
   deps.metrics.record({
-    dialect,
+    operation,
     model,
     keyId: principal.keyId,
     route,

@@ -39,6 +39,8 @@ export interface Reading {
   /** Takes what the body needs. Released here when the promise rejects, else by the caller. */
   hold: BodyHold;
   clock: Clock;
+  /** The body is no JSON: nothing parses it. */
+  isForm?: boolean;
 }
 
 /**
@@ -46,7 +48,7 @@ export interface Reading {
  * OverloadedError when the budget of all is used up, LimitError when the tenant's share of it is, and DialectError 408
  * when the client sends nothing for 10 s, less than 64 KiB per second, or for 55 s in all.
  */
-export function readBody(request: IncomingMessage, { limit, hold, clock }: Reading): Promise<Buffer> {
+export function readBody(request: IncomingMessage, { limit, hold, clock, isForm = false }: Reading): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const watch = new Watch(clock, () => fail(tooSlow()));
@@ -91,7 +93,7 @@ export function readBody(request: IncomingMessage, { limit, hold, clock }: Readi
       // The listeners live as long as the request, which outlives the body.
       chunks.length = 0;
       // A short body cannot have too many pieces, and counting would cost as much as parsing.
-      const count = size <= STRUCTURE_MAX && hold.budget.isCalm ? 0 : countStructure(bytes, STRUCTURE_MAX);
+      const count = isForm || (size <= STRUCTURE_MAX && hold.budget.isCalm) ? 0 : countStructure(bytes, STRUCTURE_MAX);
       if (count > STRUCTURE_MAX) {
         fail(tooManyPieces());
       } else if (take(count * STRUCTURE_BYTES)) {

@@ -7,6 +7,7 @@ import type { Member, Model } from '../balance/model.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
+import { serves } from '../plain/require-route.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import type { Starts } from '../zero/starts.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
@@ -43,7 +44,7 @@ const NO_SERVER_RETRY_MS = 5000;
 export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
-  const tried: Endpoint[] = [];
+  const tried = unable(model, call);
   const served: Served = { outcome: 'unavailable', attempts: 0, crashes: 0 };
   const tenant = call.principal.namespace;
   const retries = deps.retries.of(tenant, model.name);
@@ -66,6 +67,11 @@ export async function serve(deps: ServeDeps, call: Call, model: Model, client: C
   if (later !== undefined) return serve({ ...deps, starts: undefined }, call, later, client);
   client.sendError(failure.error, failure.retryAfterMs);
   return served;
+}
+
+/** The endpoints of the model that do not have what the call is for. */
+function unable({ members }: Model, { plain }: Call): Endpoint[] {
+  return members.flatMap(({ endpoint }) => (serves(endpoint.probe, plain?.route) ? [] : [endpoint]));
 }
 
 interface Serving {
@@ -145,7 +151,7 @@ async function send(serving: Serving, endpoint: Endpoint, request: UpstreamReque
   };
   endpoint.flights.add(flight);
   client.onGone(() => attempt.abort());
-  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint.origin, request), attempt);
+  if (!client.gone) deps.dispatcher.dispatch(dispatchOptions(call, endpoint, request), attempt);
   const outcome = await attempt.outcome;
   client.onGone(undefined);
   endpoint.flights.delete(flight);
@@ -172,11 +178,13 @@ async function storeAnswer({ store, ceilings, log }: ServeDeps, call: Call, answ
   if (responseId === undefined) return;
   const previous = inspection.previousResponseId;
   try {
+    const input = parseInput(body.input, references);
     await store.put(
       principal,
       responseId,
       {
-        items: [...parseInput(body.input, references), ...items],
+        items: [...input, ...items],
+        inputs: input.length,
         response: answer.response,
         ...(previous !== undefined && { previous }),
       },

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
+import type { Endpoint } from '../endpoint.ts';
+import { plainRequest } from '../plain/plain-request.ts';
 import type { Call } from './call.ts';
 
 /** What is sent to one endpoint for a call. */
@@ -12,6 +14,8 @@ export interface UpstreamRequest {
   native: boolean;
   path: string;
   body: Buffer;
+  /** By default JSON. */
+  contentType?: string;
 }
 
 /** Long enough for a call that waits in the queue of its engine. */
@@ -22,7 +26,9 @@ const SILENCE_TIMEOUT_MS = 300_000;
 const LARGE_BODY = 65_536;
 
 /** @throws DialectError when the endpoint cannot serve the call */
-export function upstreamRequest(call: Call, { endpoint, upstreamModel, contextLength }: Member): UpstreamRequest {
+export function upstreamRequest(call: Call, member: Member): UpstreamRequest {
+  if (call.plain !== undefined) return plainRequest(call, call.plain, member);
+  const { endpoint, upstreamModel, contextLength } = member;
   const { dialect: client, features, inspection, history, references } = call;
   const { probe } = endpoint;
   const quirks = quirksOf(probe?.engine ?? 'unknown', probe?.version, upstreamModel);
@@ -51,22 +57,33 @@ async function* bytesOf(request: UpstreamRequest): AsyncGenerator<Buffer> {
   yield request.body;
 }
 
-export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
-  const { path, body } = request;
-  const accept = call.inspection.stream ? 'text/event-stream' : 'application/json';
+function acceptOf({ inspection, plain }: Call): string {
+  if (inspection.stream) return 'text/event-stream';
+  return plain?.route === 'transcriptions' ? '*/*' : 'application/json';
+}
+
+export function dispatchOptions(
+  call: Call,
+  { origin, credential }: Endpoint,
+  request: UpstreamRequest,
+): Dispatcher.DispatchOptions {
+  const { path, body, contentType = 'application/json' } = request;
+  const accept = acceptOf(call);
   return {
     origin,
     path,
     method: 'POST',
     headers: [
       'content-type',
-      'application/json',
+      contentType,
       'accept',
       accept,
       'x-request-id',
       call.id,
       'content-length',
       String(body.length),
+      ...call.trace,
+      ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),
     headersTimeout: FIRST_BYTE_TIMEOUT_MS,

@@ -17,6 +17,8 @@ const NOTHING: AnswerFacts = {
   error: undefined,
 };
 
+const TEXT_TYPE = /^(?:text\/(?!html|event-stream)|application\/x-subrip)/;
+
 class NotJsonError extends Error {
   override readonly name = 'NotJsonError';
 }
@@ -27,6 +29,8 @@ export class WholeReceiver implements AnswerReceiver {
   readonly #chunks: Buffer[] = [];
   #size = 0;
   #answer: Buffer = Buffer.alloc(0);
+  /** The media type of an answer that is no JSON. */
+  #textType: string | undefined;
   facts = NOTHING;
   response: unknown;
 
@@ -35,7 +39,11 @@ export class WholeReceiver implements AnswerReceiver {
   }
 
   accepts(contentType: string): boolean {
-    return contentType.startsWith('application/json');
+    const isJson = contentType.startsWith('application/json');
+    // Transcriptions come as text and subtitles, too.
+    const isText = this.#deps.call.plain?.route === 'transcriptions' && TEXT_TYPE.test(contentType);
+    if (isText) this.#textType = contentType;
+    return isJson || isText;
   }
 
   data(chunk: Buffer): void {
@@ -52,7 +60,9 @@ export class WholeReceiver implements AnswerReceiver {
     if (request.native) {
       const error = errorInAnswer(bytes);
       if (error !== undefined) throw new DialectError(error);
-      if (!looksLikeObject(bytes)) throw new NotJsonError('The answer is not a JSON object.');
+      // Servers of embeddings answer with a list, too.
+      const isAnswer = this.#textType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
+      if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
       this.facts = { ...NOTHING, ...observeBody(call.dialect, bytes) };
       if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));
       this.#answer = bytes;
@@ -66,7 +76,7 @@ export class WholeReceiver implements AnswerReceiver {
   }
 
   finish(): void {
-    this.#deps.client.sendWhole(this.#answer);
+    this.#deps.client.sendWhole(this.#answer, this.#textType);
   }
 
   /** Nothing to do: nothing is passed on before the end, so the caller answers. */
@@ -74,8 +84,8 @@ export class WholeReceiver implements AnswerReceiver {
 }
 
 /** Tells an answer from an error page. Pass-through does not parse the whole answer. */
-function looksLikeObject(bytes: Buffer): boolean {
-  return /^\s*\{/.test(bytes.toString('latin1', 0, 64));
+function looksLikeObject(bytes: Buffer, mayBeList: boolean): boolean {
+  return (mayBeList ? /^\s*[[{]/ : /^\s*\{/).test(bytes.toString('latin1', 0, 64));
 }
 
 function idOf(body: unknown): string | undefined {

@@ -11,13 +11,14 @@
  */
 export { errorBody, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
-export { DialectError } from './errors/dialect-error.ts';
-export { estimateTokens, promptTokens } from './inspect/estimate-tokens.ts';
+export { DialectError, invalid, unsupported } from './errors/dialect-error.ts';
+export { estimateTokens, promptTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
 export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';
 export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
 export { optionalCount, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
+export { renderItems } from './responses/render-items.ts';
 export { translateRequest } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody } from './stream/observe-body.ts';

@@ -21,6 +21,8 @@ export interface Quirks {
   remoteImages: boolean;
   /** How a chat body switches thinking on and off. */
   thinking: 'template' | 'effort' | 'none';
+  /** Thinks unless the request says no (Qwen3, GLM). Clients of the messages dialect that want no thinking say nothing. */
+  thinksUnasked: boolean;
   /** Takes `continue_final_message` for a conversation that ends with the start of the answer. */
   continuesAnswer: boolean;
   /** The fields of an assistant chat message in which the engine reads replayed reasoning. */
@@ -42,6 +44,12 @@ function numbersOf(version: string): number[] {
   return (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? '').split('.').filter(Boolean).map(Number);
 }
 
+/**
+ * Models with a switch for thinking that is on by default: Qwen3, GLM from 4.5 on, SmolLM3 (their model cards). Releases
+ * of them that always think, or never, say so in their names.
+ */
+const THINKS_UNASKED = /qwen-?3|glm-?(?:4\.[5-9]|5)|smollm-?3/i;
+
 /** The quirks of a server. `engine` and `version` come from its probe, `model` is its own name of the model. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {
   const known = ENGINES.find((name) => name === engine) ?? 'unknown';
@@ -56,6 +64,7 @@ export function quirksOf(engine: string, version: string | undefined, model: str
     remoteImages: known !== 'ollama',
     // vLLM refuses any chat_template_kwargs for Mistral's own tokenizers (validate_request_params).
     thinking: isMistral && known === 'vllm' ? 'effort' : thinkingSwitch(known),
+    thinksUnasked: THINKS_UNASKED.test(model) && !/thinking|instruct|coder/i.test(model),
     continuesAnswer: known === 'vllm' || known === 'sglang',
     // vLLM renamed `reasoning_content` to `reasoning`. Each version ignores the field of the other.
     reasoningFields: known === 'vllm' ? ['reasoning', 'reasoning_content'] : ['reasoning_content'],
@@ -75,6 +84,8 @@ function isTrusted(dialect: Dialect, quirks: Quirks, features: RequestFeatures):
 
 function trustsResponses(quirks: Quirks, features: RequestFeatures): boolean {
   if (features.clientTools) return false;
+  // Engines refuse these items (vllm #55974), ignore `truncation` and read no files.
+  if (features.vendorHistory || features.truncates || features.files) return quirks.engine === 'unknown';
   switch (quirks.engine) {
     case 'vllm':
       // Tool calls leak as text in streams (vllm #36435, #29725), replayed agent input is refused (#33089),
@@ -93,7 +104,9 @@ function trustsResponses(quirks: Quirks, features: RequestFeatures): boolean {
 }
 
 function trustsMessages(quirks: Quirks, features: RequestFeatures): boolean {
-  if (features.documents) return quirks.engine === 'unknown';
+  // Their own routes refuse such blocks and tools, and do not switch thinking off when the field is absent.
+  const isForeign = features.documents || features.vendorHistory || features.clientTools;
+  if (isForeign || (quirks.thinksUnasked && !features.thinking)) return quirks.engine === 'unknown';
   switch (quirks.engine) {
     case 'vllm':
       // It counts cached tokens twice before PR #40912, and still in 0.22.1 (#45079). Its request model drops the other

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { parseChatRequest } from './chat/parse-request.ts';
 import { renderChatRequest } from './chat/render-request.ts';
-import { estimateTokens } from './inspect/estimate-tokens.ts';
+import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
 import { objectAt, objectsOf, optionalNumber } from './fields.ts';
 import { parseMessagesRequest } from './messages/parse-request.ts';
@@ -13,6 +13,7 @@ import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
 import { renderItems } from './responses/render-items.ts';
 import { renderResponsesRequest } from './responses/render-request.ts';
+import { truncateItems } from './responses/truncate.ts';
 import type { Dialect, HistoryItem, IrRequest } from './types.ts';
 
 export interface RequestOptions {
@@ -48,7 +49,7 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   const body = objectAt(value, 'body');
   if (from === to) return ADJUSTERS[from](body, options);
   const { model, quirks, contextLength } = options;
-  const request = PARSERS[from](body, options);
+  const request = truncated(PARSERS[from](body, options), body, contextLength);
   if (request.items.length === 0) throw invalid(from === 'responses' ? 'input' : 'messages', 'expected some content');
   const maxTokens = outputLimit(request.maxTokens, {
     contextLength,
@@ -57,6 +58,14 @@ export function translateRequest(from: Dialect, to: Dialect, value: unknown, opt
   });
   // A messages client needs the size of the prompt at once, for message_start.
   return RENDERERS[to](request, { model, quirks, maxTokens, earlyUsage: from === 'messages' });
+}
+
+/** @param contextLength tokens of prompt and answer together; without it nothing is left out */
+function truncated(request: IrRequest, body: Json, contextLength: number | undefined): IrRequest {
+  if (body.truncation !== 'auto' || contextLength === undefined) return request;
+  const tools = request.tools.length === 0 ? 0 : estimateTokens('responses', { tools: body.tools });
+  const bounds = { room: contextLength - tools, answer: request.maxTokens, sizeOf: tokensOfItem };
+  return { ...request, items: truncateItems(request.items, bounds) };
 }
 
 const ADJUSTERS = {

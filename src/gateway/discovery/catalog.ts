@@ -1,16 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { Model, type Member, type Sleeper } from '../balance/model.ts';
-import type { Endpoint } from '../endpoint.ts';
-import type { Probe, ServedModel, ServerSpec } from './types.ts';
-
-/** One server, the endpoints it has now, and what its last probed endpoint served. */
-export interface ServerState {
-  server: ServerSpec;
-  endpoints: readonly Endpoint[];
-  lastProbe: Probe | undefined;
-  /** Seconds that earlier starts took from no replica to the first. */
-  startSeconds?: number | undefined;
-}
+import { claimNames, namesOf, type Conflict, type ServerState } from './names.ts';
+import type { Probe, ServedModel } from './types.ts';
 
 /** Models by name, as one tenant sees them. */
 type ModelTable = ReadonlyMap<string, Model>;
@@ -24,9 +15,13 @@ export class Catalog {
   readonly #own: ReadonlyMap<string, ModelTable>;
   readonly #shared: ModelTable;
 
-  constructor(own: ReadonlyMap<string, ModelTable>, shared: ModelTable) {
+  /** Names that a server has and another serves. */
+  readonly conflicts: readonly Conflict[];
+
+  constructor(own: ReadonlyMap<string, ModelTable>, shared: ModelTable, conflicts: readonly Conflict[] = []) {
     this.#own = own;
     this.#shared = shared;
+    this.conflicts = conflicts;
   }
 
   find(namespace: string, name: string): Model | undefined {
@@ -44,7 +39,9 @@ export class Catalog {
 export function buildCatalog(states: readonly ServerState[], models: ModelCache): Catalog {
   const byNamespace = Map.groupBy(states, ({ server }) => server.namespace);
   const own = new Map<string, ModelTable>();
-  for (const [namespace, group] of byNamespace) own.set(namespace, tableOf(group, `own/${namespace}`, models));
+  const conflicts: Conflict[] = [];
+  for (const [namespace, group] of byNamespace)
+    own.set(namespace, tableOf(group, `own/${namespace}`, models, conflicts));
   const shared = new Map<string, Model>();
   for (const [namespace, group] of sharers(states)) {
     for (const [name, model] of tableOf(group, `shared/${namespace}`, models)) {
@@ -52,7 +49,7 @@ export function buildCatalog(states: readonly ServerState[], models: ModelCache)
     }
   }
   models.sweep();
-  return new Catalog(own, shared);
+  return new Catalog(own, shared, conflicts);
 }
 
 /** The namespaces that share servers, in the order of their right to a name. */
@@ -63,14 +60,23 @@ function sharers(states: readonly ServerState[]): [string, ServerState[]][] {
   return groups.toSorted((a, b) => rank(a) - rank(b) || (a[0] < b[0] ? -1 : 1));
 }
 
-function tableOf(states: readonly ServerState[], scope: string, models: ModelCache): ModelTable {
+/** @param conflicts gets the names that servers of this table may not have */
+function tableOf(
+  states: readonly ServerState[],
+  scope: string,
+  models: ModelCache,
+  conflicts: Conflict[] = [],
+): ModelTable {
+  const claims = claimNames(states);
+  conflicts.push(...claims.conflicts);
   const members = new Map<string, Member[]>();
   const facts = new Map<string, ServedModel>();
   const probes = new Map<string, Probe>();
   const seen = new Set<string>();
   const sleepers = new Map<string, Sleeper[]>();
   for (const { server, endpoints, lastProbe, startSeconds } of states) {
-    for (const { upstream: _, ...model } of namesOf(server, lastProbe)) {
+    for (const { upstream, ...model } of namesOf(server, lastProbe)) {
+      if (claims.names.get(model.id) !== upstream) continue;
       if (!members.has(model.id)) members.set(model.id, []);
       facts.set(model.id, { ...facts.get(model.id), ...model });
       if (lastProbe !== undefined && !probes.has(model.id)) probes.set(model.id, lastProbe);
@@ -80,6 +86,7 @@ function tableOf(states: readonly ServerState[], scope: string, models: ModelCac
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
       for (const { id, upstream, ...model } of namesOf(server, endpoint.probe)) {
+        if (claims.names.get(id) !== upstream) continue;
         // Two Services may select one pod, which is still one member.
         const address = `${endpoint.origin} ${id}`;
         if (seen.has(address)) continue;
@@ -99,20 +106,6 @@ function tableOf(states: readonly ServerState[], scope: string, models: ModelCac
     table.set(name, model);
   }
   return table;
-}
-
-type NamedModel = ServedModel & { upstream: string };
-
-function namesOf(server: ServerSpec, probe: Probe | undefined): NamedModel[] {
-  const models = probe?.models ?? [];
-  const aliases = server.aliases.flatMap(({ alias, model }): NamedModel[] => {
-    const target = model === undefined ? models[0] : models.find(({ id }) => id === model);
-    // Before any probe the annotation is all there is; after one, an alias of a model that is not served names nothing.
-    if (target === undefined) return probe === undefined ? [{ id: alias, upstream: model ?? alias }] : [];
-    return [{ ...target, id: alias, upstream: target.id }];
-  });
-  const taken = new Set(aliases.map(({ id }) => id));
-  return [...aliases, ...models.filter(({ id }) => !taken.has(id)).map((model) => ({ ...model, upstream: model.id }))];
 }
 
 /** Models by scope and name, kept from one catalogue to the next. */

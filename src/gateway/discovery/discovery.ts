@@ -6,7 +6,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';
-import { buildCatalog, Catalog, ModelCache, type ServerState } from './catalog.ts';
+import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
+import type { Conflict, ServerState } from './names.ts';
+import { Credentials, type EngineSecrets } from './credentials.ts';
 import { probe } from './probe.ts';
 import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
@@ -29,6 +31,7 @@ export interface DiscoveryDeps {
   /** Called when there is a new catalogue. */
   onRebuilt: () => void;
   dispatcher: Dispatcher;
+  engineSecrets: EngineSecrets;
   log: Logger;
   clock: Clock;
 }
@@ -47,7 +50,10 @@ export class Discovery {
   readonly #lastProbes = new Map<string, Probe>();
   /** What was logged about a Service, by its uid. */
   readonly #told = new Map<string, string>();
+  /** The names that were logged as those of other Services, by uid. */
+  readonly #toldNames = new Map<string, string>();
   readonly #models: ModelCache;
+  readonly #credentials: Credentials;
   readonly #prober: Prober;
   readonly #scraper: Scraper;
   readonly #hangWatch: HangWatch;
@@ -59,6 +65,11 @@ export class Discovery {
   constructor(deps: DiscoveryDeps) {
     this.#deps = deps;
     this.#models = new ModelCache(deps.clock);
+    this.#credentials = new Credentials({
+      secrets: deps.engineSecrets,
+      changed: () => this.#schedule(),
+      clock: deps.clock,
+    });
     this.#prober = new Prober({
       probe: (target, signal) => this.#probe(target, signal),
       changed: () => this.#schedule(),
@@ -68,7 +79,7 @@ export class Discovery {
     });
     this.#scraper = new Scraper({
       endpoints: () => this.#endpoints.values(),
-      fetch: ({ origin }) => this.#metrics(origin),
+      fetch: (endpoint) => this.#metrics(endpoint),
       clock: deps.clock,
     });
     this.#hangWatch = new HangWatch({
@@ -101,18 +112,20 @@ export class Discovery {
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
       namespaces.onChange(({ before, after }) => sharesModels(before) !== sharesModels(after) && this.#schedule()),
     ];
+    this.#credentials.start();
     this.#prober.start();
     this.#scraper.start();
     this.#hangWatch.start();
     this.#schedule();
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     clearTimeout(this.#timer);
     this.#prober.stop();
     this.#scraper.stop();
     this.#hangWatch.stop();
+    await this.#credentials.stop();
   }
 
   #schedule(): void {
@@ -135,9 +148,10 @@ export class Discovery {
     }
     this.#states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
     const uids = new Set(servers.map(({ server }) => server.uid));
-    for (const byUid of [this.#lastProbes, this.#told])
+    for (const byUid of [this.#lastProbes, this.#told, this.#toldNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
     this.#catalog = buildCatalog(this.#states, this.#models);
+    this.#tellConflicts(this.#catalog.conflicts);
     this.#deps.onRebuilt();
   }
 
@@ -164,13 +178,19 @@ export class Discovery {
     return [...services.values()].flatMap((service) => {
       const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name), mayScale });
       if (server === undefined) return [];
+      const credential = this.#credentials.of(server);
+      if (typeof credential === 'string') {
+        this.#tell({ ...server, problems: [...server.problems, credential] });
+        return [{ server, targets: [] }];
+      }
       this.#tell(server);
       const pod = (key: string): Pod | undefined => {
         this.#podKeys.add(key);
         return pods.get(key);
       };
       const own = byService.get(keyOf(service)) ?? [];
-      return [{ server, targets: targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace }) }];
+      const targets = targetsOf({ server, service, slices: own, pod, trustedNamespace: namespace });
+      return [{ server, targets: targets.map((target) => ({ ...target, ...(credential && { credential }) })) }];
     });
   }
 
@@ -183,6 +203,21 @@ export class Discovery {
     this.#deps.log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
   }
 
+  /** Logs once which names of a Service mean a model of another. */
+  #tellConflicts(conflicts: readonly Conflict[]): void {
+    const byServer = Map.groupBy(conflicts, ({ server }) => server.uid);
+    for (const uid of this.#toldNames.keys()) if (!byServer.has(uid)) this.#toldNames.delete(uid);
+    for (const [uid, own] of byServer) {
+      const names = own.map(({ name, served }) => ({ name, served }));
+      const text = JSON.stringify(names);
+      const [first] = own;
+      if (first === undefined || this.#toldNames.get(uid) === text) continue;
+      this.#toldNames.set(uid, text);
+      const service = `${first.server.namespace}/${first.server.name}`;
+      this.#deps.log.warn({ service, names }, 'Names of a model server belong to another model of an older Service');
+    }
+  }
+
   #endpoint(target: Target): Endpoint {
     const endpoint = this.#endpoints.get(target.key) ?? new Endpoint(target, this.#deps.clock);
     endpoint.update(target, this.#prober.get(target.key));
@@ -192,9 +227,10 @@ export class Discovery {
 
   async #probe(target: Target, signal: AbortSignal): Promise<Probe> {
     const { dispatcher } = this.#deps;
+    const { origin, credential } = target;
     const limits = { signal, timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_MAX_BYTES };
     const found = await probe(
-      (path, body) => smallRequest(dispatcher, { origin: target.origin, path, body, ...limits }),
+      (path, body) => smallRequest(dispatcher, { origin, credential, path, body, ...limits }),
       target.server,
     );
     const { engine, version, dialects } = found;
@@ -203,15 +239,15 @@ export class Discovery {
   }
 
   /** Any answer will do: it shows that the server is there. */
-  async #ask({ origin, probe }: Endpoint, signal: AbortSignal): Promise<void> {
+  async #ask({ origin, probe, credential }: Endpoint, signal: AbortSignal): Promise<void> {
     const path = `${probe?.prefix ?? ''}/v1/models`;
     const limits = { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: PROBE_MAX_BYTES };
-    await smallRequest(this.#deps.dispatcher, { origin, path, signal, ...limits });
+    await smallRequest(this.#deps.dispatcher, { origin, credential, path, signal, ...limits });
   }
 
-  async #metrics(origin: string): Promise<string> {
-    const request = { origin, path: '/metrics', timeoutMs: PROBE_TIMEOUT_MS, maxBytes: METRICS_MAX_BYTES };
-    return (await smallRequest(this.#deps.dispatcher, request)).text;
+  async #metrics({ origin, credential }: Endpoint): Promise<string> {
+    const limits = { timeoutMs: PROBE_TIMEOUT_MS, maxBytes: METRICS_MAX_BYTES };
+    return (await smallRequest(this.#deps.dispatcher, { origin, credential, path: '/metrics', ...limits })).text;
   }
 
   #logFailure(target: Target, err: unknown, attempt: number): void {

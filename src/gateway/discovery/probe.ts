@@ -1,14 +1,9 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { DIALECTS, optionalCount, ROUTES, type Dialect, type Engine } from '../dialects/index.ts';
-import type { SmallResponse } from './small-http.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES, type PlainPaths } from '../plain/routes.ts';
+import { ProbeError } from './probe-error.ts';
+import { routeTest, type Ask, type RouteTest } from './route-test.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
-
-/** One exchange with the probed server. With a body it is a POST. Rejects when nothing answers. */
-export type Ask = (path: string, body?: unknown) => Promise<SmallResponse>;
-
-export class ProbeError extends Error {
-  override readonly name = 'ProbeError';
-}
 
 const MAX_MODELS = 512;
 const MAX_NAME = 256;
@@ -64,9 +59,7 @@ const OWNERS: Readonly<Record<string, Engine>> = {
 };
 
 /**
- * Finds out what one server is. To test a route it posts an empty object, which generates nothing: an engine with the
- * route answers that it is invalid, another 404 or 405. Throws ProbeError without a model or dialect, else what `ask`
- * throws.
+ * Finds out what one server is. Throws ProbeError without a model or a route, else what `ask` throws.
  */
 export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   const { prefix, body } = await listModels(ask, server.prefix);
@@ -78,13 +71,23 @@ export async function probe(ask: Ask, server: ServerSpec): Promise<Probe> {
   const engine = server.engine ?? known?.engine ?? 'unknown';
   const models = modelsOf(body, known?.info ?? {});
   if (models.length === 0) throw new ProbeError('The server lists no model.');
-  const routes = [`${prefix}${ROUTES.messages}/count_tokens`, '/tokenize'];
-  const [countTokens = false, tokenize = false] = await Promise.all(routes.map((path) => hasRoute(ask, path)));
-  const dialects = server.dialects ?? (await dialectsOf(ask, prefix));
-  if (dialects.length === 0)
+  const has = await routeTest(ask, prefix);
+  const [countTokens, tokenize] = [await has(`${ROUTES.messages}/count_tokens`), await has('/tokenize', '')];
+  const dialects = server.dialects ?? (await dialectsOf(has));
+  const plainPaths = await plainPathsOf(has);
+  if (dialects.length === 0 && Object.keys(plainPaths).length === 0)
     throw new ProbeError('The server has none of the routes chat/completions, responses and messages.');
   const version = known?.version;
-  return { engine, prefix, models, dialects, countTokens, tokenize, ...(version !== undefined && { version }) };
+  return {
+    engine,
+    prefix,
+    models,
+    dialects,
+    plainPaths,
+    countTokens,
+    tokenize,
+    ...(version !== undefined && { version }),
+  };
 }
 
 async function listModels(ask: Ask, given: string | undefined): Promise<{ prefix: string; body: unknown }> {
@@ -123,18 +126,17 @@ async function identify(ask: Ask, hint: Engine | undefined, hintIsFinal: boolean
   return undefined;
 }
 
-async function dialectsOf(ask: Ask, prefix: string): Promise<Dialect[]> {
-  const present = await Promise.all(DIALECTS.map((dialect) => hasRoute(ask, `${prefix}${ROUTES[dialect]}`)));
+async function dialectsOf(has: RouteTest): Promise<Dialect[]> {
+  const present = await Promise.all(DIALECTS.map((dialect) => has(ROUTES[dialect])));
   return DIALECTS.filter((_, index) => present[index]);
 }
 
-async function hasRoute(ask: Ask, path: string): Promise<boolean> {
-  const { status, json } = await ask(path, {});
-  if (status === 405 || status === 501) return false;
-  if (status !== 404) return true;
-  // A 404 about a model comes from the route itself: the empty object names no model.
-  const error = record(record(json).error);
-  return /model/i.test(`${String(error.code)} ${String(error.message)}`);
+async function plainPathsOf(has: RouteTest): Promise<PlainPaths> {
+  const found = PLAIN_NAMES.map(async (name) => {
+    for (const path of PLAIN_ROUTES[name].upstream) if (await has(path)) return [[name, path] as const];
+    return [];
+  });
+  return Object.fromEntries((await Promise.all(found)).flat());
 }
 
 function modelsOf(body: unknown, info: Json): ServedModel[] {

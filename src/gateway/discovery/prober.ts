@@ -119,6 +119,7 @@ function needsProbe(a: Target, b: Target): boolean {
   return (
     a.restarts !== b.restarts ||
     a.origin !== b.origin ||
+    !(a.credential === undefined ? b.credential === undefined : a.credential.isSame(b.credential)) ||
     a.server.prefix !== b.server.prefix ||
     a.server.engine !== b.server.engine ||
     a.server.dialects?.join() !== b.server.dialects?.join()

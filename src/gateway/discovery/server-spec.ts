@@ -21,7 +21,7 @@ export interface NamespaceSource {
 
 /**
  * Reads a Service labelled `berth.dev/model-server=true`. Annotations, all optional:
- * `berth.dev/model-port` (port name or number), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
+ * `berth.dev/model-port` (port name or number), `-credential` (a Secret with the engine's key, in Berth's namespace), `-path-prefix` (in front of `/v1`), `-aliases` (comma-separated,
  * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), and `berth.dev/shared=true`
  * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
  * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
@@ -41,6 +41,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
   const engine = readEngine(annotations['berth.dev/model-engine'], problems);
   const dialects = readDialects(annotations['berth.dev/model-dialects'], problems);
   const scale = readAllowedScale(annotations, mayScale(namespace), problems);
+  const credential = annotations['berth.dev/model-credential']?.trim();
   const wantsShared = annotations['berth.dev/shared'] === 'true';
   const sharedRank = namespace === own ? -1 : wantsShared ? rankOf(find(namespace)) : undefined;
   if (wantsShared && sharedRank === undefined)
@@ -49,6 +50,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     namespace,
     name: metadata.name,
     uid: metadata.uid ?? `${namespace}/${metadata.name}`,
+    createdAt: Math.max(0, Date.parse(metadata.creationTimestamp ?? '') || 0),
     aliases: readAliases(annotations['berth.dev/model-aliases'], problems),
     problems,
     ...(sharedRank !== undefined && { sharedRank }),
@@ -57,6 +59,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     ...(engine && { engine }),
     ...(dialects && { dialects }),
     ...(scale && { scale }),
+    ...(credential && { credential }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { parseJson } from '../dialects/index.ts';
+import type { EngineCredential } from './engine-credential.ts';
 
 export interface SmallResponse {
   status: number;
@@ -13,6 +14,7 @@ export interface SmallRequest {
   path: string;
   /** With a body, the request is a POST of this JSON, else a GET. */
   body?: unknown;
+  credential?: EngineCredential | undefined;
   signal?: AbortSignal;
   /** For the whole exchange. */
   timeoutMs: number;
@@ -34,6 +36,7 @@ export async function smallRequest(dispatcher: Dispatcher, request: SmallRequest
     headers: {
       accept: 'application/json, text/plain',
       ...(request.body !== undefined && { 'content-type': 'application/json' }),
+      ...(request.credential !== undefined && { authorization: request.credential.authorization }),
     },
     body: request.body === undefined ? null : JSON.stringify(request.body),
     signal: request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]),

@@ -1,5 +1,7 @@
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
+import type { PlainPaths } from '../plain/routes.ts';
+import type { EngineCredential } from './engine-credential.ts';
 
 /** One model as its server lists it. */
 export interface ServedModel {
@@ -18,6 +20,8 @@ export interface Probe {
   prefix: string;
   models: readonly ServedModel[];
   dialects: readonly Dialect[];
+  /** What it has besides the dialects. */
+  plainPaths: PlainPaths;
   /** The engine answers POST /v1/messages/count_tokens. */
   countTokens: boolean;
   /** The engine answers POST /tokenize. */
@@ -35,6 +39,8 @@ export interface ServerSpec {
   namespace: string;
   name: string;
   uid: string;
+  /** When the Service was made: milliseconds since the epoch. Absent or equal: its name decides. */
+  createdAt?: number;
   /**
    * Its right to the names of its models, for every tenant: the smallest goes first. Absent: for its own tenant alone.
    */
@@ -47,6 +53,8 @@ export interface ServerSpec {
   dialects?: readonly Dialect[];
   /** Its workload may have no replica. */
   scale?: ScaleSpec;
+  /** The Secret of Berth's own namespace with the key of the engine. */
+  credential?: string;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }
@@ -60,6 +68,8 @@ export interface Target {
   /** Changes when a container of the pod restarts, which makes a new probe due. */
   restarts: string;
   server: ServerSpec;
+  /** What the engine asks for. */
+  credential?: EngineCredential;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
 }

@@ -3,6 +3,7 @@ import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Shares } from '../../lib/shares.ts';
 import type { MinuteCounter } from '../../runtime/counter.ts';
+import type { Standings } from './standings.ts';
 
 /** Which limit refuses a call, and who can lift it. */
 export interface Denied {
@@ -105,10 +106,11 @@ export class Limiter {
     this.#byTenant.give(namespace, 1);
   }
 
-  /** Counts a call in the minute of its key and of its tenant. */
-  async countRequest(principal: Principal): Promise<Denied | undefined> {
+  /** Counts a call in the minute of its key and of its tenant. `standings` learns what is left. */
+  async countRequest(principal: Principal, standings?: Standings): Promise<Denied | undefined> {
     for (const { owner, max, ...denied } of this.#meters(principal, 'requests')) {
       const { total, resetMs } = await this.#deps.requests.add(owner, 1);
+      standings?.note('requests', { max, total, resetMs });
       if (total > max) return { ...denied, retryAfterMs: resetMs };
     }
     return undefined;
@@ -118,13 +120,13 @@ export class Limiter {
    * Sets the estimated tokens of a call aside: calls that begin together cannot all pass a limit that one of them uses
    * up. The real usage replaces the estimate. When it comes in a later minute, it counts in full there.
    */
-  async reserveTokens(principal: Principal, estimate: number): Promise<Denied | Reservation> {
+  async reserveTokens(principal: Principal, estimate: number, standings?: Standings): Promise<Denied | Reservation> {
     const reserved: Reservation[] = [];
     const replace = async (tokens: number): Promise<void> => {
       for (const one of reserved) await one.replace(tokens);
     };
     for (const meter of this.#meters(principal, 'tokens')) {
-      const result = await this.#reserve(meter, estimate);
+      const result = await this.#reserve(meter, estimate, standings);
       if ('replace' in result) {
         reserved.push(result);
         continue;
@@ -135,15 +137,22 @@ export class Limiter {
     return reserved.length === 0 ? NO_RESERVATION : { replace };
   }
 
-  async #reserve({ owner, max, ...denied }: Meter, estimate: number): Promise<Denied | Reservation> {
+  async #reserve(
+    { owner, max, ...denied }: Meter,
+    estimate: number,
+    standings: Standings | undefined,
+  ): Promise<Denied | Reservation> {
     const { tokens: counter, clock } = this.#deps;
     const addedAt = clock.monotonic();
     const { total, resetMs } = await counter.add(owner, estimate);
+    const isFree = total - estimate < max;
+    // What a refused call asked for is given back.
+    standings?.note('tokens', { max, total: isFree ? total : total - estimate, resetMs });
     const replace = async (tokens: number): Promise<void> => {
       const counted = clock.monotonic() < addedAt + resetMs ? estimate : 0;
       if (tokens !== counted) await counter.add(owner, tokens - counted);
     };
-    if (total - estimate < max) return { replace };
+    if (isFree) return { replace };
     await replace(0);
     return { ...denied, retryAfterMs: resetMs };
   }

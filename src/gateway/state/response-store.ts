@@ -8,6 +8,8 @@ export interface StoredResponse {
   previous?: string;
   /** Its own input items, then its output items. */
   items: readonly HistoryItem[];
+  /** How many of the items are input. Answers of earlier releases do not have it. */
+  inputs?: number;
   /** The answer as the client got it. */
   response: unknown;
 }

@@ -14,6 +14,7 @@ import {
   renewalOf,
 } from '../../resources/model-servers/lease.ts';
 import { DIALECTS, ENGINES } from '../dialects/index.ts';
+import { PLAIN_NAMES } from '../plain/routes.ts';
 import type { Probe, ServerMemory } from '../discovery/types.ts';
 
 export interface ModelLeasesDeps {
@@ -46,6 +47,7 @@ const probeSchema = z.object({
     z.object({ id: z.string(), contextLength: z.number().optional(), created: z.number().optional() }).readonly(),
   ),
   dialects: z.array(z.enum(DIALECTS)),
+  plainPaths: z.partialRecord(z.enum(PLAIN_NAMES), z.string().regex(/^(\/[a-z0-9]+)+$/)),
   countTokens: z.boolean(),
   tokenize: z.boolean(),
 });

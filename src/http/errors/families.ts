@@ -1,11 +1,13 @@
 /** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
 export type ErrorFamily = 'compute' | 'openai' | 'anthropic';
 
+const OPENAI = new Set(['models', 'chat', 'responses', 'completions', 'embeddings', 'rerank', 'audio']);
+
 /** The family of a path relative to the API base, for example /instances/i-1. */
 export function familyOf(path: string): ErrorFamily {
   const segment = path.split('/', 2)[1] ?? '';
   if (segment === 'messages') return 'anthropic';
-  return segment === 'models' || segment === 'chat' || segment === 'responses' ? 'openai' : 'compute';
+  return OPENAI.has(segment) ? 'openai' : 'compute';
 }
 
 /** `path` without the API base, which it may have once or twice; undefined for a path outside of the base. */

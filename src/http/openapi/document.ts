@@ -51,9 +51,9 @@ function json(schema: SchemaName) {
 }
 
 /** A body that may be absent may be null too. */
-function bodyOf({ schema, required, examples }: NonNullable<Operation['request']>) {
+function bodyOf({ schema, required, examples, media = 'application/json' }: NonNullable<Operation['request']>) {
   const content = required ? refTo(schema) : { anyOf: [refTo(schema), { type: 'null' }] };
-  return { 'application/json': { schema: content, examples } };
+  return { [media]: { schema: content, examples } };
 }
 
 function isCompute({ path }: Operation): boolean {

@@ -7,9 +7,12 @@ type Endpoint = Pick<Operation, 'method' | 'path'>;
 /** Model endpoints beside those of the table. `...` is the rest of the path: names of models have slashes. */
 const MORE_MODEL_ENDPOINTS: readonly Endpoint[] = [
   { method: 'post', path: '/messages/count_tokens' },
+  { method: 'post', path: '/responses/input_tokens' },
   { method: 'get', path: '/models/...' },
   { method: 'get', path: '/responses/{id}' },
   { method: 'delete', path: '/responses/{id}' },
+  { method: 'get', path: '/responses/{id}/input_items' },
+  { method: 'post', path: '/responses/{id}/cancel' },
 ];
 
 /** Calls of programs in instances, which take any method. */

@@ -35,6 +35,8 @@ export interface Operation {
 }
 
 interface RequestBody<N extends SchemaName> {
+  /** By default JSON. */
+  media?: 'application/json' | 'multipart/form-data';
   schema: N;
   required: boolean;
   examples: Record<string, Example>;

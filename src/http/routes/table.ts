@@ -34,6 +34,8 @@ const modelCall = {
   events: 'those of the named API, with "stream": true',
 } as const satisfies Partial<Operation>;
 
+const { events: _events, ...wholeCall } = modelCall;
+
 /** The table of the interface: every operation, those of the model gateway included. */
 export const OPERATIONS: readonly Operation[] = [
   ...RESOURCES.flatMap(({ routes }) => routes),
@@ -53,4 +55,14 @@ export const OPERATIONS: readonly Operation[] = [
   },
   { ...modelCall, path: '/responses', id: 'createResponse', summary: "OpenAI's Responses API" },
   { ...modelCall, path: '/messages', id: 'createMessage', summary: "Anthropic's Messages API" },
+  { ...modelCall, path: '/completions', id: 'createCompletion', summary: "OpenAI's Completions API" },
+  { ...wholeCall, path: '/embeddings', id: 'createEmbedding', summary: "OpenAI's Embeddings API" },
+  { ...wholeCall, path: '/rerank', id: 'createRerank', summary: 'Rerank API of Jina and Cohere' },
+  {
+    ...wholeCall,
+    path: '/audio/transcriptions',
+    id: 'createTranscription',
+    summary: "OpenAI's Transcriptions API",
+    request: { ...wholeCall.request, media: 'multipart/form-data' },
+  },
 ];

@@ -21,6 +21,7 @@ const gateway = createModelGateway({
   pods: cluster.pods,
   namespaces: cluster.namespaces,
   ceilings: () => DEFAULT_CEILINGS,
+  engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
   namespace: 'berth-system',
   counter: memoryCounter,
   registry: new Registry(),

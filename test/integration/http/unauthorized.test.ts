@@ -11,6 +11,10 @@ const PAIRS = [
   ['POST', '/chat/completions'],
   ['POST', '/responses'],
   ['POST', '/messages'],
+  ['POST', '/completions'],
+  ['POST', '/embeddings'],
+  ['POST', '/rerank'],
+  ['POST', '/audio/transcriptions'],
   ['GET', '/models'],
   ['GET', '/offers'],
   ['GET', '/instances'],
@@ -25,7 +29,16 @@ const PAIRS = [
 const BASES = ['/api/v1', '/api/v1/api/v1'];
 const MODEL_BODY = '{"error":{"message":"Invalid API key.","type":"invalid_request_error","code":401}}';
 const COMPUTE_BODY = '{"error":{"message":"Invalid API key.","code":"invalid_api_key"}}';
-const MODEL_PATHS = new Set(['/chat/completions', '/responses', '/messages', '/models']);
+const MODEL_PATHS = new Set([
+  '/chat/completions',
+  '/responses',
+  '/messages',
+  '/completions',
+  '/embeddings',
+  '/rerank',
+  '/audio/transcriptions',
+  '/models',
+]);
 
 let cluster: Cluster;
 let api: Addresses;

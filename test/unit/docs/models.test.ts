@@ -36,12 +36,13 @@ test('every annotation in the table is one that is read', () => {
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
   const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, NAMESPACES);
-  expect(names).toHaveLength(11);
+  expect(names).toHaveLength(12);
   expect(read).toMatchObject({
     port: 'true',
     prefix: '/x',
     aliases: [{ alias: 'true' }],
     engine: 'ollama',
+    credential: 'true',
     dialects: ['chat'],
     sharedRank: 0,
     problems: [],

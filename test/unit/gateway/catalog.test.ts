@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { buildCatalog, ModelCache, type ServerState } from '../../../src/gateway/discovery/catalog.ts';
+import { buildCatalog, ModelCache } from '../../../src/gateway/discovery/catalog.ts';
+import type { ServerState } from '../../../src/gateway/discovery/names.ts';
 import type { Probe, ServerSpec, Target } from '../../../src/gateway/discovery/types.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { Endpoint } from '../../../src/gateway/endpoint.ts';
@@ -13,6 +14,7 @@ function probeOf(...models: string[]): Probe {
     prefix: '',
     models: models.map((id) => ({ id, contextLength: 4096 })),
     dialects: ['chat'],
+    plainPaths: {},
     countTokens: false,
     tokenize: false,
   };
@@ -107,6 +109,35 @@ describe('catalog', () => {
     );
     expect(catalog.find('t', 'tiny')?.readyCount).toBe(1);
     expect(catalog.find('t', 'fast')?.members.map(({ endpoint }) => endpoint.key.split('/')[1])).toEqual(['b']);
+  });
+
+  it('serves a name by one model alone: that of the oldest Service which has it', () => {
+    const alias = (model: string) => [{ alias: 'fast', model }];
+    const old = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeOf('small'));
+    const late = state({ name: 'a', createdAt: 2, aliases: alias('large') }, probeOf('large'));
+    const same = state({ name: 'b', createdAt: 3, aliases: alias('small') }, probeOf('small'));
+    const catalog = catalogOf(late, same, old);
+    const members = catalog.find('t', 'fast')?.members ?? [];
+    expect(members.map(({ upstreamModel }) => upstreamModel)).toEqual(['small', 'small']);
+    expect(catalog.find('t', 'large')?.readyCount).toBe(1);
+    expect(catalog.conflicts.map(({ server, name, served }) => [server.name, name, served])).toEqual([
+      ['a', 'fast', 'small'],
+    ]);
+    // The name goes with its Service, and not before.
+    const gone = state({ name: 'z', createdAt: 1, aliases: alias('small') }, probeOf('small'), { pods: 0 });
+    expect(catalogOf(late, gone).find('t', 'fast')?.readyCount).toBe(0);
+    expect(catalogOf(late).find('t', 'fast')?.members[0]?.upstreamModel).toBe('large');
+  });
+
+  it('serves an alias of the first model by what most pods have, while they change', () => {
+    const server = { aliases: [{ alias: 'fast' }], uid: 'svc' };
+    const before = state({ ...server }, probeOf('v1'), { pods: 2 });
+    const after = state({ ...server }, probeOf('v2'), { pods: 1 });
+    const [next] = after.endpoints;
+    const both = { ...before, endpoints: [...before.endpoints, ...(next === undefined ? [] : [next])] };
+    const catalog = catalogOf(both);
+    expect(catalog.find('t', 'fast')?.members.map(({ upstreamModel }) => upstreamModel)).toEqual(['v1', 'v1']);
+    expect(catalog.find('t', 'v2')?.readyCount).toBe(1);
   });
 
   it('keeps a model while its members stay', () => {

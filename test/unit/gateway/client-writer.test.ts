@@ -1,7 +1,11 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Dialect } from '../../../src/gateway/dialects/index.ts';
 import { ClientWriter } from '../../../src/gateway/calls/client-writer.ts';
+
+const COMMENT = ': waiting for the model\n\n';
+const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 
 /** A response that records what is written and can be full. */
 class RecordedResponse extends EventEmitter {
@@ -38,9 +42,9 @@ class RecordedResponse extends EventEmitter {
   }
 }
 
-function setup() {
+function setup(dialect: Dialect = 'chat') {
   const response = new RecordedResponse();
-  const client = new ClientWriter(response as unknown as ServerResponse, 'chat', 'id');
+  const client = new ClientWriter(response as unknown as ServerResponse, dialect, 'id');
   const flow = { pause: vi.fn(), resume: vi.fn() };
   return { response, client, flow };
 }
@@ -53,17 +57,61 @@ describe('ClientWriter', () => {
     vi.useRealTimers();
   });
 
-  it('writes a comment every ten seconds until the first byte, and none after', () => {
-    const { response, client, flow } = setup();
+  it('writes a comment every ten seconds until the first byte', () => {
+    const { response, client } = setup();
     client.keepAlive();
     vi.advanceTimersByTime(9999);
     expect(response.headersSent).toBe(false);
     vi.advanceTimersByTime(10_001);
     expect(response.status).toBe(200);
-    expect(response.written).toEqual([': waiting for the model\n\n', ': waiting for the model\n\n']);
-    client.write('data: x\n\n', flow);
+    expect(response.written).toEqual([COMMENT, COMMENT]);
+  });
+
+  it.each([
+    ['chat', COMMENT],
+    ['responses', COMMENT],
+    ['messages', PING],
+  ] as const)(
+    'keeps a silent stream of %s alive after the first byte too, and a busy one as it is',
+    (dialect, sign) => {
+      const { response, client, flow } = setup(dialect);
+      client.keepAlive();
+      for (let count = 0; count < 30; count += 1) {
+        client.write('data: x\n\n', flow);
+        vi.advanceTimersByTime(1000);
+      }
+      expect(response.written).toHaveLength(30);
+      vi.advanceTimersByTime(20_000);
+      expect(response.written.slice(30)).toEqual([sign, sign]);
+      client.endStream('data: end\n\n');
+      vi.advanceTimersByTime(60_000);
+      expect(response.written).toHaveLength(33);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
+
+  it.each(['data: half', 'data: half\n', 'event: x\ndata: {}\r\n'])('never writes inside an event: %j', (piece) => {
+    const { response, client, flow } = setup();
+    client.keepAlive();
+    client.write(piece, flow);
     vi.advanceTimersByTime(60_000);
-    expect(response.written).toHaveLength(3);
+    expect(response.written).toEqual([piece]);
+    client.write(Buffer.from('{}\r\n\r\n'), flow);
+    vi.advanceTimersByTime(20_000);
+    expect(response.written.slice(2)).toEqual([COMMENT]);
+  });
+
+  it('adds nothing for a client that does not read', () => {
+    const { response, client, flow } = setup();
+    client.keepAlive();
+    response.writableNeedDrain = true;
+    client.write('data: 1\n\n', flow);
+    response.writableNeedDrain = false;
+    vi.advanceTimersByTime(60_000);
+    expect(response.written).toHaveLength(1);
+    response.emit('drain');
+    vi.advanceTimersByTime(10_000);
+    expect(response.written).toHaveLength(2);
   });
 
   it('is not started by comments: another endpoint may still answer', () => {

@@ -13,6 +13,7 @@ const PROBE: Probe = {
   prefix: '',
   models: [],
   dialects: ['chat'],
+  plainPaths: {},
   countTokens: false,
   tokenize: false,
 };

@@ -130,6 +130,7 @@ describe('GET /models', () => {
           owned_by: 'berth',
           engine: 'vllm',
           dialects: { chat: 'native', responses: 'translated', messages: 'native' },
+          endpoints: [],
           ready_endpoints: 1,
           context_length: 4096,
         },

@@ -8,6 +8,7 @@ const FOUND: Probe = {
   prefix: '',
   models: [{ id: 'tiny' }],
   dialects: ['chat'],
+  plainPaths: {},
   countTokens: false,
   tokenize: false,
 };

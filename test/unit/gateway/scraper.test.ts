@@ -15,6 +15,7 @@ it('reads every server in turn, whatever the others answer', async () => {
       prefix: '',
       models: [],
       dialects: ['chat'],
+      plainPaths: {},
       countTokens: false,
       tokenize: false,
     });

@@ -41,6 +41,49 @@ describe.each(ENGINES)('stored responses over %s', (_name, options) => {
     return fetch(`${gateway.base}/v1/responses/${id}`);
   }
 
+  it('list their own input, page by page', async () => {
+    const first = await create({ input: 'before' });
+    const input = ['a', 'b', 'c'].map((text) => ({ role: 'user', content: [{ type: 'input_text', text }] }));
+    const { id } = await create({ input, previous_response_id: first.id });
+    const page = async (query: string) => {
+      const response = await fetch(`${gateway.base}/v1/responses/${id}/input_items${query}`);
+      return (await response.json()) as { data: { id: string; content: { text: string }[] }[]; has_more: boolean };
+    };
+    const texts = ({ data }: Awaited<ReturnType<typeof page>>) => data.map(({ content }) => content[0]?.text);
+    expect(texts(await page(''))).toEqual(['c', 'b', 'a']);
+    const two = await page('?order=asc&limit=2');
+    expect([texts(two), two.has_more]).toEqual([['a', 'b'], true]);
+    const rest = await page(`?order=asc&after=${two.data[1]?.id}`);
+    expect([texts(rest), rest.has_more]).toEqual([['c'], false]);
+    for (const query of ['?limit=0', '?limit=x', '?order=up', '?after=no'])
+      expect(await page(query)).toMatchObject({ error: { code: 'invalid_value' } });
+    const unknown = await fetch(`${gateway.base}/v1/responses/resp_no/input_items`);
+    expect(unknown.status).toBe(404);
+  });
+
+  it('cannot be cancelled, because none is made in the background', async () => {
+    const { id } = await create({ input: 'x' });
+    const refused = await post(gateway, `responses/${id}/cancel`, {});
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('synchronous response')]);
+    expect((await post(gateway, 'responses/resp_no/cancel', {})).status).toBe(404);
+  });
+
+  it('count as input of the next, before it is sent', async () => {
+    const count = async (body: object) => {
+      const answer = await post(gateway, 'responses/input_tokens', { model: 'tiny', ...body });
+      return (await answer.json()) as { object: string; input_tokens: number };
+    };
+    const first = await create({ input: 'word '.repeat(100) });
+    const alone = await count({ input: 'next' });
+    expect(alone.object).toBe('response.input_tokens');
+    const both = await count({ input: 'next', previous_response_id: first.id });
+    expect(both.input_tokens).toBeGreaterThan(alone.input_tokens + 90);
+    expect(await count({ input: 'x', previous_response_id: 'resp_no' })).toMatchObject({
+      error: { code: 'previous_response_not_found' },
+    });
+    expect(engine.received).toHaveLength(1);
+  });
+
   it('continue a conversation by id, turn after turn', async () => {
     const first = await create({ input: 'My name is Ada.' });
     const second = await create({ input: 'And I like ships.', previous_response_id: first.id });

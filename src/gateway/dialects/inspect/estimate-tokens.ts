@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, textValue } from '../fields.ts';
 import { withoutBillingLine } from './billing-line.ts';
-import type { Dialect, OutputItem } from '../types.ts';
+import type { Dialect, HistoryItem, OutputItem } from '../types.ts';
 
 const TOKENS_PER_MESSAGE = 4;
 const TOKENS_PER_TOOL = 12;
@@ -19,6 +19,15 @@ function tokensOfText(text: string): number {
 
 export function tokensOfItems(items: readonly OutputItem[]): number {
   return items.reduce((sum, item) => sum + tokensOfText(item.kind === 'call' ? item.arguments : item.text), 0);
+}
+
+/** Estimates the tokens of one item of a conversation. */
+export function tokensOfItem(item: HistoryItem): number {
+  if (item.kind !== 'message' && item.kind !== 'result') return TOKENS_PER_MESSAGE + tokensOfItems([item]);
+  return item.parts.reduce(
+    (sum, part) => sum + (part.type === 'text' ? tokensOfText(part.text) : TOKENS_PER_IMAGE),
+    TOKENS_PER_MESSAGE,
+  );
 }
 
 /** Estimates the tokens of a prompt, for `message_start` and for `count_tokens` where no engine counts them. */

@@ -5,7 +5,7 @@ import type { Dialect } from '../types.ts';
 /** A request without any special feature. */
 export const PLAIN = {
   tools: false,
-  /** Kinds of tools that only the responses dialect has (`custom`, `namespace`), which the gateway emulates. */
+  /** Kinds of tools that the gateway emulates: `custom` and `namespace` of responses, `bash` and the like of messages. */
   clientTools: false,
   /** The input replays calls, results or reasoning of earlier turns. */
   toolHistory: false,
@@ -14,6 +14,12 @@ export const PLAIN = {
   disableParallel: false,
   toolErrors: false,
   documents: false,
+  /** The input replays calls that the vendor ran, or a client's shell: engines do not know these blocks and items. */
+  vendorHistory: false,
+  /** The start of the conversation may be left out (`truncation: auto`). */
+  truncates: false,
+  /** The input has text files (`input_file`). */
+  files: false,
   stopSequences: false,
   structured: false,
   midSystem: false,
@@ -32,8 +38,8 @@ export function requestFeatures(dialect: Dialect, body: unknown): RequestFeature
 }
 
 function markMessages(body: Json, features: RequestFeatures): void {
-  const thinking = body.thinking;
-  features.thinking = isObject(thinking);
+  features.thinking = isObject(body.thinking);
+  features.clientTools = objectsOf(body.tools).some(({ type }) => typeof type === 'string' && type !== 'custom');
   features.stopSequences = Array.isArray(body.stop_sequences) && body.stop_sequences.length > 0;
   features.disableParallel = isObject(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true;
   const output = isObject(body.output_config) ? body.output_config : {};
@@ -62,8 +68,25 @@ function markBlock(block: Json, features: RequestFeatures): void {
       features.redactedThinking = true;
       break;
     default:
+      features.vendorHistory ||= isVendorBlock(block.type);
   }
 }
+
+/** Whether a block of an answer is a call that the vendor ran, or its result. */
+export function isVendorBlock(type: unknown): boolean {
+  if (typeof type !== 'string' || type === 'tool_result') return false;
+  return type === 'server_tool_use' || type === 'mcp_tool_use' || type.endsWith('_tool_result');
+}
+
+const ENGINE_ITEMS = new Set<unknown>([
+  'message',
+  'function_call',
+  'function_call_output',
+  'reasoning',
+  'item_reference',
+  'custom_tool_call',
+  'custom_tool_call_output',
+]);
 
 function markResponses(body: Json, features: RequestFeatures): void {
   features.clientTools = objectsOf(body.tools).some((tool) => tool.type === 'custom' || tool.type === 'namespace');
@@ -71,5 +94,10 @@ function markResponses(body: Json, features: RequestFeatures): void {
   features.thinking = isObject(body.reasoning);
   features.toolHistory = objectsOf(body.input).some(
     (item) => typeof item.type === 'string' && item.type !== 'message' && item.type !== 'item_reference',
+  );
+  features.vendorHistory = objectsOf(body.input).some(({ type }) => type !== undefined && !ENGINE_ITEMS.has(type));
+  features.truncates = body.truncation === 'auto';
+  features.files = objectsOf(body.input).some(({ content }) =>
+    objectsOf(content).some(({ type }) => type === 'input_file'),
   );
 }

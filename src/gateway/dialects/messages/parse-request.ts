@@ -12,14 +12,17 @@ import {
   textValue,
 } from '../fields.ts';
 import { withoutBillingLine } from '../inspect/billing-line.ts';
+import type { Quirks } from '../quirks.ts';
 import { decodeReasoning } from '../shared/encrypted-content.ts';
 import { argumentsOf } from '../shared/tool-arguments.ts';
 import type { HistoryItem, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
+import { clientTool } from './client-tools.ts';
+import { parseVendorBlock, unanswered } from './vendor-blocks.ts';
 
 export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
 /** A messages body in the internal form. Throws DialectError. */
-export function parseMessagesRequest(body: Json): IrRequest {
+export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks }): IrRequest {
   if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) {
     throw unsupported('mcp_servers', 'The gateway does not connect to MCP servers. Connect to them from the client.');
   }
@@ -42,7 +45,7 @@ export function parseMessagesRequest(body: Json): IrRequest {
     continuesAnswer: beginsAnswer(messages.at(-1)),
     // The name that the field had as a beta.
     format: parseFormat(output.format ?? body.output_format),
-    reasoning: parseThinking(body.thinking, optionalString(output.effort)),
+    reasoning: parseThinking(body.thinking, optionalString(output.effort), quirks),
     sampling: pick(body, MESSAGES_SAMPLING),
     chatOnly: {},
   };
@@ -100,7 +103,8 @@ function parseResult(block: Json, path: string): HistoryItem {
 
 function parseAssistant(content: unknown, path: string): HistoryItem[] {
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }];
-  return arrayAt(content, path).flatMap((value, position): HistoryItem[] => {
+  const blocks = arrayAt(content, path);
+  const items = blocks.flatMap((value, position): HistoryItem[] => {
     const at = `${path}.${position}`;
     const block = objectAt(value, at);
     switch (block.type) {
@@ -121,10 +125,14 @@ function parseAssistant(content: unknown, path: string): HistoryItem[] {
             arguments: argumentsOf(block.input),
           },
         ];
-      default:
+      default: {
+        const item = parseVendorBlock(block, at);
+        if (item !== undefined) return [item];
         throw unsupported(at, `Assistant content of type '${excerpt(block.type)}' is not supported by this engine.`);
+      }
     }
   });
+  return unanswered(blocks, items);
 }
 
 function parseThinkingBlock(block: Json, at: string): HistoryItem {
@@ -192,12 +200,8 @@ function parseTools(value: unknown): Tool[] {
   return arrayAt(value, 'tools').map((entry, position) => {
     const path = `tools.${position}`;
     const tool = objectAt(entry, path);
-    if (typeof tool.type === 'string' && tool.type !== 'custom') {
-      throw unsupported(
-        path,
-        `The tool '${tool.type}' runs at Anthropic and is not available here. Declare it with an input_schema.`,
-      );
-    }
+    const known = clientTool(tool, path);
+    if (known !== undefined) return known;
     return {
       name: stringAt(tool.name, `${path}.name`),
       description: optionalString(tool.description),
@@ -230,7 +234,9 @@ function parseFormat(value: unknown): IrRequest['format'] {
   return { type: 'json_schema', schema: objectAt(value.schema, 'output_config.format.schema') };
 }
 
-function parseThinking(value: unknown, effort: string | undefined): IrRequest['reasoning'] {
+/** In this dialect no thinking is asked for by saying nothing. Engines would think, as some models do unasked. */
+function parseThinking(value: unknown, effort: string | undefined, { thinksUnasked }: Quirks): IrRequest['reasoning'] {
+  if (!isObject(value) && thinksUnasked) return { enabled: false, effort };
   if (!isObject(value)) return effort === undefined ? undefined : { effort };
   return { enabled: value.type !== 'disabled', effort, budget: optionalNumber(value.budget_tokens) };
 }

@@ -3,7 +3,9 @@ import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
 import { decodeReasoning } from '../shared/encrypted-content.ts';
 import type { HistoryItem, Part, ReasoningItem } from '../types.ts';
+import { parseFile } from './parse-file.ts';
 import { wireName } from './tools.ts';
+import { parseVendorItem } from './vendor-items.ts';
 
 export type References = ReadonlyMap<string, readonly HistoryItem[]>;
 
@@ -55,8 +57,11 @@ function parseItem(item: Json, path: string): readonly HistoryItem[] {
       ];
     case 'reasoning':
       return [parseReasoningItem(item)];
-    default:
+    default: {
+      const items = parseVendorItem(item, path);
+      if (items !== undefined) return items;
       throw unsupported(`${path}.type`, `Input items of type '${excerpt(item.type)}' are not supported.`);
+    }
   }
 }
 
@@ -99,7 +104,7 @@ function parseAssistant(content: unknown, path: string, id: { id?: string }): Hi
   });
 }
 
-/** Input content: a string, or a list of input_text and input_image. */
+/** Input content: a string, or a list of input_text, input_image and input_file. */
 function parseContent(content: unknown, path: string): Part[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return arrayAt(content, path).map((value, position) => {
@@ -117,6 +122,8 @@ function parseContent(content: unknown, path: string): Part[] {
         const detail = optionalString(part.detail);
         return { type: 'image', url: part.image_url, ...(detail && { detail }) };
       }
+      case 'input_file':
+        return parseFile(part, at);
       default:
         throw unsupported(
           `${at}.type`,

@@ -5,6 +5,7 @@ import type { Emitter, Ending } from '../stream/emitter.ts';
 import { argumentText } from '../shared/tool-arguments.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
 import type { AnswerOptions } from '../shared/answer-options.ts';
+import { CustomInputReader } from './custom-input.ts';
 import {
   customInput,
   renderOutput,
@@ -19,6 +20,8 @@ export class ResponsesEmitter implements Emitter {
   readonly #context: TranslationContext;
   readonly #options: AnswerOptions;
   #sequence = 0;
+  /** Of the custom tool call that is open. */
+  #input = new CustomInputReader();
 
   constructor(context: TranslationContext, options: AnswerOptions) {
     this.#context = context;
@@ -31,6 +34,7 @@ export class ResponsesEmitter implements Emitter {
   }
 
   open(item: OutputItem, index: number): string {
+    this.#input = new CustomInputReader();
     const added = this.#event('response.output_item.added', {
       output_index: index,
       item: renderOutputItem(item, 'in_progress', this.#options),
@@ -59,8 +63,7 @@ export class ResponsesEmitter implements Emitter {
           ? this.#delta('response.reasoning_summary_text.delta', item, index, `"summary_index":0,"delta":${text}`)
           : this.#delta('response.reasoning_text.delta', item, index, `"content_index":0,"delta":${text}`);
       default:
-        // The input of a free-form tool is inside JSON, which can be read only when it is whole.
-        if (this.#isCustom(item)) return '';
+        if (this.#isCustom(item)) return this.#inputDelta(item, index, this.#input.push(fragment));
         return this.#delta('response.function_call_arguments.delta', item, index, `"delta":${text}`);
     }
   }
@@ -114,7 +117,7 @@ export class ResponsesEmitter implements Emitter {
         if (this.#isCustom(item)) {
           const input = customInput(item.arguments);
           return (
-            this.#event('response.custom_tool_call_input.delta', { ...at, delta: input }) +
+            this.#inputDelta(item, index, this.#input.rest(input)) +
             this.#event('response.custom_tool_call_input.done', { ...at, input })
           );
         }
@@ -146,6 +149,11 @@ export class ResponsesEmitter implements Emitter {
       summary_index: 0,
       part: { type: 'summary_text', text },
     });
+  }
+
+  #inputDelta(item: OutputItem, index: number, text: string): string {
+    if (text === '') return '';
+    return this.#delta('response.custom_tool_call_input.delta', item, index, `"delta":${JSON.stringify(text)}`);
   }
 
   #isCustom(item: OutputItem): boolean {

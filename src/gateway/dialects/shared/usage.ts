@@ -7,8 +7,10 @@ export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined 
   if (!isObject(value)) return undefined;
   if (dialect === 'messages') return parseMessagesUsage(value);
   const chat = dialect === 'chat';
-  const input = optionalCount(chat ? value.prompt_tokens : value.input_tokens);
   const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
+  // Servers of embeddings and ranks count input alone, some under the name of the total.
+  const total = chat && output === undefined ? optionalCount(value.total_tokens) : undefined;
+  const input = optionalCount(chat ? value.prompt_tokens : value.input_tokens) ?? total;
   if (input === undefined && output === undefined) return undefined;
   const inputDetails = chat ? value.prompt_tokens_details : value.input_tokens_details;
   const outputDetails = chat ? value.completion_tokens_details : value.output_tokens_details;

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { translateRequest, translateResponse } from '../../../../src/gateway/dialects/index.ts';
+import { quirksOf, translateRequest, translateResponse } from '../../../../src/gateway/dialects/index.ts';
 import { USAGE } from './engines.ts';
-import { at, contextOf, VLLM } from './support.ts';
+import { at, contextOf } from './support.ts';
+
+const ENGINE = quirksOf('vllm', '0.20.0', 'meta-llama/Llama-3.3-70B');
 
 /** Text that says something: blank text is left out on purpose beside calls. */
 const words = fc.string({ minLength: 1, maxLength: 20, unit: 'grapheme' }).map((text) => `w${text}`);
@@ -54,7 +56,7 @@ describe.each(['responses', 'messages'] as const)('there and back through %s', (
     fc.assert(
       fc.property(words, fc.array(turn, { minLength: 1, maxLength: 4 }), (system, turns) => {
         const messages = [{ role: 'system', content: system }, ...conversation(turns), LAST];
-        const options = { model: 'm', quirks: VLLM };
+        const options = { model: 'm', quirks: ENGINE };
         const there = translateRequest('chat', middle, { model: 'm', messages, max_tokens: 9 }, options);
         const back = translateRequest(middle, 'chat', there, options);
         expect(back).toEqual({ model: 'm', messages, max_tokens: 9 });

@@ -117,7 +117,13 @@ function streamAnswer(
   const bytes = Buffer.from(source);
   const machine = new StreamTranslator(call.upstream, call.client, contextOf(call.body));
   const length = call.failing ? Math.floor(bytes.length / 2) : bytes.length;
-  for (let at = 0; at < length; at += 97) response.write(machine.push(bytes.subarray(at, Math.min(at + 97, length))));
+  // Clients skip what the gateway sends into a stream that is silent.
+  const sign = call.client === 'messages' ? 'event: ping\ndata: {"type":"ping"}\n\n' : ': waiting for the model\n\n';
+  response.write(': waiting for the model\n\n');
+  for (let at = 0; at < length; at += 97) {
+    const out = machine.push(bytes.subarray(at, Math.min(at + 97, length)));
+    response.write(out === '' ? out : `${out}${sign}`);
+  }
   response.end(call.failing ? machine.fail({ status: 503, message: 'the engine went away' }) : machine.end());
 }
 

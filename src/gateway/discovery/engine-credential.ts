@@ -1,0 +1,58 @@
+import { inspect } from 'node:util';
+import type { Secret } from '../../kube/types.ts';
+
+/** On a Secret of Berth's own namespace: the Services, `namespace/name` separated by commas, that may use it. */
+export const CREDENTIAL_FOR = 'berth.dev/model-credential-for';
+const FIELD = 'api-key';
+/** What an HTTP header can carry (RFC 9110 section 5.5), without spaces. */
+const TOKEN = /^[\x21-\x7e]{1,8192}$/;
+const SHOWN = '[credential]';
+
+/** The key of an engine. It shows itself to nobody but the engine: not to logs, not to JSON. */
+export class EngineCredential {
+  readonly #token: string;
+
+  constructor(token: string) {
+    this.#token = token;
+  }
+
+  /** The value of the header Authorization. */
+  get authorization(): string {
+    return `Bearer ${this.#token}`;
+  }
+
+  /** Takes the key out of what an engine says in an error. */
+  redact(text: string): string {
+    return text.replaceAll(this.#token, SHOWN);
+  }
+
+  isSame(other: EngineCredential | undefined): boolean {
+    return other !== undefined && other.#token === this.#token;
+  }
+
+  toJSON(): string {
+    return SHOWN;
+  }
+
+  [inspect.custom](): string {
+    return SHOWN;
+  }
+}
+
+/**
+ * Reads the key for one Service out of a Secret. The Secret itself says whose it is: a tenant writes the annotations of
+ * its Services, and must not make Berth send another's key to its own pod. Returns what is wrong, else the credential.
+ */
+export function credentialIn(
+  secret: Secret,
+  { namespace, name }: { namespace: string; name: string },
+): EngineCredential | string {
+  const owners = (secret.metadata.annotations?.[CREDENTIAL_FOR] ?? '').split(',').map((owner) => owner.trim());
+  if (!owners.includes(`${namespace}/${name}`))
+    return `the Secret ${secret.metadata.name} does not name this Service in its annotation ${CREDENTIAL_FOR}`;
+  const token = Buffer.from(secret.data?.[FIELD] ?? '', 'base64')
+    .toString('utf8')
+    .trim();
+  if (TOKEN.test(token)) return new EngineCredential(token);
+  return `the Secret ${secret.metadata.name} has no key ${FIELD} that a header can carry`;
+}

@@ -1,0 +1,72 @@
+import { isObject, type Json } from '../../lib/json.ts';
+import type { Model } from '../balance/model.ts';
+import { parseBody, type Incoming } from '../calls/admit.ts';
+import type { Call } from '../calls/call.ts';
+import type { ModelRouterDeps } from '../deps.ts';
+import { checkBody, invalid, PLAIN, promptTokens, unsupported, type Inspection } from '../dialects/index.ts';
+import { findModel } from '../find-model.ts';
+import { fieldOf, readFields } from './multipart.ts';
+import type { PlainCall } from './plain-call.ts';
+import { requireRoute } from './require-route.ts';
+import type { PlainRoute } from './routes.ts';
+
+/** Whisper makes 1500 frames of the 30 s that it hears at once. Nobody knows the length of the audio before. */
+const AUDIO_TOKENS = 1500;
+
+/** Reads what routing needs of a call outside of the dialects, and finds its model. Throws DialectError. */
+export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: PlainRoute): { call: Call; model: Model } {
+  const { bytes, principal, contentType } = incoming;
+  const read = route === 'transcriptions' ? readForm(bytes, contentType) : readJson(bytes, route);
+  const model = findModel(deps, principal, read.name);
+  requireRoute(deps, principal, model, route);
+  const inspection: Inspection = {
+    model: read.name,
+    stream: read.body.stream === true,
+    promptPrefix: read.prefix,
+    sessionHint: undefined,
+    wantsUsage: isObject(read.body.stream_options) && read.body.stream_options.include_usage === true,
+    store: false,
+    previousResponseId: undefined,
+    itemReferences: [],
+  };
+  const call: Call = {
+    ...incoming,
+    plain: { route, ...(read.form && { form: read.form }) },
+    promptTokens: read.form === undefined ? promptTokens(read.body, bytes.length) : AUDIO_TOKENS,
+    mayRetry: true,
+    body: read.body,
+    inspection,
+    features: PLAIN,
+    history: [],
+    references: new Map(),
+    createdAt: Math.floor(deps.clock.now() / 1000),
+  };
+  return { call, model };
+}
+
+interface Read {
+  name: string;
+  body: Json;
+  /** What calls for the same server have in common. One empty text: nothing. */
+  prefix: string[];
+  form?: PlainCall['form'];
+}
+
+function readJson(bytes: Buffer, route: PlainRoute): Read {
+  const body = parseBody(bytes);
+  checkBody(body);
+  const { model, stream, prompt } = body;
+  if (stream !== undefined && stream !== null && typeof stream !== 'boolean')
+    throw invalid('stream', 'expected a boolean');
+  const first: unknown = Array.isArray(prompt) ? prompt[0] : prompt;
+  const hasPrefix = route === 'completions' && typeof first === 'string' && first !== '';
+  return { name: model, body, prefix: hasPrefix ? ['', '', first] : [''] };
+}
+
+function readForm(bytes: Buffer, contentType: string | undefined): Read {
+  const fields = readFields(bytes, contentType);
+  const model = fieldOf(fields, 'model');
+  if (fields.some(({ name, value }) => name === 'stream' && value.toLowerCase() === 'true'))
+    throw unsupported('stream', 'Transcriptions come whole here. Leave stream out.');
+  return { name: model.value, body: {}, prefix: [''], form: { contentType: contentType ?? '', model } };
+}

@@ -1,0 +1,123 @@
+/** Claude Code and Codex, as released, finish a task through the gateway while the engines misbehave. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startAgentEngine, type Chat, type Schedule, type Turn } from '../../support/agents/engine.ts';
+import { installAgents, type Agents } from '../../support/agents/install.ts';
+import { startGateway, type TestGateway } from '../../support/model-gateway.ts';
+
+const COMMAND = 'echo made-by-agent > result.txt';
+const DONE = 'All done: result.txt is there.';
+const TASK = 'Write made-by-agent into result.txt by a shell command.';
+
+/** The tool that runs commands: Claude Code's, or one of those that Codex offers by its version and model. */
+const SHELLS: Readonly<Record<string, object>> = {
+  Bash: { command: COMMAND, description: 'Writes the file' },
+  exec_command: { cmd: COMMAND },
+  shell_command: { command: COMMAND },
+  shell: { command: ['bash', '-c', COMMAND] },
+};
+
+function reply({ messages, tools = [] }: Chat) {
+  if (messages.some(({ role }) => role === 'tool')) return { text: DONE };
+  const shell = tools.map((tool) => tool.function.name).find((name) => name in SHELLS) ?? 'Bash';
+  return { text: 'I run it.', calls: [{ id: 'call_1', name: shell, arguments: JSON.stringify(SHELLS[shell]) }] };
+}
+
+interface Finished {
+  code: number | null;
+  output: string;
+}
+
+function run(program: string, args: readonly string[], cwd: string, env: Record<string, string>): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const PATH = process.env['PATH'] ?? '';
+    const child = spawn(program, args, { cwd, env: { PATH, HOME: cwd, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const take = (data: Buffer): void => {
+      output += data.toString('utf8');
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code, output }));
+  });
+}
+
+describe('a coding agent', () => {
+  let agents: Agents;
+  let gateway: TestGateway;
+  let folder: string;
+  let schedule: Schedule;
+  const running: { close: () => Promise<void> }[] = [];
+
+  beforeAll(async () => {
+    agents = await installAgents();
+  }, 600_000);
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'berth-agent-'));
+    schedule = { turns: [], taken: [], reply };
+    const engines = await Promise.all([startAgentEngine(schedule), startAgentEngine(schedule)]);
+    gateway = await startGateway();
+    running.push(gateway, ...engines);
+    gateway.cluster.serve({ name: 'engines', ports: engines.map(({ port }) => port) });
+    await gateway.ready('tiny', 2);
+  });
+
+  afterEach(async () => {
+    for (const each of running.splice(0)) await each.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function claude(): Promise<Finished> {
+    const env = {
+      ANTHROPIC_BASE_URL: gateway.base,
+      ANTHROPIC_AUTH_TOKEN: 'k',
+      ANTHROPIC_MODEL: 'tiny',
+      ANTHROPIC_DEFAULT_HAIKU_MODEL: 'tiny',
+      CLAUDE_CODE_MAX_CONTEXT_TOKENS: '200000',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+    };
+    return run(agents.claude, ['-p', TASK, '--allowedTools', 'Bash'], folder, env);
+  }
+
+  function codex(): Promise<Finished> {
+    const home = join(folder, 'codex');
+    mkdirSync(home);
+    const provider = `name = "Berth"\nbase_url = "${gateway.base}/v1"\nenv_key = "BERTH_API_KEY"\nwire_api = "responses"`;
+    const config = `model = "tiny"\nmodel_provider = "berth"\nmodel_context_window = 200000\nweb_search = "disabled"\ncheck_for_update_on_startup = false\n\n[model_providers.berth]\n${provider}\n`;
+    writeFileSync(join(home, 'config.toml'), config);
+    const args = [agents.codex, 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', TASK];
+    return run(process.execPath, args, folder, { CODEX_HOME: home, BERTH_API_KEY: 'k' });
+  }
+
+  /** Faults before and during the answer with the call, then before the last answer. */
+  const SCHEDULES: [string, Turn[]][] = [
+    ['behave', ['good', 'good']],
+    ['fail before they answer', ['error in the head', 'status 500', 'good', 'reset', 'good']],
+    ['cut an answer in the middle', ['cut', 'good', 'cut', 'good']],
+    ['answer in their own ways', ['whole', 'no DONE']],
+  ];
+
+  describe.each([
+    ['Claude Code', claude],
+    ['Codex', codex],
+  ] as const)('%s', (_name, work) => {
+    it.each(SCHEDULES)(
+      'finishes its task when engines %s',
+      async (_what, turns) => {
+        schedule.turns = [...turns];
+        const { code, output } = await work();
+        expect([code, output]).toEqual([0, expect.stringContaining(DONE)]);
+        expect(readFileSync(join(folder, 'result.txt'), 'utf8')).toBe('made-by-agent\n');
+        // Everything on the schedule happened.
+        expect(schedule.taken.slice(0, turns.length)).toEqual(turns);
+      },
+      120_000,
+    );
+  });
+});

@@ -1,0 +1,38 @@
+import { existsSync, mkdirSync, copyFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { cacheFolder } from '../../../tools/lib/paths.ts';
+import { run } from '../../../tools/lib/shell.ts';
+import { hashOf } from '../python.ts';
+
+const FILES = ['package.json', 'package-lock.json'] as const;
+const HERE = 'test/support/agents';
+
+export interface Agents {
+  claude: string;
+  /** A script for Node. */
+  codex: string;
+}
+
+/** Claude Code and Codex in the locked versions, installed into the cache of the machine on the first call. */
+export async function installAgents(): Promise<Agents> {
+  const folder = join(cacheFolder(process.env), `agents-${hashOf(join(HERE, 'package-lock.json'))}`);
+  if (!existsSync(folder)) await install(folder);
+  const modules = join(folder, 'node_modules');
+  return {
+    // The package for the platform, without the script that would copy it after the installation.
+    claude: join(modules, `@anthropic-ai/claude-code-${process.platform}-${process.arch}`, 'claude'),
+    codex: join(modules, '@openai/codex/bin/codex.js'),
+  };
+}
+
+async function install(folder: string): Promise<void> {
+  process.stderr.write(`Installing Claude Code and Codex into ${folder}\n`);
+  const part = `${folder}.${process.pid}`;
+  rmSync(part, { recursive: true, force: true });
+  mkdirSync(part, { recursive: true });
+  for (const file of FILES) copyFileSync(join(HERE, file), join(part, file));
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', part];
+  const { code, stderr } = await run('npm', args);
+  if (code !== 0) throw new Error(`npm ci of the agents failed: ${stderr.slice(-2000)}`);
+  renameSync(part, folder);
+}
