@@ -9,6 +9,8 @@ import { type CacheDefinition, type CachedObject, type CacheName, CACHES, type R
 
 export interface CachesDeps {
   client: KubeClient;
+  /** Berth's own. */
+  namespace: string;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -39,9 +41,14 @@ export class Caches {
   get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
     let informer = this.#informers.get(name);
     if (!informer) {
-      const { reads = EVERYTHING, ...deps } = this.#deps;
-      const { createPrune, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = new Informer({ ...definition, ...(createPrune && { prune: createPrune(reads) }), ...deps });
+      const { reads = EVERYTHING, namespace, ...deps } = this.#deps;
+      const { createPrune, isOwn, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
+      informer = new Informer({
+        ...definition,
+        ...(createPrune && { prune: createPrune(reads) }),
+        ...(isOwn && { namespace }),
+        ...deps,
+      });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));
     }

@@ -2,6 +2,7 @@ import type { IndexFunctions } from '../kube/watch/store.ts';
 import {
   ENDPOINT_SLICES,
   type KubeObject,
+  LEASES,
   NAMESPACES,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -15,6 +16,7 @@ import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
+import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
 import { slimSpec } from '../resources/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
@@ -33,6 +35,8 @@ export interface Reads {
 export interface CacheDefinition<T extends KubeObject> {
   type: ResourceType<T>;
   labelSelector?: string;
+  /** Only objects of Berth's own namespace. */
+  isOwn?: boolean;
   indexers?: IndexFunctions<T>;
   /** Returns what the cache keeps of an object; without it, the whole object. */
   prune?: (object: T) => T;
@@ -68,6 +72,7 @@ export const CACHES = {
   storageClasses: cache({ type: STORAGE_CLASSES }),
   services: cache({ type: SERVICES, labelSelector: MODEL_SERVER }),
   slices: cache({ type: ENDPOINT_SLICES, labelSelector: MODEL_SERVER }),
+  modelLeases: cache({ type: LEASES, labelSelector: `${MODEL_LEASE_LABEL}=true`, isOwn: true }),
 };
 
 export type CacheName = keyof typeof CACHES;

@@ -31,6 +31,13 @@ const origin = z.url({ protocol: /^https?$/ }).transform((text, context): URL =>
   return z.NEVER;
 });
 
+const namespaces = z.string().transform((text, context): string[] => {
+  const names = text.split(',').map((name) => name.trim());
+  if (names.every((name) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))) return names;
+  context.addIssue({ code: 'custom', message: 'expected names of namespaces, separated by commas' });
+  return z.NEVER;
+});
+
 const names = z.string().transform((text, context): string[] => {
   const list = text.split(',').map((name) => name.trim());
   if (list.every((name) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name))) return list;
@@ -65,6 +72,7 @@ export const environment = z.object({
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
   BERTH_DASHBOARD_URL: origin.optional(),
+  BERTH_SCALE_NAMESPACES: namespaces.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
 });
 
@@ -91,6 +99,8 @@ export interface Config {
   proxyUrl: URL;
   /** Where the api role finds the dashboard. */
   dashboardUrl: URL | undefined;
+  /** Where model servers may scale to zero and back. */
+  scaleNamespaces: readonly string[];
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
 }
@@ -126,6 +136,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
     proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),
     dashboardUrl: value.BERTH_DASHBOARD_URL,
+    scaleNamespaces: value.BERTH_SCALE_NAMESPACES ?? [],
     trustProxy: value.BERTH_TRUST_PROXY,
   };
 }

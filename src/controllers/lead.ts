@@ -12,10 +12,12 @@ import { logIsolation, poolStatus } from './status/gpu-pool.ts';
 import { templateStatus } from './status/instance-template.ts';
 import { sshKeyStatus } from './status/ssh-key.ts';
 import { tenantPolicyStatus } from './status/tenant-policy.ts';
+import { createModelServerController, type ModelServerOptions } from './model-servers/controller.ts';
 import { createTenantController } from './tenants/controller.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
-type LeadDeps = Omit<InstanceControllerDeps & TenantDeps, 'events'> & Pick<CatchUpDeps, 'onBehind'>;
+type LeadDeps = Omit<InstanceControllerDeps & TenantDeps, 'events'> &
+  Pick<CatchUpDeps, 'onBehind'> & { modelServers?: ModelServerOptions | undefined };
 
 /**
  * Runs all controllers until the signals end this term as the leader, or until its caches do not catch up. Nothing the
@@ -41,6 +43,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createImageController({ ...deps, pulls }),
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
+    ...(deps.modelServers === undefined ? [] : [createModelServerController(deps, deps.modelServers)]),
   ];
   await Promise.all(controllers.map((controller) => controller.run(signals)));
   closing.abort();

@@ -15,6 +15,7 @@ import type { PodProbes } from './gpu-instance/controller.ts';
 import { createStartMetric } from './gpu-instance/start-metric.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
+import type { ModelServerOptions } from './model-servers/controller.ts';
 import type { ControllerStores } from './stores.ts';
 import { limitReader } from './tenants/tenant-ceilings.ts';
 
@@ -29,6 +30,8 @@ export interface ControllersDeps extends PodProbes {
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
+  /** Absent where no model server may scale to zero. */
+  modelServers?: ModelServerOptions | undefined;
   /** The lease is in its namespace. */
   config: InstanceConfig;
 }

@@ -8,6 +8,7 @@ import type { Limiter } from './limits/limiter.ts';
 import type { RetryBudgets } from './limits/retry-budgets.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { ResponseStore } from './state/response-store.ts';
+import type { Starts } from './zero/starts.ts';
 
 /** What the handlers of the model endpoints work with. Authentication has run before them. */
 export interface ModelRouterDeps {
@@ -20,6 +21,8 @@ export interface ModelRouterDeps {
   metrics: GatewayMetrics;
   bodies: BodyBudget;
   retries: RetryBudgets;
+  /** Absent where no server may scale to zero. */
+  starts?: Starts | undefined;
   log: Logger;
   clock: Clock;
 }

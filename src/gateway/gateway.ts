@@ -4,7 +4,8 @@ import type { Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import type { EndpointSlice, Namespace, Pod, Service } from '../kube/types.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
@@ -15,6 +16,21 @@ import { RetryBudgets } from './limits/retry-budgets.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
+import { ModelLeases } from './zero/model-leases.ts';
+import { Starts } from './zero/starts.ts';
+
+/** What the gateway needs for models that scale to zero. */
+export interface ScaleFromZero {
+  client: Pick<KubeClient, 'patch'>;
+  /** Those of Berth's own namespace with the label of model servers. */
+  leases: ReadStore<Lease>;
+  /** Where the operator lets Berth scale workloads. */
+  namespaces: readonly string[];
+  /** This replica. */
+  identity: string;
+  /** Aborts when the replica stops. */
+  stopping: AbortSignal;
+}
 
 export interface ModelGatewayDeps {
   /** May be narrowed to the label `berth.dev/model-server=true`. */
@@ -32,6 +48,8 @@ export interface ModelGatewayDeps {
   counter: (prefix: string) => MinuteCounter;
   /** Keeps the answers that clients may continue; by default in the memory of the process. */
   store?: ResponseStore | undefined;
+  /** Absent where no server may scale to zero. */
+  scaleFromZero?: ScaleFromZero | undefined;
   registry: Registry;
   log: Logger;
   clock: Clock;
@@ -51,9 +69,17 @@ const HELD_BODIES_MAX = 512 * 1024 * 1024;
 
 /** The model gateway. Apart from counters and stored answers, its state is in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { ceilings, counter, log, registry, clock } = deps;
+  const { ceilings, counter, log, registry, clock, scaleFromZero } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
-  const discovery = new Discovery({ ...deps, dispatcher });
+  const memory = scaleFromZero && new ModelLeases({ ...scaleFromZero, namespace: deps.namespace, clock, log });
+  const discovery: Discovery = new Discovery({
+    ...deps,
+    dispatcher,
+    memory,
+    mayScale: (namespace) => scaleFromZero?.namespaces.includes(namespace) ?? false,
+    onRebuilt: () => starts?.changed(),
+  });
+  const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
   const router = createModelRouter({
     catalog: () => discovery.catalog,
     dispatcher,
@@ -63,15 +89,30 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     metrics: new GatewayMetrics(registry, () => discovery.endpoints),
     bodies: new BodyBudget(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
+    starts,
     log,
     clock,
   });
   return {
     router,
-    start: () => discovery.start(),
+    start: () => {
+      discovery.start();
+      starts?.start();
+    },
     stop: async () => {
+      starts?.stop();
       await discovery.stop();
       await dispatcher.close();
     },
   };
+}
+
+function startsOf(
+  { services, pods, clock }: ModelGatewayDeps,
+  leases: ModelLeases,
+  discovery: Discovery,
+  stopping: AbortSignal,
+): Starts {
+  const catalog = () => discovery.catalog;
+  return new Starts({ leases, services, pods, catalog, states: () => discovery.states, stopping, clock });
 }

@@ -19,9 +19,13 @@ export interface ModelRecord {
   ready_endpoints: number;
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
+  /** A call brings up a server where none is ready. Only such models have this field and the next. */
+  scales_from_zero?: true;
+  /** Seconds that a start takes, as earlier ones did. Null before the first. */
+  expected_start_seconds?: number | null;
 }
 
-function modelRecord({ name, facts, probe, readyCount }: Model): ModelRecord {
+function modelRecord({ name, facts, probe, readyCount, sleepers }: Model): ModelRecord {
   const engine = probe?.engine ?? 'unknown';
   const native = nativeDialects(probe?.dialects ?? [], quirksOf(engine, probe?.version, name), PLAIN);
   const support = (dialect: Dialect) => {
@@ -39,6 +43,10 @@ function modelRecord({ name, facts, probe, readyCount }: Model): ModelRecord {
     endpoints: endpoints.map((route) => PLAIN_ROUTES[route].path),
     ready_endpoints: readyCount,
     context_length: facts?.contextLength ?? null,
+    ...(sleepers.length > 0 && {
+      scales_from_zero: true,
+      expected_start_seconds: sleepers.find(({ startSeconds }) => startSeconds !== undefined)?.startSeconds ?? null,
+    }),
   };
 }
 

@@ -1,6 +1,7 @@
+import { hostname } from 'node:os';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
-import { createModelGateway } from '../gateway/gateway.ts';
+import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
 import { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
 import { API_CACHES, type ApiDeps } from '../http/context.ts';
@@ -46,7 +47,17 @@ function createInventory({ process, caches, shutdown }: RoleContext): Inventory 
   return inventory;
 }
 
-function createModels({ process, caches, shutdown }: RoleContext, { counters, ceilings }: Shared) {
+/** Without a namespace to scale in, the role needs no right to Leases. */
+function scaleFromZero({ process, caches, shutdown }: RoleContext): ModelGatewayDeps['scaleFromZero'] {
+  const { client, config } = process;
+  const { scaleNamespaces: namespaces } = config;
+  if (namespaces.length === 0) return undefined;
+  const { stopping } = shutdown;
+  return { client, leases: caches.get('modelLeases'), namespaces, identity: hostname(), stopping };
+}
+
+function createModels(context: RoleContext, { counters, ceilings }: Shared) {
+  const { process, caches, shutdown } = context;
   const { config, client, log, registry, clock } = process;
   const { namespace } = config;
   const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
@@ -61,6 +72,7 @@ function createModels({ process, caches, shutdown }: RoleContext, { counters, ce
     ceilings,
     counter: (prefix) => counters.counter(prefix),
     store,
+    scaleFromZero: scaleFromZero(context),
     registry,
     log,
     clock,

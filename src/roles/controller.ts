@@ -13,6 +13,7 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
   const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
   shutdown.defer('lease connections', () => leaseConnection.close());
   const hostKeys = await loadHostKeys(client, config.namespace);
+  const { scaleNamespaces } = config;
   const { publicHost: host, publicPort: port } = config.ssh;
   const controllers = await startControllers({
     client,
@@ -29,6 +30,15 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
       imagePullPolicy: config.imagePullPolicy,
       ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
     },
+    modelServers:
+      scaleNamespaces.length === 0
+        ? undefined
+        : {
+            services: caches.get('services'),
+            leases: caches.get('modelLeases'),
+            namespaces: scaleNamespaces,
+            namespace: config.namespace,
+          },
     checkLogin: (pod) => checkLogin(connection, podTarget(pod)),
     checkJupyter: (pod) => checkJupyter(connection, podTarget(pod)),
   });

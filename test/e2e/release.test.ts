@@ -153,7 +153,7 @@ describe('a release on a real node', () => {
   it('rents with a template, variables and a start script, with a key alone', () =>
     tryTemplates({ user, rent, identity }));
 
-  it('calls a model in the cluster', async () => {
+  it('calls a model in the cluster, which is at zero replicas', async () => {
     await deployModel(client, TENANT);
     const question = { model: 'tiny-random', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 8 };
     const answer = await waitFor(

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import type { EngineSecrets } from '../../src/gateway/discovery/credentials.ts';
-import { createModelGateway } from '../../src/gateway/gateway.ts';
+import { createModelGateway, type ScaleFromZero } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
 import type { CeilingsOf } from '../../src/access/ceilings.ts';
@@ -41,6 +41,7 @@ export interface GatewayOptions {
   /** By default what holds without a TenantPolicy. */
   ceilings?: CeilingsOf;
   clock?: Clock;
+  scaleFromZero?: ScaleFromZero;
   engineSecrets?: EngineSecrets;
 }
 
@@ -49,7 +50,13 @@ const NO_SECRETS: EngineSecrets = { names: [], read: () => Promise.reject(new Er
 /** The real router on a local port, over a cluster that the test fills. */
 export async function startGateway(
   cluster = new ModelCluster(),
-  { store, ceilings = () => DEFAULT_CEILINGS, clock = systemClock(), engineSecrets = NO_SECRETS }: GatewayOptions = {},
+  {
+    store,
+    ceilings = () => DEFAULT_CEILINGS,
+    clock = systemClock(),
+    engineSecrets = NO_SECRETS,
+    scaleFromZero,
+  }: GatewayOptions = {},
 ): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
@@ -64,6 +71,7 @@ export async function startGateway(
     engineSecrets,
     counter: memoryCounter,
     store,
+    scaleFromZero,
     registry,
     log: quiet,
     clock,

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Probe, ServedModel } from '../discovery/types.ts';
+import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
+import type { Probe, ServedModel, ServerSpec } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { buildRing, pickBounded, type Ring } from './ring.ts';
 
@@ -10,6 +11,16 @@ export interface Member {
   /** Tokens, as this endpoint reports it. */
   contextLength?: number | undefined;
 }
+
+/** A server of a model whose workload may have no replica. */
+export interface Sleeper {
+  server: ServerSpec;
+  scale: ScaleSpec;
+  /** Seconds that earlier starts took. */
+  startSeconds: number | undefined;
+}
+
+const NO_SLEEPERS: readonly Sleeper[] = [];
 
 /** Older metrics are ignored (llm-d-router #2547: 200 ms was far too short, 5 s is not). */
 const FRESH_MS = 5000;
@@ -31,6 +42,8 @@ export class Model {
   facts: ServedModel | undefined;
   /** Of any endpoint, also of one that is gone: for the model list. */
   probe: Probe | undefined;
+  /** Servers that a call may bring up. */
+  sleepers = NO_SLEEPERS;
   readonly #clock: Clock;
   readonly #loads: number[];
   #ring: Ring | undefined;
@@ -43,9 +56,10 @@ export class Model {
     this.#loads = members.map(() => 0);
   }
 
-  describe(facts: ServedModel | undefined, probe: Probe | undefined): void {
+  describe(facts: ServedModel | undefined, probe: Probe | undefined, sleepers = NO_SLEEPERS): void {
     this.facts = facts;
     this.probe = probe;
+    this.sleepers = sleepers;
   }
 
   hasMembers(members: readonly Member[]): boolean {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { DialectError } from '../dialects/index.ts';
+import { StartError } from '../zero/start-error.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';
@@ -17,6 +18,10 @@ export function answerError({ log }: { log: Logger }, client: ClientWriter, erro
   }
   if (error instanceof OverloadedError) {
     client.sendError({ status: 503, message: error.message }, OVERLOAD_RETRY_MS);
+    return 'unavailable';
+  }
+  if (error instanceof StartError) {
+    client.sendError({ status: 503, message: error.message }, error.retryAfterMs);
     return 'unavailable';
   }
   if (error instanceof BodyTooLargeError) {

@@ -90,7 +90,8 @@ async function run({ deps, client, summary, plain }: Running, request: Request, 
     summary.model = model.name;
     const reservation = standings === undefined ? undefined : await reserve(deps, client, call, standings);
     try {
-      summary.served = await serve(deps, call, model, client);
+      const ready = (await deps.starts?.ready(call, model, client)) ?? model;
+      summary.served = await serve(deps, call, ready, client);
       summary.usage = usageOf(call, summary.served);
     } finally {
       const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };

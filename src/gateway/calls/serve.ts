@@ -9,6 +9,7 @@ import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
 import { serves } from '../plain/require-route.ts';
 import type { ResponseStore } from '../state/response-store.ts';
+import type { Starts } from '../zero/starts.ts';
 import type { AnswerReceiver } from './answer-receiver.ts';
 import { applyOutcome, diedIdle, type Failure, type Result, type Served } from './apply-outcome.ts';
 import { Attempt } from './attempt.ts';
@@ -21,6 +22,7 @@ import { WholeReceiver } from './whole-receiver.ts';
 export interface ServeDeps {
   dispatcher: Dispatcher;
   retries: RetryBudgets;
+  starts?: Starts | undefined;
   store: ResponseStore;
   ceilings: CeilingsOf;
   log: Logger;
@@ -61,6 +63,8 @@ export async function serve(deps: ServeDeps, call: Call, model: Model, client: C
     failure = next;
   }
   failure ??= unavailable(model, tenant);
+  const later = call.mayRetry && !client.started ? await deps.starts?.afterFailure(call, model, client) : undefined;
+  if (later !== undefined) return serve({ ...deps, starts: undefined }, call, later, client);
   client.sendError(failure.error, failure.retryAfterMs);
   return served;
 }

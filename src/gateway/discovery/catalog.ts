@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Model, type Member } from '../balance/model.ts';
+import { Model, type Member, type Sleeper } from '../balance/model.ts';
 import { claimNames, namesOf, type Conflict, type ServerState } from './names.ts';
 import type { Probe, ServedModel } from './types.ts';
 
@@ -73,12 +73,15 @@ function tableOf(
   const facts = new Map<string, ServedModel>();
   const probes = new Map<string, Probe>();
   const seen = new Set<string>();
-  for (const { server, endpoints, lastProbe } of states) {
+  const sleepers = new Map<string, Sleeper[]>();
+  for (const { server, endpoints, lastProbe, startSeconds } of states) {
     for (const { upstream, ...model } of namesOf(server, lastProbe)) {
       if (claims.names.get(model.id) !== upstream) continue;
       if (!members.has(model.id)) members.set(model.id, []);
       facts.set(model.id, { ...facts.get(model.id), ...model });
       if (lastProbe !== undefined && !probes.has(model.id)) probes.set(model.id, lastProbe);
+      if (server.scale !== undefined)
+        sleepers.set(model.id, [...(sleepers.get(model.id) ?? []), { server, scale: server.scale, startSeconds }]);
     }
     for (const endpoint of endpoints) {
       if (!endpoint.available || endpoint.probe === undefined) continue;
@@ -99,7 +102,7 @@ function tableOf(
   const table = new Map<string, Model>();
   for (const [name, list] of members) {
     const model = models.get(`${scope}/${name}`, name, list);
-    model.describe(facts.get(name), probes.get(name));
+    model.describe(facts.get(name), probes.get(name), sleepers.get(name));
     table.set(name, model);
   }
   return table;

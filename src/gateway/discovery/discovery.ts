@@ -14,7 +14,8 @@ import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
 import { targetsOf } from './targets.ts';
-import type { Probe, ServerSpec, Target } from './types.ts';
+import { assumedProbe } from './assumed-probe.ts';
+import type { Probe, ServerMemory, ServerSpec, Target } from './types.ts';
 
 export interface DiscoveryDeps {
   services: ReadStore<Service>;
@@ -23,6 +24,12 @@ export interface DiscoveryDeps {
   namespaces: ReadStore<Namespace>;
   /** Berth's own namespace: its model servers are shared with every tenant. */
   namespace: string;
+  /** Namespaces where servers may scale to zero. */
+  mayScale: (namespace: string) => boolean;
+  /** Of servers that scale to zero. */
+  memory?: ServerMemory | undefined;
+  /** Called when there is a new catalogue. */
+  onRebuilt: () => void;
   dispatcher: Dispatcher;
   engineSecrets: EngineSecrets;
   log: Logger;
@@ -51,6 +58,7 @@ export class Discovery {
   readonly #scraper: Scraper;
   readonly #hangWatch: HangWatch;
   #catalog = new Catalog(new Map(), new Map());
+  #states: readonly ServerState[] = [];
   #unsubscribe: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -85,13 +93,19 @@ export class Discovery {
     return this.#catalog;
   }
 
+  /** Every server that is labelled, whether it has endpoints or not. */
+  get states(): readonly ServerState[] {
+    return this.#states;
+  }
+
   get endpoints(): Iterable<Endpoint> {
     return this.#endpoints.values();
   }
 
   start(): void {
-    const { services, slices, pods, namespaces } = this.#deps;
+    const { services, slices, pods, namespaces, memory } = this.#deps;
     this.#unsubscribe = [
+      memory?.onChange(() => this.#schedule()) ?? (() => undefined),
       services.onChange(() => this.#schedule()),
       slices.onChange(() => this.#schedule()),
       // The cluster has many pods. Only those of model servers matter.
@@ -132,28 +146,37 @@ export class Discovery {
       endpoint.available = false;
       this.#endpoints.delete(key);
     }
-    const states = servers.map(({ server, targets }): ServerState => {
-      const endpoints = targets.map((target) => this.#endpoint(target));
-      const current = endpoints.find(({ probe }) => probe !== undefined)?.probe;
-      if (current !== undefined) this.#lastProbes.set(server.uid, current);
-      return { server, endpoints, lastProbe: this.#lastProbes.get(server.uid) };
-    });
+    this.#states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
     const uids = new Set(servers.map(({ server }) => server.uid));
     for (const byUid of [this.#lastProbes, this.#told, this.#toldNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
-    this.#catalog = buildCatalog(states, this.#models);
+    this.#catalog = buildCatalog(this.#states, this.#models);
     this.#tellConflicts(this.#catalog.conflicts);
+    this.#deps.onRebuilt();
+  }
+
+  #stateOf(server: ServerSpec, targets: readonly Target[]): ServerState {
+    const { memory } = this.#deps;
+    const { uid, scale } = server;
+    const endpoints = targets.map((target) => this.#endpoint(target));
+    const current = endpoints.find(({ probe }) => probe !== undefined)?.probe;
+    if (current !== undefined) this.#lastProbes.set(uid, current);
+    if (scale === undefined) return { server, endpoints, lastProbe: this.#lastProbes.get(uid) };
+    if (current !== undefined) memory?.noteProbe(uid, current);
+    const known = this.#lastProbes.get(uid) ?? memory?.lastProbe(uid);
+    const lastProbe = current ?? assumedProbe(server, scale, known);
+    return { server, endpoints, lastProbe, startSeconds: memory?.startSeconds(uid) };
   }
 
   #readServers() {
-    const { services, slices, pods, namespaces, namespace } = this.#deps;
+    const { services, slices, pods, namespaces, namespace, mayScale } = this.#deps;
     const byService = Map.groupBy(
       slices.values(),
       ({ metadata }) => `${metadata.namespace}/${metadata.labels?.['kubernetes.io/service-name']}`,
     );
     this.#podKeys.clear();
     return [...services.values()].flatMap((service) => {
-      const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name) });
+      const server = readServer(service, { own: namespace, find: (name) => namespaces.get(name), mayScale });
       if (server === undefined) return [];
       const credential = this.#credentials.of(server);
       if (typeof credential === 'string') {

@@ -6,6 +6,8 @@ export interface ServerState {
   server: ServerSpec;
   endpoints: readonly Endpoint[];
   lastProbe: Probe | undefined;
+  /** Seconds that earlier starts took from no replica to the first. */
+  startSeconds?: number | undefined;
 }
 
 /** A model under a name that clients use, and its name at the server. */

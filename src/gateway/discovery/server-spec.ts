@@ -1,4 +1,5 @@
 import type { Namespace, Service } from '../../kube/types.ts';
+import { readScale, SCALE_TARGET, type ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
 import type { ModelAlias, ServerSpec } from './types.ts';
 
@@ -14,6 +15,8 @@ export interface NamespaceSource {
   /** Berth's own namespace. */
   own: string;
   find: (name: string) => Namespace | undefined;
+  /** Whether the operator lets Berth scale workloads of the namespace. */
+  mayScale: (name: string) => boolean;
 }
 
 /**
@@ -22,11 +25,12 @@ export interface NamespaceSource {
  * `alias` or `alias=model`), `-engine` and `-dialects` (instead of what the probe finds), and `berth.dev/shared=true`
  * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
  * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
- * namespace to the operator.
+ * namespace to the operator. `readScale` reads those of servers that scale to zero, in the namespaces that the operator
+ * named for it.
  *
  * @returns undefined when the Service has no such label or is being deleted
  */
-export function readServer(service: Service, { own, find }: NamespaceSource): ServerSpec | undefined {
+export function readServer(service: Service, { own, find, mayScale }: NamespaceSource): ServerSpec | undefined {
   const { metadata } = service;
   if (metadata.labels?.[MODEL_SERVER_LABEL] !== 'true' || metadata.deletionTimestamp !== undefined) return undefined;
   const annotations = metadata.annotations ?? {};
@@ -36,6 +40,7 @@ export function readServer(service: Service, { own, find }: NamespaceSource): Se
   const prefix = readPrefix(annotations['berth.dev/model-path-prefix'], problems);
   const engine = readEngine(annotations['berth.dev/model-engine'], problems);
   const dialects = readDialects(annotations['berth.dev/model-dialects'], problems);
+  const scale = readAllowedScale(annotations, mayScale(namespace), problems);
   const credential = annotations['berth.dev/model-credential']?.trim();
   const wantsShared = annotations['berth.dev/shared'] === 'true';
   const sharedRank = namespace === own ? -1 : wantsShared ? rankOf(find(namespace)) : undefined;
@@ -53,8 +58,19 @@ export function readServer(service: Service, { own, find }: NamespaceSource): Se
     ...(prefix !== undefined && { prefix }),
     ...(engine && { engine }),
     ...(dialects && { dialects }),
+    ...(scale && { scale }),
     ...(credential && { credential }),
   };
+}
+
+function readAllowedScale(
+  annotations: Readonly<Record<string, string>>,
+  isAllowed: boolean,
+  problems: string[],
+): ScaleSpec | undefined {
+  if (isAllowed || annotations[SCALE_TARGET] === undefined) return readScale(annotations, problems);
+  problems.push(`${SCALE_TARGET} needs the namespace in models.scaleFromZero.namespaces of the chart`);
+  return undefined;
 }
 
 /** The age of a namespace that may share: its tenants can change neither. Undefined for any other namespace. */

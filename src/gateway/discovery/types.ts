@@ -1,3 +1,4 @@
+import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
 import type { PlainPaths } from '../plain/routes.ts';
 import type { EngineCredential } from './engine-credential.ts';
@@ -50,6 +51,8 @@ export interface ServerSpec {
   aliases: readonly ModelAlias[];
   engine?: Engine;
   dialects?: readonly Dialect[];
+  /** Its workload may have no replica. */
+  scale?: ScaleSpec;
   /** The Secret of Berth's own namespace with the key of the engine. */
   credential?: string;
   /** What is wrong with annotations, for the log. */
@@ -69,4 +72,14 @@ export interface Target {
   credential?: EngineCredential;
   /** Ready and serving, and neither the endpoint nor its pod is terminating. */
   available: boolean;
+}
+
+/** What replicas remember together of servers that scale to zero. */
+export interface ServerMemory {
+  lastProbe(uid: string): Probe | undefined;
+  /** Seconds that earlier starts took. */
+  startSeconds(uid: string): number | undefined;
+  noteProbe(uid: string, probe: Probe): void;
+  /** Calls back when something else is remembered. Returns the function that ends this. */
+  onChange(listener: () => void): () => void;
 }

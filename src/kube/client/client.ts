@@ -53,7 +53,7 @@ export interface KubeClient {
     type: ResourceType<T>,
     ref: ObjectRef,
     body: unknown,
-    options: CallOptions & { type: PatchType; subresource?: 'status' },
+    options: CallOptions & { type: PatchType; subresource?: 'status' | 'scale' },
   ): Promise<T>;
   /** Resolves also when the object is gone; rejects with ConflictError when a precondition does not hold. */
   delete(type: ResourceType, ref: ObjectRef, options?: DeleteOptions): Promise<void>;

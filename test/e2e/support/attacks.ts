@@ -2,6 +2,7 @@ import type { Outcome } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 import { account, type Attack, type Attempt, CREATE, custom, KEPT, LENIENT, MANAGER, type Targets } from './attack.ts';
 import { forKeys, onCeilings } from './attacks-on-limits.ts';
+import { onModels } from './attacks-on-models.ts';
 import type { World } from './world.ts';
 
 const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
@@ -281,6 +282,7 @@ export function attacks(targets: Targets): Attack[] {
     ...forSecrets(),
     ...onCeilings(targets),
     ...forKeys(),
+    ...onModels(),
   ];
 }
 

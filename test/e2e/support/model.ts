@@ -4,7 +4,17 @@ import { MODEL_IMAGE } from './images.ts';
 
 const LABELS = { app: 'model' };
 
-/** Runs llama.cpp's server in the namespace behind a Service that Berth finds. Pod Security restricted allows it. */
+/** How the server scales from zero. It goes back to zero after the last test. */
+const SCALE = {
+  'berth.dev/scale-target': 'deployments.apps/model',
+  'berth.dev/scale-idle-seconds': '7200',
+  'berth.dev/model-names': 'tiny-random',
+};
+
+/**
+ * Makes a Deployment of llama.cpp's server at zero replicas, behind a Service that Berth finds. Pod Security restricted
+ * allows it.
+ */
 export async function deployModel(client: KubeClient, namespace: string): Promise<void> {
   const container = {
     name: 'server',
@@ -22,10 +32,10 @@ export async function deployModel(client: KubeClient, namespace: string): Promis
   };
   await client.raw('POST', `/apis/apps/v1/namespaces/${namespace}/deployments`, {
     metadata: { name: 'model' },
-    spec: { selector: { matchLabels: LABELS }, template: { metadata: { labels: LABELS }, spec } },
+    spec: { replicas: 0, selector: { matchLabels: LABELS }, template: { metadata: { labels: LABELS }, spec } },
   });
   await client.create(SERVICES, {
-    metadata: { namespace, name: 'model', labels: { 'berth.dev/model-server': 'true' } },
+    metadata: { namespace, name: 'model', labels: { 'berth.dev/model-server': 'true' }, annotations: SCALE },
     spec: { selector: LABELS, ports: [{ port: 80, targetPort: 8000 }] },
   });
 }

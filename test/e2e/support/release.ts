@@ -22,6 +22,7 @@ const VALUES = {
   dashboard: { resources: SMALL },
   ssh: { resources: SMALL },
   tenants: { namespaces: [TENANT, OTHER] },
+  models: { scaleFromZero: { namespaces: [TENANT] } },
 };
 
 /** Values by which the api role finds the dashboard in a cluster that resolves no names. */

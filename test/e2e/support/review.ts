@@ -21,6 +21,8 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'get persistentvolumes': 'reads which nodes a disk is tied to, at the second start of an instance',
   'delete tenantlimits': 'removes the ceilings a minute after a namespace has ceased to be a tenant',
   'delete resourcequotas': 'the same',
+  'controller: get leases': 'reads the Lease of a model server again before its workload goes to zero',
+  'controller: delete leases': 'removes the Lease of a model server whose Service is gone',
   'api: get sshkeys': 'reads a key that another replica made a moment ago',
 };
 

@@ -32,7 +32,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const random = Math.random;
   const watching = new AbortController();
   // As the controller role has it: it shows no specs.
-  const caches = new Caches({ client, clock, random, log, reads: { texts: false } }, watching.signal);
+  const reads = { texts: false };
+  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, random, log, reads }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,

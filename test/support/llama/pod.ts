@@ -1,10 +1,30 @@
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { type Pod, PODS, SERVICES } from '../../../src/kube/types.ts';
+import { type KubeObject, type Pod, PODS, type ResourceType, SERVICES } from '../../../src/kube/types.ts';
 import { importImage, type NodeAccess } from '../../../tools/lib/images/image.ts';
 import { waitFor } from '../wait-for.ts';
 import { llamaImage, LLAMA_PORT } from './image.ts';
 
 const IMAGE = 'localhost/berth-llama:test';
+
+const CONTAINER = {
+  name: 'server',
+  image: IMAGE,
+  imagePullPolicy: 'Never',
+  ports: [{ containerPort: LLAMA_PORT }],
+  readinessProbe: { httpGet: { path: '/health', port: LLAMA_PORT }, periodSeconds: 1 },
+};
+
+export interface Deployment extends KubeObject {
+  spec?: { replicas?: number } & Record<string, unknown>;
+}
+
+export const DEPLOYMENTS: ResourceType<Deployment> = {
+  group: 'apps',
+  version: 'v1',
+  kind: 'Deployment',
+  plural: 'deployments',
+  namespaced: true,
+};
 
 export interface LlamaPodOptions {
   node: NodeAccess;
@@ -32,15 +52,7 @@ export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions):
       nodeName,
       terminationGracePeriodSeconds: 0,
       automountServiceAccountToken: false,
-      containers: [
-        {
-          name: 'server',
-          image: IMAGE,
-          imagePullPolicy: 'Never',
-          ports: [{ containerPort: LLAMA_PORT }],
-          readinessProbe: { httpGet: { path: '/health', port: LLAMA_PORT }, periodSeconds: 1 },
-        },
-      ],
+      containers: [CONTAINER],
     },
   });
   let status: Pod['status'];
@@ -50,5 +62,30 @@ export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions):
   };
   await waitFor('the pod to be ready', ready, 120_000).catch((error: unknown) => {
     throw new Error(`The pod did not become ready: ${JSON.stringify(status)}`, { cause: error });
+  });
+}
+
+/** A Deployment of llama.cpp's server with one GPU for each replica, at zero replicas, on the real node. */
+export async function deployLlama(
+  client: KubeClient,
+  { node, nodeName, namespace, name }: Omit<LlamaPodOptions, 'services'> & { name: string },
+): Promise<void> {
+  await importImage(node, await llamaImage(IMAGE));
+  const labels = { app: name };
+  await client.create(DEPLOYMENTS, {
+    metadata: { namespace, name },
+    spec: {
+      replicas: 0,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: {
+          nodeSelector: { 'kubernetes.io/hostname': nodeName },
+          terminationGracePeriodSeconds: 1,
+          automountServiceAccountToken: false,
+          containers: [{ ...CONTAINER, resources: { limits: { 'nvidia.com/gpu': 1 } } }],
+        },
+      },
+    },
   });
 }

@@ -26,6 +26,12 @@ describe('readConfig', () => {
     expect(() => readConfig({ BERTH_TRUST_PROXY: 'yes please' })).toThrow(/BERTH_TRUST_PROXY/);
   });
 
+  it('reads the namespaces whose model servers may scale to zero', () => {
+    expect(readConfig({}).scaleNamespaces).toEqual([]);
+    expect(readConfig({ BERTH_SCALE_NAMESPACES: 'llms, more' }).scaleNamespaces).toEqual(['llms', 'more']);
+    expect(() => readConfig({ BERTH_SCALE_NAMESPACES: 'LLMs' })).toThrow(/BERTH_SCALE_NAMESPACES: expected names of/);
+  });
+
   it('takes proxies as a number or as subnets', () => {
     expect(readConfig({ BERTH_TRUST_PROXY: '2' }).trustProxy).toBe(2);
     expect(readConfig({ BERTH_TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' }).trustProxy).toBe('10.0.0.0/8, 127.0.0.1');

@@ -10,6 +10,7 @@ const [deployment, service] = parseAllDocuments(yaml).map((document) => document
 
 const NAMESPACES = {
   own: 'berth-system',
+  mayScale: () => true,
   find: (name: string) => ({ metadata: { name, labels: { 'berth.dev/shared-models': 'true' } } }),
 };
 
@@ -26,11 +27,16 @@ test('every annotation in the table is one that is read', () => {
     'model-engine': 'ollama',
     'model-dialects': 'chat',
     'model-path-prefix': '/x',
+    'scale-target': 'statefulsets.apps/x',
+    'scale-replicas': '2',
+    'scale-idle-seconds': '60',
+    'scale-wait-seconds': '9',
+    'model-names': 'a, b',
   };
   const annotations = Object.fromEntries(names.map((name) => [`berth.dev/${name}`, values[name] ?? 'true']));
   const labels = { 'berth.dev/model-server': 'true' };
   const read = readServer({ metadata: { name: 's', namespace: 'n', labels, annotations } }, NAMESPACES);
-  expect(names).toHaveLength(7);
+  expect(names).toHaveLength(12);
   expect(read).toMatchObject({
     port: 'true',
     prefix: '/x',
@@ -39,5 +45,13 @@ test('every annotation in the table is one that is read', () => {
     credential: 'true',
     dialects: ['chat'],
     sharedRank: 0,
+    problems: [],
+    scale: {
+      target: { group: 'apps', version: 'v1', plural: 'statefulsets', name: 'x' },
+      replicas: 2,
+      idleSeconds: 60,
+      waitSeconds: 9,
+      models: ['a', 'b'],
+    },
   });
 });

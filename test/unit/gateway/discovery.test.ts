@@ -15,6 +15,7 @@ const platform: Namespace = {
 };
 const NAMESPACES = {
   own: OWN,
+  mayScale: () => false,
   find: (name: string) => (name === 'platform' ? platform : { metadata: { name } }),
 };
 

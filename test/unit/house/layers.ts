@@ -31,7 +31,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/runtime',
     ...DOMAIN,
   ],
-  'src/gateway': ['src/gateway/dialects', 'src/access', 'src/runtime', ...KUBERNETES],
+  'src/gateway': ['src/gateway/dialects', 'src/access', 'src/runtime', ...DOMAIN],
   'src/gateway/dialects': CORE,
   'src/ssh': ['src/ssh/ssh2', 'src/access', ...DOMAIN],
   'src/ssh/ssh2': CORE,

@@ -1,0 +1,206 @@
+import type { Pod, Service } from '../../kube/types.ts';
+import type { ReadStore } from '../../kube/watch/store.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Model, Sleeper } from '../balance/model.ts';
+import type { Call } from '../calls/call.ts';
+import type { ClientWriter } from '../calls/client-writer.ts';
+import { ClientGoneError } from '../calls/read-body.ts';
+import type { Catalog } from '../discovery/catalog.ts';
+import type { ServerState } from '../discovery/names.ts';
+import type { ServerSpec } from '../discovery/types.ts';
+import type { ModelLeases } from './model-leases.ts';
+import { StartError } from './start-error.ts';
+import { selectedPods, startProblem, type StartProblem } from './start-problem.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+export interface StartsDeps {
+  leases: ModelLeases;
+  services: ReadStore<Service>;
+  pods: ReadStore<Pod>;
+  catalog: () => Catalog;
+  states: () => readonly ServerState[];
+  /** Aborts when this replica stops: another one may hold the calls then. */
+  stopping: AbortSignal;
+  clock: Clock;
+}
+
+const TICK_MS = 2000;
+const NEWS_MS = 500;
+const STOPPING_RETRY_MS = 1000;
+const TIMEOUT_RETRY_MS = 15_000;
+const BROKEN_RETRY_MS = 30_000;
+/** A start that takes longer is not measured. */
+const START_MAX_MS = 3_600_000;
+
+/** Holds calls for models without a server until one is ready, asks for a start, and says which servers are in use. */
+export class Starts {
+  readonly #deps: StartsDeps;
+  readonly #room: WaitingRoom;
+  /** When this replica asked a server that slept to start: milliseconds, monotonic. */
+  readonly #askedAt = new Map<string, number>();
+  /** What was found since the last tick, by server: the cluster has many pods, and many calls ask. */
+  readonly #problems = new Map<string, StartProblem | undefined>();
+  #lastTick = 0;
+  #cancel: () => void = () => undefined;
+
+  constructor(deps: StartsDeps) {
+    this.#deps = deps;
+    this.#room = new WaitingRoom(deps.clock);
+  }
+
+  start(): void {
+    this.#lastTick = this.#deps.clock.monotonic();
+    this.#deps.stopping.addEventListener('abort', () => this.#room.dismiss(stopping), { once: true });
+    this.#again();
+  }
+
+  stop(): void {
+    this.#cancel();
+    this.#room.dismiss(stopping);
+    this.#deps.leases.close();
+  }
+
+  /**
+   * The model with a ready server, after a wait where it had none. A model that no call can start comes back as it is.
+   * A stream gets comments meanwhile. Rejects with StartError, or with ClientGoneError when the caller leaves.
+   */
+  async ready(call: Call, model: Model, client: ClientWriter): Promise<Model> {
+    if (model.sleepers.length === 0 || model.readyCount > 0) return model;
+    const sleeper = this.#choose(model.sleepers);
+    if (sleeper === undefined) return model;
+    const { server, scale } = sleeper;
+    const tenant = call.principal.namespace;
+    if (this.#deps.stopping.aborted) throw stopping();
+    const broken = this.#problem(server);
+    if (broken?.isFinal) throw cannotStart(model.name, broken, server, tenant);
+    this.#ask(server.uid);
+    if (call.inspection.stream) client.keepAlive();
+    const waiter = { tenant, name: model.name, uid: server.uid, bytes: call.bytes.length };
+    try {
+      return await this.#room.wait(waiter, {
+        mostMs: scale.waitSeconds * 1000,
+        timedOut: () => this.#tookTooLong(model.name, sleeper, tenant),
+        onLeave: (leave) => client.onGone(() => leave(new ClientGoneError())),
+      });
+    } finally {
+      client.onGone(undefined);
+    }
+  }
+
+  /**
+   * The model with a ready server, after a call met one that was on its way to zero. Undefined when the model still has
+   * a server, or cannot come from zero.
+   */
+  async afterFailure(call: Call, model: Model, client: ClientWriter): Promise<Model | undefined> {
+    if (model.sleepers.length === 0 || client.gone) return undefined;
+    const { namespace } = call.principal;
+    const now = (): Model | undefined => this.#deps.catalog().find(namespace, model.name);
+    // A pod that ends may be faster than the news of it.
+    if ((now()?.readyCount ?? 0) > 0) await this.#deps.clock.sleep(NEWS_MS);
+    const current = now();
+    if (current === undefined || current.sleepers.length === 0 || current.readyCount > 0) return undefined;
+    return this.ready(call, current, client);
+  }
+
+  /** There is a new catalogue. */
+  changed(): void {
+    this.#room.admit(({ tenant, name }) => {
+      const model = this.#deps.catalog().find(tenant, name);
+      return model !== undefined && model.readyCount > 0 ? model : undefined;
+    });
+    this.#measure();
+  }
+
+  #again(): void {
+    this.#cancel = this.#deps.clock.setTimeout(() => {
+      this.#tick();
+      this.#again();
+    }, TICK_MS);
+  }
+
+  #tick(): void {
+    const { leases, states, catalog } = this.#deps;
+    const waited = this.#room.uids;
+    const since = this.#lastTick;
+    this.#lastTick = this.#deps.clock.monotonic();
+    this.#problems.clear();
+    const problems = new Map<string, { server: ServerSpec; problem: StartProblem }>();
+    for (const { server, endpoints } of states()) {
+      if (server.scale === undefined) continue;
+      const { uid } = server;
+      if (waited.has(uid)) {
+        leases.wake(uid);
+        const problem = this.#problem(server);
+        if (problem?.isFinal) problems.set(uid, { server, problem });
+      } else if (endpoints.some(({ inFlight, heardAt }) => inFlight > 0 || heardAt > since)) leases.keepAwake(uid);
+    }
+    this.#room.dismiss(({ tenant, name, uid }) => {
+      const broken = problems.get(uid);
+      if (broken !== undefined) return cannotStart(name, broken.problem, broken.server, tenant);
+      const model = catalog().find(tenant, name);
+      return model === undefined || model.sleepers.length === 0 ? noLongerThere(name) : undefined;
+    });
+  }
+
+  /** The server to start: the first that nothing is known to keep from it. */
+  #choose(sleepers: readonly Sleeper[]): Sleeper | undefined {
+    return sleepers.find(({ server }) => this.#problem(server)?.isFinal !== true) ?? sleepers[0];
+  }
+
+  #ask(uid: string): void {
+    const { leases, clock } = this.#deps;
+    if (leases.isAsleep(uid) && !this.#askedAt.has(uid)) this.#askedAt.set(uid, clock.monotonic());
+    leases.wake(uid);
+  }
+
+  #measure(): void {
+    if (this.#askedAt.size === 0) return;
+    const now = this.#deps.clock.monotonic();
+    for (const { server, endpoints } of this.#deps.states()) {
+      const askedAt = this.#askedAt.get(server.uid);
+      if (askedAt === undefined || !endpoints.some(({ available, probe }) => available && probe !== undefined))
+        continue;
+      this.#deps.leases.noteStart(server.uid, (now - askedAt) / 1000);
+      this.#askedAt.delete(server.uid);
+    }
+    for (const [uid, askedAt] of this.#askedAt) if (now - askedAt > START_MAX_MS) this.#askedAt.delete(uid);
+  }
+
+  #problem(server: ServerSpec): StartProblem | undefined {
+    if (!this.#problems.has(server.uid)) this.#problems.set(server.uid, this.#findProblem(server));
+    return this.#problems.get(server.uid);
+  }
+
+  #findProblem({ uid, namespace, name }: ServerSpec): StartProblem | undefined {
+    const { leases, services, pods } = this.#deps;
+    const told = leases.problem(uid);
+    if (told !== undefined) return { words: 'Its workload cannot be scaled.', detail: told, isFinal: true };
+    const selector = services.get(`${namespace}/${name}`)?.spec?.selector;
+    return startProblem(selectedPods(pods.values(), namespace, selector));
+  }
+
+  #tookTooLong(name: string, { server, scale }: Sleeper, tenant: string): StartError {
+    const problem = this.#problem(server);
+    const why = problem === undefined ? 'It is still starting.' : inWords(problem, server, tenant);
+    const message = `The model '${name}' was at zero replicas, and none was ready after ${scale.waitSeconds} s. ${why}`;
+    return new StartError(`${message} Try again later.`, TIMEOUT_RETRY_MS);
+  }
+}
+
+/** Names of images, nodes and workloads are for those to whom the server belongs. */
+function inWords({ words, detail }: StartProblem, { namespace }: ServerSpec, tenant: string): string {
+  return namespace === tenant ? `${words} ${detail}` : `${words} Tell the operator of the cluster.`;
+}
+
+function cannotStart(name: string, problem: StartProblem, server: ServerSpec, tenant: string): StartError {
+  const why = inWords(problem, server, tenant);
+  return new StartError(`The model '${name}' is at zero replicas and cannot start. ${why}`, BROKEN_RETRY_MS);
+}
+
+function noLongerThere(name: string): StartError {
+  return new StartError(`The model '${name}' is no longer served. Ask for the list of models.`, TIMEOUT_RETRY_MS);
+}
+
+function stopping(): StartError {
+  return new StartError('This replica of the gateway stops. Try again: another replica answers.', STOPPING_RETRY_MS);
+}

@@ -1,0 +1,327 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { LEASE_PROBLEM, LEASE_SERVED, LEASE_START_SECONDS } from '../../../src/resources/model-servers/lease.ts';
+import { Model } from '../../../src/gateway/balance/model.ts';
+import { ModelLeases } from '../../../src/gateway/zero/model-leases.ts';
+import { WaitingRoom } from '../../../src/gateway/zero/waiting-room.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { FakeLeases } from '../../support/fake-leases.ts';
+import { modelPod } from '../../support/model-cluster.ts';
+import { CALLER, eventually, post, quiet, startGateway, type TestGateway } from '../../support/model-gateway.ts';
+import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
+
+const ANNOTATIONS = { 'berth.dev/scale-target': 'deployments.apps/tiny', 'berth.dev/model-names': 'tiny' };
+/** What the helper gives the Service `tiny` of the namespace `berth-system`. */
+const UID = 'svc-berth-system-tiny';
+const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
+
+interface World {
+  gateway: TestGateway;
+  leases: FakeLeases;
+  stopping: AbortController;
+  /** A pod of the server becomes ready. */
+  appear(): Promise<ScriptedEngine>;
+}
+
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const close of closers.splice(0).toReversed()) await close();
+});
+
+async function atZero(
+  annotations: Record<string, string> = {},
+  { namespace = 'berth-system', lease = {} }: { namespace?: string; lease?: Record<string, string> } = {},
+): Promise<World> {
+  const leases = new FakeLeases();
+  const stopping = new AbortController();
+  leases.sleep(`svc-${namespace}-tiny`, lease);
+  const gateway = await startGateway(undefined, {
+    scaleFromZero: {
+      client: leases.client,
+      leases: leases.store,
+      namespaces: ['berth-system', 'tenant-a'],
+      identity: 'replica-1',
+      stopping: stopping.signal,
+    },
+  });
+  closers.push(() => gateway.close());
+  const server = { name: 'tiny', namespace, annotations: { ...ANNOTATIONS, ...annotations } };
+  gateway.cluster.serve({ ...server, ports: [] });
+  const service = gateway.cluster.services.get(`${namespace}/tiny`);
+  if (service !== undefined) gateway.cluster.services.put({ ...service, spec: { selector: { app: 'tiny' } } });
+  return {
+    gateway,
+    leases,
+    stopping,
+    async appear() {
+      const engine = await startEngine({ engine: 'vllm' });
+      closers.push(() => engine.close());
+      gateway.cluster.serve({ ...server, ports: [engine.port] });
+      return engine;
+    },
+  };
+}
+
+async function record({ gateway }: World): Promise<Record<string, unknown>> {
+  return (await (await fetch(`${gateway.base}/v1/models/tiny`)).json()) as Record<string, unknown>;
+}
+
+/** A pod of the server that Kubernetes says something bad about. */
+function brokenPod({ gateway }: World, namespace: string, status: object): void {
+  const pod = modelPod(namespace, 'tiny-1');
+  gateway.cluster.pods.put({ metadata: { ...pod.metadata, labels: { app: 'tiny' } }, status });
+}
+
+describe('a model at zero replicas', () => {
+  it('is listed as one that a call brings up', async () => {
+    const world = await atZero({}, { lease: { [LEASE_START_SECONDS]: '42' } });
+    await world.gateway.ready('tiny', 0);
+    expect(await record(world)).toMatchObject({ scales_from_zero: true, expected_start_seconds: 42 });
+  });
+
+  it('holds all calls, asks once, and answers them when a server is ready', async () => {
+    const world = await atZero();
+    const { gateway, leases } = world;
+    await gateway.ready('tiny', 0);
+    const calls = Array.from({ length: 50 }, (_, index) =>
+      post(gateway, 'chat/completions', { ...CHAT, stream: index % 2 === 0 }),
+    );
+    await eventually(() => expect(leases.isAsleep(UID)).toBe(false));
+    await world.appear();
+    for (const answer of await Promise.all(calls)) expect(answer.status).toBe(200);
+    expect(leases.renewals).toBe(1);
+    await eventually(() =>
+      expect(leases.lease(UID).metadata.annotations).toMatchObject({ [LEASE_START_SECONDS]: '1' }),
+    );
+    // The next call finds the server, and asks for nothing.
+    expect((await post(gateway, 'chat/completions', CHAT)).status).toBe(200);
+    expect(leases.renewals).toBe(1);
+    expect(await record(world)).toMatchObject({ ready_endpoints: 1, scales_from_zero: true });
+  });
+
+  it('holds a call that met a server on its way to zero', async () => {
+    const world = await atZero();
+    const { gateway, leases } = world;
+    const leaving = await world.appear();
+    await gateway.ready('tiny', 1);
+    leaving.behave({ kind: 'hang' });
+    const call = post(gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(leaving.received.some(({ path }) => path.endsWith('/chat/completions'))).toBe(true));
+    const { port } = leaving;
+    gateway.cluster.slice({ service: 'tiny', pod: `tiny-${port}`, port, conditions: { terminating: true } });
+    const asked = leases.renewals;
+    await leaving.close();
+    await eventually(() => expect(leases.renewals).toBeGreaterThan(asked));
+    await world.appear();
+    expect((await call).status).toBe(200);
+  });
+
+  it('is known to a replica that never saw a server, by what others remember', async () => {
+    const first = await atZero();
+    await first.appear();
+    await first.gateway.ready('tiny', 1);
+    await eventually(() => expect(first.leases.lease(UID).metadata.annotations).toHaveProperty([LEASE_SERVED]));
+    const served = first.leases.lease(UID).metadata.annotations?.[LEASE_SERVED] ?? '';
+    const second = await atZero({ 'berth.dev/model-names': '' }, { lease: { [LEASE_SERVED]: served } });
+    await second.gateway.ready('tiny', 0);
+    expect(await record(second)).toMatchObject({ engine: 'vllm' });
+    const broken = await atZero({}, { lease: { [LEASE_SERVED]: '{"engine":7}' } });
+    await broken.gateway.ready('tiny', 0);
+  });
+
+  it.each([
+    ['messages', { type: 'error', error: { type: 'overloaded_error' } }],
+    ['chat/completions', { error: { code: null } }],
+  ])('answers %s with 503 in its shape when no server comes in time', async (path, shape) => {
+    const { gateway } = await atZero({ 'berth.dev/scale-wait-seconds': '1' });
+    await gateway.ready('tiny', 0);
+    const answer = await post(gateway, path, { ...CHAT, max_tokens: 9 });
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '15']);
+    const body = (await answer.json()) as { error: { message: string } };
+    expect(body).toMatchObject(shape);
+    expect(body.error.message).toMatch(
+      /'tiny' was at zero replicas, and none was ready after 1 s\. It is still starting\./,
+    );
+  });
+
+  it('keeps a waiting stream alive with comments, and tells an error in it', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const { gateway, leases } = await atZero();
+    await gateway.ready('tiny', 0);
+    const waiting = post(gateway, 'chat/completions', { ...CHAT, stream: true });
+    await eventually(() => expect(leases.isAsleep(UID)).toBe(false));
+    vi.advanceTimersByTime(10_000);
+    const answer = await waiting;
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    leases.note(UID, { [LEASE_PROBLEM]: 'No such Deployment.' });
+    const text = await answer.text();
+    expect(text).toMatch(/^: waiting for the model\n\ndata: \{"error":/);
+    expect(text).toContain('cannot start');
+  });
+
+  it('tells callers of its own namespace why it cannot start, and others nothing of its insides', async () => {
+    const message = 'pull access denied for registry.internal/secret';
+    const waiting = { reason: 'ImagePullBackOff', message };
+    const status = { containerStatuses: [{ name: 'vllm', state: { waiting } }] };
+    const own = await atZero({}, { namespace: 'tenant-a' });
+    await own.gateway.ready('tiny', 0);
+    const held = post(own.gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(own.leases.isAsleep('svc-tenant-a-tiny')).toBe(false));
+    brokenPod(own, 'tenant-a', status);
+    expect(await (await held).text()).toContain(`Container 'vllm' of pod 'tiny-1': ImagePullBackOff: ${message}`);
+
+    const shared = await atZero();
+    await shared.gateway.ready('tiny', 0);
+    brokenPod(shared, 'berth-system', status);
+    const answer = await post(shared.gateway, 'chat/completions', CHAT);
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '30']);
+    const text = await answer.text();
+    expect(text).toContain('cannot be pulled');
+    expect(text).not.toContain('secret');
+  });
+
+  it('goes on waiting for a node, and says so in the end', async () => {
+    const world = await atZero({ 'berth.dev/scale-wait-seconds': '1' }, { namespace: 'tenant-a' });
+    await world.gateway.ready('tiny', 0);
+    const message = '0/3 nodes are available: 3 Insufficient nvidia.com/gpu.';
+    brokenPod(world, 'tenant-a', { conditions: [{ type: 'PodScheduled', status: 'False', message }] });
+    const text = await (await post(world.gateway, 'chat/completions', CHAT)).text();
+    expect(text).toContain(`after 1 s. No node has room for its server. Pod 'tiny-1': ${message}`);
+  });
+
+  it('lets go of a call whose caller leaves', async () => {
+    const { gateway, leases } = await atZero();
+    await gateway.ready('tiny', 0);
+    const leaving = new AbortController();
+    const held = post(gateway, 'chat/completions', CHAT, { signal: leaving.signal });
+    await eventually(() => expect(leases.isAsleep(UID)).toBe(false));
+    leaving.abort();
+    await expect(held).rejects.toThrow();
+    await eventually(async () =>
+      expect(await gateway.registry.metrics()).toMatch(/berth_outcome="client_closed".*\} 1/),
+    );
+  });
+
+  it('sends callers to another replica when this one stops', async () => {
+    const { gateway, leases, stopping } = await atZero();
+    await gateway.ready('tiny', 0);
+    const held = post(gateway, 'chat/completions', CHAT);
+    await eventually(() => expect(leases.isAsleep(UID)).toBe(false));
+    stopping.abort();
+    const answer = await held;
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+  });
+
+  it('stays a model without a server where the operator did not name the namespace', async () => {
+    const world = await atZero({ 'berth.dev/model-aliases': 'tiny' }, { namespace: 'tenant-c' });
+    world.gateway.callAs({ ...CALLER, namespace: 'tenant-c' });
+    await world.gateway.ready('tiny', 0);
+    expect(await record(world)).not.toHaveProperty('scales_from_zero');
+    expect((await post(world.gateway, 'chat/completions', CHAT)).status).toBe(503);
+    expect(world.leases.renewals).toBe(0);
+  });
+});
+
+describe('the waiting room', () => {
+  const MIB = 2 ** 20;
+
+  function setup() {
+    const room = new WaitingRoom(fakeClock());
+    const model = new Model('tiny', [], fakeClock());
+    const leave: ((error: Error) => void)[] = [];
+    const wait = (tenant: string, bytes = 1): Promise<unknown> =>
+      room.wait(
+        { tenant, name: 'tiny', uid: 'u', bytes },
+        { mostMs: 1000, timedOut: () => new Error('late'), onLeave: (one) => leave.push(one) },
+      );
+    return { room, model, leave, wait };
+  }
+
+  it('has 256 places for the calls of a tenant, and a caller who leaves frees one', async () => {
+    const { room, model, leave, wait } = setup();
+    const held = Array.from({ length: 256 }, () => wait('a'));
+    await expect(wait('a')).rejects.toThrow('at most 256 calls of your namespace wait');
+    held.push(wait('b'));
+    leave[0]?.(new Error('gone'));
+    await expect(held.shift()).rejects.toThrow('gone');
+    held.push(wait('a'));
+    room.admit(() => model);
+    expect(new Set(await Promise.all(held))).toEqual(new Set([model]));
+    expect(room.uids.size).toBe(0);
+  });
+
+  it('has 1,024 places for all', async () => {
+    const { room, model, wait } = setup();
+    const held = ['a', 'b', 'c', 'd'].flatMap((tenant) => Array.from({ length: 256 }, () => wait(tenant)));
+    await expect(wait('e')).rejects.toThrow('at most 1024 calls wait');
+    room.admit(() => model);
+    await Promise.all(held);
+  });
+
+  it('has room for 64 MiB of a tenant, and for 128 MiB of all', async () => {
+    const { room, model, wait } = setup();
+    const held = [wait('a', 40 * MIB)];
+    await expect(wait('a', 40 * MIB)).rejects.toThrow('at most 64 MiB of your namespace wait');
+    held.push(wait('b', 40 * MIB), wait('c', 40 * MIB));
+    await expect(wait('d', 40 * MIB)).rejects.toThrow('at most 128 MiB of calls wait');
+    room.admit(() => model);
+    await Promise.all(held);
+  });
+});
+
+describe('the Lease of a model server', () => {
+  function setup() {
+    const clock = fakeClock();
+    const fake = new FakeLeases();
+    fake.sleep('u');
+    const own = { client: fake.client, leases: fake.store, namespace: 'berth-system', clock, log: quiet };
+    return {
+      clock,
+      fake,
+      one: new ModelLeases({ ...own, identity: 'one' }),
+      two: new ModelLeases({ ...own, identity: 'two' }),
+    };
+  }
+
+  it('is renewed every ten seconds by all replicas together while calls are under way', async () => {
+    const { clock, fake, one, two } = setup();
+    for (let seconds = 0; seconds < 60; seconds += 2) {
+      one.keepAwake('u');
+      two.keepAwake('u');
+      await clock.advance(2000);
+    }
+    expect(fake.renewals).toBeGreaterThanOrEqual(6);
+    expect(fake.renewals).toBeLessThanOrEqual(8);
+  });
+
+  it('is renewed at once when the controller means to let the server sleep', async () => {
+    const { clock, fake, one } = setup();
+    one.keepAwake('u');
+    await clock.advance(10);
+    expect([fake.renewals, fake.isAsleep('u')]).toEqual([1, false]);
+    fake.note('u', { 'berth.dev/asleep-after-renewal': fake.lease('u').spec?.renewTime ?? '' });
+    expect(fake.isAsleep('u')).toBe(true);
+    one.keepAwake('u');
+    await clock.advance(10);
+    expect([fake.renewals, fake.isAsleep('u')]).toEqual([2, false]);
+  });
+
+  it('is renewed every five seconds while calls wait, whatever other replicas do', async () => {
+    const { clock, fake, one, two } = setup();
+    for (let seconds = 0; seconds < 20; seconds += 1) {
+      one.wake('u');
+      two.wake('u');
+      await clock.advance(1000);
+    }
+    expect(fake.renewals).toBe(8);
+  });
+
+  it('takes the mean of starts', async () => {
+    const { clock, fake, one } = setup();
+    one.noteStart('u', 10);
+    await clock.advance(1);
+    one.noteStart('u', 31);
+    await clock.advance(1);
+    expect(fake.lease('u').metadata.annotations?.[LEASE_START_SECONDS]).toBe('21');
+  });
+});
