@@ -1,3 +1,5 @@
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ENDPOINT_SLICES, LEASES, SERVICES } from '../../../src/kube/types.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -11,18 +13,43 @@ import { waitFor } from '../../support/wait-for.ts';
 const NAME = 'scripted';
 const { kubeconfig } = inject('cluster');
 
+/** An address of this machine. EndpointSlices take none of the loopback. */
+function ownAddress(): string {
+  const found = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal);
+  if (found === undefined) throw new Error('This machine has no address beside the loopback.');
+  return found.address;
+}
+
+/** Leads from there to a port of the loopback. */
+async function openWay(port: number): Promise<Server> {
+  const server = createServer((socket) => {
+    const onward = connect(port, '127.0.0.1');
+    socket.pipe(onward).pipe(socket);
+    socket.on('error', () => onward.destroy());
+    onward.on('error', () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, ownAddress(), resolve);
+  });
+  return server;
+}
+
 describe('a model at zero replicas', () => {
   let cluster: Cluster;
   let own: string;
   let api: Replicas;
   let controllers: BerthProcess[];
   let engine: ScriptedEngine;
+  let way: Server;
   let key: string;
 
   beforeAll(async () => {
     cluster = await openCluster();
     own = await cluster.namespace('berth');
     engine = await startEngine({ engine: 'vllm' });
+    way = await openWay(engine.port);
     const labels = { app: NAME };
     await cluster.client.create(DEPLOYMENTS, {
       metadata: { namespace: own, name: NAME },
@@ -57,6 +84,7 @@ describe('a model at zero replicas', () => {
   afterAll(async () => {
     await api[Symbol.asyncDispose]();
     for (const controller of controllers) await controller[Symbol.asyncDispose]();
+    way.close();
     await engine.close();
     await cluster[Symbol.asyncDispose]();
   });
@@ -83,14 +111,14 @@ describe('a model at zero replicas', () => {
     return exited;
   }
 
-  /** The server answers on the loopback, where an address without a pod counts in Berth's own namespace. */
+  /** An address without a pod counts in Berth's own namespace. */
   async function appear(): Promise<void> {
     const labels = { 'kubernetes.io/service-name': NAME, 'berth.dev/model-server': 'true' };
     await cluster.client.create(ENDPOINT_SLICES, {
       metadata: { namespace: own, name: NAME, labels },
       addressType: 'IPv4',
-      ports: [{ name: 'http', port: engine.port }],
-      endpoints: [{ addresses: ['127.0.0.1'], conditions: { ready: true } }],
+      ports: [{ name: 'http', port: (way.address() as AddressInfo).port }],
+      endpoints: [{ addresses: [ownAddress()], conditions: { ready: true } }],
     });
   }
 
