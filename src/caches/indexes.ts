@@ -6,6 +6,7 @@ import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../resources/instance-template.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
+import type { RegistryCredential } from '../resources/registry-credential.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 
@@ -65,6 +66,7 @@ export const INDEXES = {
     exporterNode: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
   } satisfies IndexFunctions<Pod>,
+  registries: { namespace } satisfies IndexFunctions<RegistryCredential>,
   quotas: { namespace } satisfies IndexFunctions<ResourceQuota>,
   tenantLimits: {
     /** The TenantPolicies that a TenantLimit comes from. */

@@ -7,6 +7,7 @@ import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
@@ -26,9 +27,11 @@ import { InstancePresenter } from './records/instance-presenter.ts';
 
 export const API_CACHES = [
   'instances',
+  'pods',
   'sshKeys',
   'templates',
   'apiKeys',
+  'registries',
   'tenantLimits',
   'nodes',
   'namespaces',
@@ -36,6 +39,8 @@ export const API_CACHES = [
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
+/** Logs that a replica reads at once. Each answer may hold 1 MiB of text. */
+const LOG_READS_AT_ONCE = 64;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
 const MAX_CONNECTIONS = 10_000;
@@ -92,6 +97,8 @@ export function createContext(deps: ApiDeps) {
     removals: new PendingRemovals(),
     instances,
     streams: new StreamRegistry(deps),
+    /** A tenant may have as many readings under way as are free for others. */
+    logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),
   };

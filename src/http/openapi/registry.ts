@@ -13,10 +13,17 @@ import {
   instanceSchema,
   updateInstanceSchema,
 } from '../schemas/instance.ts';
+import { logSchema } from '../schemas/log.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
 import { offerListSchema, offerSchema } from '../schemas/offer.ts';
+import {
+  createRegistrySchema,
+  deletedRegistrySchema,
+  registryListSchema,
+  registrySchema,
+} from '../schemas/registry.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
 
 /** The schemas that have a name in the document. */
@@ -30,10 +37,15 @@ const NAMED = {
   DeletedInstance: deletedInstanceSchema,
   CreateLink: createLinkSchema,
   Link: linkSchema,
+  Log: logSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,
   DeletedSSHKey: deletedSshKeySchema,
+  CreateRegistry: createRegistrySchema,
+  Registry: registrySchema,
+  RegistryList: registryListSchema,
+  DeletedRegistry: deletedRegistrySchema,
   Limits: limitsSchema,
   Model: modelSchema,
   ModelList: modelListSchema,

@@ -1,3 +1,5 @@
+import { readLogsRoute } from '../logs/route.ts';
+import { registryRoutes } from '../registries/routes.ts';
 import { createInstanceRoute } from './create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute, updateInstanceRoute } from './instances.ts';
 import { readLimitsRoute } from './limits.ts';
@@ -18,10 +20,12 @@ export const RESOURCES: readonly Resource[] = [
       updateInstanceRoute,
       deleteInstanceRoute,
       createLinkRoute,
+      readLogsRoute,
     ],
   },
   { path: '/limits', routes: [readLimitsRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
+  { path: '/registries', compressed: true, routes: registryRoutes },
 ];
 
 const models = { tag: 'Models', scope: 'models' } as const;

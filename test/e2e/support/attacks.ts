@@ -2,10 +2,10 @@ import type { Outcome } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 import { account, type Attack, type Attempt, CREATE, custom, KEPT, LENIENT, MANAGER, type Targets } from './attack.ts';
 import { forKeys, onCeilings } from './attacks-on-limits.ts';
+import { forRegistries, forSecrets } from './attacks-on-secrets.ts';
 import type { World } from './world.ts';
 
 const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
-const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
 
 /** A POST from a client that does not ask first whether the pod exists. */
 const post = (namespace: string, path: string): string[] => [
@@ -247,30 +247,6 @@ function asGateway({ instance, otherPod, ownPod }: Targets): Attack[] {
   ];
 }
 
-function forSecrets(): Attack[] {
-  const metadata = {
-    namespace: NAMESPACE,
-    name: 'berth-token',
-    annotations: { 'kubernetes.io/service-account.name': 'berth-controller' },
-  };
-  const input = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/service-account-token', metadata };
-  return ROLES.flatMap((role) => [
-    {
-      title: `the ${role} role has the token of another one written into a Secret`,
-      as: account(role),
-      command: CREATE,
-      input,
-      refusal: 'this role of Berth makes the Secret berth-',
-    },
-    {
-      title: `the ${role} role reads a tenant's Secrets`,
-      as: account(role),
-      command: ['get', 'secrets', '-n', TENANT],
-      refusal: 'cannot list resource "secrets"',
-    },
-  ]);
-}
-
 /** What a role could try after a break-in, and what people could try. */
 export function attacks(targets: Targets): Attack[] {
   return [
@@ -279,6 +255,7 @@ export function attacks(targets: Targets): Attack[] {
     ...asController(targets),
     ...asGateway(targets),
     ...forSecrets(),
+    ...forRegistries(),
     ...onCeilings(targets),
     ...forKeys(),
   ];

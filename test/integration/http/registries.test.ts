@@ -1,0 +1,179 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { createKey } from '../../../src/access/create-key.ts';
+import { EVENTS, SECRETS } from '../../../src/kube/types.ts';
+import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { registrySecretName } from '../../../src/resources/registry-credential.ts';
+import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';
+import { run } from '../../../tools/lib/shell.ts';
+import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
+import { type Call, clientOf } from '../../support/http/client.ts';
+import { kindsCounted } from '../../support/kinds-counted.ts';
+import { describeWith } from '../../support/needs.ts';
+import { PASSWORD, type PrivateRegistry, startRegistry, USER } from '../../support/registry/registry.ts';
+import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let berth: BerthProcess;
+let tenant: TestNamespace;
+let stranger: TestNamespace;
+let call: Call;
+let other: Call;
+
+beforeAll(async () => {
+  const { kubeconfig } = inject('cluster');
+  [tenant, stranger] = await Promise.all([testNamespace(), testNamespace()]);
+  await kindsCounted(tenant.client);
+  berth = await startBerth(kubeconfig, 'all', 'berth-system', { env: { BERTH_IMAGE_PULL_POLICY: 'Always' } });
+  const callOf = async ({ name, client }: TestNamespace): Promise<Call> => {
+    const { token } = await createKey(client, { namespace: name, displayName: 'registries' });
+    const made = clientOf(berth.url, token);
+    await waitFor('the key', async () => (await made('GET', '/offers')).status === 200);
+    return made;
+  };
+  call = await callOf(tenant);
+  other = await callOf(stranger);
+});
+afterAll(async () => {
+  await berth[Symbol.asyncDispose]();
+  await Promise.all([tenant[Symbol.asyncDispose](), stranger[Symbol.asyncDispose]()]);
+});
+
+function credentials(name: string, password = PASSWORD, server = 'registry.example.com') {
+  return { name, server, username: USER, password };
+}
+
+async function names(from: Call): Promise<unknown[]> {
+  return (await from('GET', '/registries')).data.map(({ name }) => name);
+}
+
+describe('credentials of registries', () => {
+  it('are registered, listed without the password, and deleted with their Secret', async () => {
+    const made = await call('POST', '/registries', credentials('mine', 'a"b:ü'));
+    expect([made.status, made.headers.get('location')], made.text).toEqual([201, '/api/v1/registries/mine']);
+    expect(made.json).toMatchObject({
+      id: 'mine',
+      object: 'registry',
+      server: 'registry.example.com',
+      username: USER,
+    });
+    expect(Object.keys(made.json)).not.toContain('password');
+    await waitFor('the list', async () => (await names(call)).includes('mine'));
+    expect(await names(other)).toEqual([]);
+    const ref = { namespace: tenant.name, name: registrySecretName('mine') };
+    const secret = await tenant.client.get(SECRETS, ref);
+    expect(secret.type).toBe('kubernetes.io/dockerconfigjson');
+    const config = Buffer.from(secret.data?.['.dockerconfigjson'] ?? '', 'base64').toString();
+    const auth = Buffer.from(`${USER}:a"b:ü`).toString('base64');
+    expect(JSON.parse(config)).toEqual({
+      auths: { 'registry.example.com': { username: USER, password: 'a"b:ü', auth } },
+    });
+    const again = await call('POST', '/registries', credentials('mine'));
+    expect([again.status, again.error['code']]).toEqual([409, 'registry_exists']);
+    expect((await other('DELETE', '/registries/mine')).status).toBe(404);
+    expect((await call('DELETE', '/registries/mine')).json).toEqual({ id: 'mine', object: 'registry', deleted: true });
+    // A new password under the same name: the old Secret goes first.
+    expect((await call('POST', '/registries', credentials('mine', 'new'))).status).toBe(201);
+    const renewed = await tenant.client.get(SECRETS, ref);
+    expect(Buffer.from(renewed.data?.['.dockerconfigjson'] ?? '', 'base64').toString()).toContain('"new"');
+    expect((await call('DELETE', '/registries/mine')).status).toBe(200);
+    await waitFor(
+      'the Secret to go',
+      async () => {
+        const { items } = await tenant.client.list(SECRETS, { namespace: tenant.name });
+        return items.every(({ metadata }) => metadata.name !== ref.name);
+      },
+      30_000,
+    );
+    expect((await call('DELETE', '/registries/mine')).status).toBe(404);
+  });
+
+  it.each([
+    [{ ...credentials('Upper'), password: 'hunter2' }, ['name']],
+    [{ ...credentials('x', 'hunter2'), server: 'https://ghcr.io/' }, ['server']],
+    [{ ...credentials('x', 'hunter2'), username: 'a:b' }, ['username']],
+    [{ name: 'x', server: 'ghcr.io', username: 'a', pasword: 'hunter2' }, ['password', 'pasword']],
+  ])('are refused field by field, and no answer has the password: %j', async (body, fields) => {
+    const answer = await call('POST', '/registries', body);
+    expect(answer.status).toBe(422);
+    expect((answer.error['fields'] as { path: string }[]).map(({ path }) => path)).toEqual(fields);
+    expect(answer.text).not.toContain('hunter2');
+  });
+
+  it('take the place of no Secret that the tenant has', async () => {
+    const name = registrySecretName('taken');
+    await tenant.client.create(SECRETS, { metadata: { namespace: tenant.name, name }, type: 'Opaque', data: {} });
+    const answer = await call('POST', '/registries', credentials('taken', 'hunter2'));
+    expect([answer.status, answer.error['code']], answer.text).toEqual([409, 'registry_exists']);
+    expect(answer.error['message']).toContain(`A Secret ${name} exists`);
+    expect(await names(call)).not.toContain('taken');
+    expect(berth.log()).not.toContain('hunter2');
+  });
+});
+
+describeWith('real node', 'mmdebstrap')('private images', () => {
+  let registry: PrivateRegistry;
+  let image: string;
+
+  beforeAll(async () => {
+    const { initPid = 0 } = inject('cluster');
+    registry = await startRegistry(initPid);
+    image = await registry.push('private/app:1');
+    await call('POST', '/registries', credentials('good', PASSWORD, registry.server));
+    await call('POST', '/registries', credentials('wrong', 'not it', registry.server));
+  });
+  afterAll(async () => {
+    await registry[Symbol.asyncDispose]();
+  });
+
+  async function create(where: TestNamespace, name: string, secrets: string[]): Promise<void> {
+    const gpu = { product: 'NVIDIA-L4', count: 1 };
+    const imagePullSecrets = secrets.map((one) => ({ name: registrySecretName(one) }));
+    const spec = { gpu, image, runtype: 'args', command: ['/bin/sleep', '1000000'], imagePullSecrets };
+    await where.client.create(GPU_INSTANCES, { metadata: { name, namespace: where.name }, spec } as never);
+  }
+
+  /** Waits for a reason of the instance, and returns the message beside it. */
+  async function reason(from: Call, name: string, wanted: string): Promise<string> {
+    return waitFor(
+      `${name}: ${wanted}`,
+      async () => {
+        const { json } = await from('GET', `/instances/${name}`);
+        return json['reason'] === wanted && String(json['message']);
+      },
+      100_000,
+    );
+  }
+
+  async function remove(where: TestNamespace, from: Call, name: string): Promise<void> {
+    await where.client.delete(GPU_INSTANCES, { name, namespace: where.name });
+    await waitFor('the end', async () => (await from('GET', `/instances/${name}`)).status === 404, 60_000);
+  }
+
+  async function imagesOfNode(): Promise<string> {
+    const { initPid, programs = '' } = inject('cluster');
+    const inside = ['--target', String(initPid), '--mount', '--net', join(programs, 'ctr')];
+    return (await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, '-n', 'k8s.io', 'images', 'ls', '-q'])).stdout;
+  }
+
+  it('start with credentials, and with no others', async () => {
+    await create(tenant, 'refused', ['wrong']);
+    expect(await reason(call, 'refused', 'ImagePullBackOff')).toMatch(/401 Unauthorized|authorization failed/);
+    expect(await imagesOfNode()).not.toContain(image);
+    await remove(tenant, call, 'refused');
+    await create(tenant, 'private', ['good']);
+    await reason(call, 'private', 'Running');
+    expect(await imagesOfNode()).toContain(image);
+  });
+
+  it('are not started from the cache of the node by another tenant', async () => {
+    expect(await imagesOfNode()).toContain(image);
+    await create(stranger, 'thief', []);
+    expect(await reason(other, 'thief', 'ImagePullBackOff')).toMatch(/401 Unauthorized|authorization failed/);
+    // Nor with the name of the other tenant's Secret, which is not in this namespace.
+    await create(stranger, 'namesake', ['good']);
+    expect(await reason(other, 'namesake', 'ImagePullBackOff')).toContain(registrySecretName('good'));
+    const { items } = await stranger.client.list(EVENTS, { namespace: stranger.name });
+    expect(items.filter(({ reason: why }) => why === 'Started')).toEqual([]);
+  });
+});
