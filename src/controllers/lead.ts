@@ -1,6 +1,7 @@
 import { EventRecorder } from '../kube/events.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
+import { createHistoryController } from './history/controller.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
@@ -34,6 +35,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createStatusController(deps, poolStatus(deps)),
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
+    createHistoryController(deps),
   ];
   await Promise.all(controllers.map((controller) => controller.run(signals)));
   closing.abort();

@@ -39,7 +39,7 @@ export const API_CACHES = [
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
-/** Logs that a replica reads at once. Each answer may hold 1 MiB of text. */
+/** Logs and histories that a replica reads at once. An answer may hold 1 MiB of text. */
 const LOG_READS_AT_ONCE = 64;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
@@ -97,7 +97,7 @@ export function createContext(deps: ApiDeps) {
     removals: new PendingRemovals(),
     instances,
     streams: new StreamRegistry(deps),
-    /** A tenant may have as many readings under way as are free for others. */
+    /** Of logs and of histories. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),

@@ -6,7 +6,6 @@ import {
   CUSTOM_RESOURCE_DEFINITIONS,
   type KubeObject,
   NAMESPACES,
-  SECRETS,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
 } from '../../src/kube/types.ts';
@@ -152,24 +151,7 @@ describe('a release on a real node', () => {
     await runOver(session, 'mkdir -p /tmp/www && echo forwarded > /tmp/www/x && httpd -p 127.0.0.1:8099 -h /tmp/www');
     expect(await askPort(session, 8099, 'GET /x HTTP/1.0\r\n\r\n')).toContain('forwarded');
     session.end();
-  });
-
-  it('reads the log of an instance, and keeps the password of a registry where no role reads it', async () => {
-    const { status, body } = await user.call('GET', `/api/v1/instances/${rented.id}/logs`);
-    expect([status, body['instance_id']], JSON.stringify(body)).toEqual([200, rented.id]);
-    const credentials = { name: 'mine', server: 'registry.example.com', username: 'me', password: 'of the registry' };
-    const made = await user.call('POST', '/api/v1/registries', credentials);
-    expect(made.status, JSON.stringify(made.body)).toBe(201);
-    const ref = { namespace: TENANT, name: 'berth-registry-mine' };
-    expect((await client.get(SECRETS, ref)).type).toBe('kubernetes.io/dockerconfigjson');
-    expect((await user.call('DELETE', '/api/v1/registries/mine')).status).toBe(200);
-    await waitFor('no replica knows them', async () => {
-      return (await user.call('DELETE', '/api/v1/registries/mine')).status === 404;
-    });
-    await waitFor('the Secret is gone', async () => {
-      const { items } = await client.list(SECRETS, { namespace: TENANT });
-      return items.every(({ metadata }) => metadata.name !== ref.name);
-    });
+    await rented.tryRecords();
   });
 
   it('calls a model in the cluster', async () => {

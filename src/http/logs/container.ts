@@ -37,7 +37,7 @@ export function loggedContainer({ metadata, status }: GpuInstance, pods: ReadSto
     start,
     id,
     running: running !== undefined,
-    ...(hasPrevious && { previous: { id: last.containerID ?? '', finishedAt: String(last.finishedAt ?? '') } }),
+    ...(hasPrevious && { previous: { id: last.containerID ?? '', finishedAt: last.finishedAt ?? '' } }),
   };
 }
 

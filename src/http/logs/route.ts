@@ -83,7 +83,11 @@ async function follow(context: ApiContext, { request, response }: Call, query: L
   const { client, clock, stores } = context;
   const follower = new LogFollower(
     {
-      ...{ client, clock, instances: stores.instances, pods: stores.pods, signal: ended.signal },
+      client,
+      clock,
+      instances: stores.instances,
+      pods: stores.pods,
+      signal: ended.signal,
       send: (events) => {
         alive();
         for (const event of events) stream.send(event);

@@ -45,7 +45,7 @@ export function parseQuery<S extends z.ZodRawShape>(schema: z.ZodObject<S>, url:
     const known = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as z.ZodType) : undefined;
     values.push([name, more.length > 0 ? [text, ...more] : valueOf(known, text)]);
   }
-  return parseBody(schema, Object.fromEntries(values)) as z.infer<z.ZodObject<S>>;
+  return parseBody<z.infer<z.ZodObject<S>>>(schema, Object.fromEntries(values));
 }
 
 /** The body as the schema has it; throws the 422 that lists every invalid field. */

@@ -13,6 +13,7 @@ import {
   instanceSchema,
   updateInstanceSchema,
 } from '../schemas/instance.ts';
+import { eventListSchema } from '../schemas/event.ts';
 import { logSchema } from '../schemas/log.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
@@ -38,6 +39,7 @@ const NAMED = {
   CreateLink: createLinkSchema,
   Link: linkSchema,
   Log: logSchema,
+  EventList: eventListSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,

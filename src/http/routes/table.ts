@@ -1,3 +1,4 @@
+import { readEventsRoute } from '../history/route.ts';
 import { readLogsRoute } from '../logs/route.ts';
 import { registryRoutes } from '../registries/routes.ts';
 import { createInstanceRoute } from './create-instance.ts';
@@ -21,6 +22,7 @@ export const RESOURCES: readonly Resource[] = [
       deleteInstanceRoute,
       createLinkRoute,
       readLogsRoute,
+      readEventsRoute,
     ],
   },
   { path: '/limits', routes: [readLimitsRoute] },

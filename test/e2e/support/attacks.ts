@@ -78,6 +78,7 @@ function byHand({ instance, admin }: Targets): Attack[] {
   const claimIt = { command: [...write, '-p', claim] };
   const withoutFinalizers = JSON.stringify({ metadata: { finalizers: null } });
   const bill = { instance: instance.name };
+  const history = { instance: instance.name, instanceUid: instance.uid, dropped: 0, entries: [] };
   const env = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'all' }];
   const opens = 'NVIDIA_VISIBLE_DEVICES: the container runtime of the node reads it';
   const rent = { command: CREATE, input: custom('GPUInstance', 'default', { gpu: { count: 1 } }) };
@@ -95,6 +96,19 @@ function byHand({ instance, admin }: Targets): Attack[] {
       command: CREATE,
       input: custom('UsageRecord', TENANT, bill),
       refusal: 'cannot create resource "usagerecords"',
+    },
+    {
+      title: 'an administrator writes the history of an instance',
+      command: CREATE,
+      input: custom('InstanceHistory', TENANT, history),
+      refusal: "only Berth's controller writes instancehistories",
+    },
+    {
+      title: 'a tenant writes the history of an instance',
+      as: admin,
+      command: CREATE,
+      input: custom('InstanceHistory', TENANT, history),
+      refusal: 'cannot create resource "instancehistories"',
     },
     {
       title: 'a tenant removes the finalizer that keeps an instance until it is billed',

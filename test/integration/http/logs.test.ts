@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
+import { logSchema } from '../../../src/http/schemas/log.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';
@@ -92,7 +93,7 @@ onNode('logs', () => {
     expect(answer.text).toContain(String.raw`\u001b[31m`);
     const last = await call('GET', '/instances/said/logs?tail=1&source=on_start');
     expect(texts(last)).toEqual(lines.slice(-1));
-    const at = String(answer.data[2]?.['at']);
+    const { at } = logSchema.parse(answer.json).data[2] ?? { at: '' };
     expect(texts(await call('GET', `/instances/said/logs?since=${at}`))).toEqual(lines.slice(2));
     expect(texts(await call('GET', '/instances/said/logs?since=10m'))).toEqual(lines);
     const plain = await call('GET', '/instances/said/logs?tail=4', undefined, { accept: 'text/plain' });
@@ -135,7 +136,7 @@ onNode('logs', () => {
   });
 
   it('are followed through the kill of a replica and restarts of the container, and lose and repeat nothing', async () => {
-    await create('counts', { runtype: 'args', command: ['/bin/sh', '-c', COUNT] });
+    await create('counts', { onStart: COUNT });
     await waitFor('the instance in the caches', async () => (await call('GET', '/instances/counts')).status === 200);
     const path = '/instances/counts/logs?follow=true';
     const [, killed, kept] = replicas;

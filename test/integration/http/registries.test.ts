@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { z } from 'zod';
 import { createKey } from '../../../src/access/create-key.ts';
 import { EVENTS, SECRETS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
@@ -139,7 +140,7 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
       `${name}: ${wanted}`,
       async () => {
         const { json } = await from('GET', `/instances/${name}`);
-        return json['reason'] === wanted && String(json['message']);
+        return json['reason'] === wanted && z.string().parse(json['message']);
       },
       100_000,
     );

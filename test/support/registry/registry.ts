@@ -5,16 +5,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { arch, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { Agent, fetch } from 'undici';
 import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
 import { busyboxLayer } from '../../../tools/lib/images/image.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 import { findProgram, isExecutable, run } from '../../../tools/lib/shell.ts';
+import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 import { tarOf } from '../../../tools/lib/tar.ts';
 import { debFiles, unpackDeb } from '../../../tools/release/image/debian.ts';
 import { waitFor } from '../wait-for.ts';
 
-/** On the loopback of the node, at the usual port: containerd speaks plain HTTP there. Images of instances name no port. */
+/** On the loopback of the node, where containerd takes any certificate. Images of instances name no port. */
 const SERVER = 'localhost';
+const ANY_CERTIFICATE = new Agent({ connect: { rejectUnauthorized: false } });
 /** The only user of the registry. */
 export const USER = 'puller';
 export const PASSWORD = 'swordfish';
@@ -46,14 +49,14 @@ function digestOf(blob: Buffer): string {
 /** Calls of the registry's own interface (OCI distribution specification), as its user. */
 function uploader(base: string) {
   const authorization = `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString('base64')}`;
-  async function call(
-    method: string,
-    url: string,
-    body?: Buffer,
-    type = 'application/octet-stream',
-  ): Promise<Response> {
+  async function call(method: string, url: string, body?: Buffer, type = 'application/octet-stream') {
     const headers = { authorization, 'content-type': type };
-    const answer = await fetch(url, { method, headers, ...(body !== undefined && { body: new Uint8Array(body) }) });
+    const answer = await fetch(url, {
+      method,
+      headers,
+      dispatcher: ANY_CERTIFICATE,
+      ...(body !== undefined && { body }),
+    });
     if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${await answer.text()}`);
     return answer;
   }
@@ -105,12 +108,18 @@ async function addressOf(initPid: number): Promise<string> {
 /** A real registry with a login, in the network namespace of the real node. */
 export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-registry-'));
-  await writeFile(join(folder, 'htpasswd'), HTPASSWD);
+  const { certificate, key } = issue(createAuthority('berth-test'), { commonName: SERVER, hosts: [SERVER] });
+  const files = { htpasswd: HTPASSWD, 'tls.crt': certificate, 'tls.key': key };
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content, { mode: 0o600 });
   const config = {
     version: '0.1',
     log: { level: 'warn' },
     storage: { filesystem: { rootdirectory: join(folder, 'data') } },
-    http: { addr: ':80', secret: 'of this test' },
+    http: {
+      addr: ':443',
+      secret: 'of this test',
+      tls: { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') },
+    },
     auth: { htpasswd: { realm: 'berth-test', path: join(folder, 'htpasswd') } },
   };
   await writeFile(join(folder, 'config.yml'), JSON.stringify(config));
@@ -119,10 +128,10 @@ export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
   const exited = once(child, 'exit');
   let log = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-4000)));
-  const base = `http://${await addressOf(initPid)}`;
+  const base = `https://${await addressOf(initPid)}`;
   await waitFor('the registry', async () => {
     if (child.exitCode !== null) throw new Error(`The registry ended by itself: ${log}`);
-    return fetch(`${base}/v2/`).then(
+    return fetch(`${base}/v2/`, { dispatcher: ANY_CERTIFICATE }).then(
       ({ status }) => status === 401,
       () => false,
     );

@@ -59,7 +59,10 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
   const follower = new LogFollower(
     {
       client: { stream } as KubeClient,
-      ...{ clock, instances, pods, signal: stop.signal },
+      clock,
+      instances,
+      pods,
+      signal: stop.signal,
       send(batch) {
         for (const { type, id, data } of batch) {
           const { text, reason = '' } = JSON.parse(data) as { text?: string; reason?: string };
@@ -72,14 +75,18 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
     { instance: { namespace: 'default', name: 'one' }, query: logQuerySchema.parse(query), after },
   );
   return {
-    ...{ clock, events, follower, ids, opened },
+    clock,
+    events,
+    follower,
+    ids,
+    opened,
     instance: (reason = 'Running', incarnation = 1) =>
       instances.put(gpuInstance('one', {}, status(reason, incarnation))),
     remove: () => instances.remove('default/one'),
     container: (main: Partial<ContainerStatus>, incarnation = 1) =>
       pods.put(startedPod({ containerStatuses: [{ name: 'main', ...main }] } as never, { name: `one-${incarnation}` })),
     /** The next log that the kubelet gives. */
-    log(...lines: (readonly [second: number, text: string])[]): PassThrough {
+    log: (...lines: (readonly [second: number, text: string])[]): PassThrough => {
       const log = new PassThrough();
       answers.push(log);
       for (const [second, text] of lines) write(log, second, text);
