@@ -53,7 +53,12 @@ async function serve(stream: Stream | Error, over: { instance?: Partial<GpuInsta
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/instances/one/logs${query}`, { headers });
     return { status: answer.status, json: (await answer.json()) as { error: { code: string; message: string } } };
   };
-  return { get };
+  /** The text of a stream, once it has ended. */
+  const follow = async (tenant: string): Promise<string> => {
+    const headers = { authorization: `Bearer ${tenant}`, accept: 'text/event-stream' };
+    return (await fetch(`http://127.0.0.1:${port}/api/v1/instances/one/logs`, { headers })).text();
+  };
+  return { follow, get };
 }
 
 describe('the log of an instance', () => {
@@ -98,6 +103,35 @@ describe('the log of an instance', () => {
     await waitFor('a place', () => hanging.length === 34);
     hanging.at(-1)?.end(`${AT} a\n`);
     expect((await after).status).toBe(200);
+  });
+
+  it('is followed until a quarter of an hour brings no line, and for an hour at most', async () => {
+    const logs: PassThrough[] = [];
+    const { follow } = await serve((signal) => {
+      const log = new PassThrough();
+      signal?.addEventListener('abort', () => log.destroy(signal.reason as Error));
+      logs.push(log);
+      log.write(`${AT} a\n`);
+      return log;
+    });
+    let over = 0;
+    const [silent, busy] = [follow('a'), follow('b')].map(async (stream) => {
+      const text = await stream;
+      over += 1;
+      return text;
+    });
+    await waitFor('both logs', () => logs.length === 2);
+    await clock.advance(10 * 60_000);
+    for (const log of logs.slice(1)) log.write(`${AT} b\n`);
+    await clock.advance(6 * 60_000);
+    await waitFor('the end of the silent one', () => over === 1);
+    for (let minutes = 16; minutes < 60; minutes += 11) {
+      expect(over).toBe(1);
+      for (const log of logs.slice(1)) log.write(`${AT} c\n`);
+      await clock.advance(11 * 60_000);
+    }
+    const texts = await Promise.all([silent, busy]);
+    expect(texts.map((text = '') => text.match(/^event: line$/gm)?.length).toSorted()).toEqual([1, 6]);
   });
 
   it.each([
