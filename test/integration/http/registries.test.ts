@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
 import { createKey } from '../../../src/access/create-key.ts';
@@ -176,5 +178,70 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     expect(await reason(other, 'namesake', 'ImagePullBackOff')).toContain(registrySecretName('good'));
     const { items } = await stranger.client.list(EVENTS, { namespace: stranger.name });
     expect(items.filter(({ reason: why }) => why === 'Started')).toEqual([]);
+  });
+});
+
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const KINDS = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'] as const;
+const PATHS = ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'].map(
+  (kind) => `${ADMISSION}/${kind}`,
+);
+const OWN = { name: 'test-secrets' };
+const API = 'system:serviceaccount:berth-system:berth-api';
+const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
+
+describe('what the api role may store', () => {
+  /** What the API server would say to an account with all rights that makes this Secret. */
+  async function make(account: string, metadata: object, type = 'kubernetes.io/dockerconfigjson'): Promise<string> {
+    const owner = { apiVersion: 'berth.dev/v1alpha1', kind: 'RegistryCredential', name: 'x', uid: 'of-nothing' };
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type,
+      metadata: { namespace: tenant.name, name: 'berth-registry-x', ownerReferences: [owner], ...metadata },
+      data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
+    };
+    const { programs, kubeconfig } = inject('cluster');
+    const who = ['--kubeconfig', kubeconfig, '--as', account, '--as-group', 'system:masters'];
+    const command = ['create', '--dry-run=server', '-f', '-'];
+    const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
+    const { code, stdout, stderr } = await run(program, [...who, ...command], { input: JSON.stringify(secret) });
+    return code === 0 ? 'done' : `${stdout}${stderr}`;
+  }
+
+  /** The admission policy of the chart over Secrets holds here. */
+  beforeAll(async () => {
+    const chart = readFileSync(new URL('../../../deploy/base/admission.yaml', import.meta.url), 'utf8');
+    const all = parseAllDocuments(chart).map(
+      (one) => one.toJS() as { kind: string; metadata: { name: string }; spec: object },
+    );
+    for (const [index, kind] of KINDS.entries()) {
+      const found = all.find((one) => one.kind === kind && one.metadata.name === 'berth-secrets');
+      const spec = { ...found?.spec, ...(index === 1 && { policyName: OWN.name }) };
+      await tenant.client.raw('POST', PATHS[index] ?? '', { ...found, metadata: OWN, spec });
+    }
+    await waitFor('the policy to hold', async () => (await make(API, { name: 'other' })) !== 'done');
+  });
+
+  afterAll(async () => {
+    for (const path of PATHS.toReversed()) await tenant.client.raw('DELETE', `${path}/${OWN.name}`);
+  });
+
+  it('the api role makes the Secret of a RegistryCredential', async () => {
+    expect(await make(API, {})).toBe('done');
+  });
+
+  it.each([
+    ['of another name', { name: 'mine' }, undefined],
+    ['that another RegistryCredential owns', { name: 'berth-registry-y' }, undefined],
+    ['of another type', {}, 'Opaque'],
+    ['that nothing owns', { ownerReferences: [] }, undefined],
+    ['among those of the cluster', { namespace: 'kube-system' }, undefined],
+  ])('the api role makes no Secret %s', async (_which, metadata, type) => {
+    expect(await make(API, metadata, type)).toContain('this role of Berth makes the Secret berth-port-session');
+  });
+
+  it('no other role of Berth makes one', async () => {
+    expect(await make(CONTROLLER, {})).toContain('this role of Berth makes the Secret berth-ssh-host-key');
   });
 });
