@@ -166,6 +166,7 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     await remove(tenant, call, 'refused');
     await create(tenant, 'private', ['good']);
     await reason(call, 'private', 'Running');
+    await remove(tenant, call, 'private');
     expect(await imagesOfNode()).toContain(image);
   });
 
