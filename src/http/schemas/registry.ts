@@ -19,8 +19,8 @@ export const createRegistrySchema = z
     username: z
       .string()
       .max(255)
-      .regex(/^[^:\p{Cc}\p{Cs}]+$/u)
-      .describe('User of the registry, without a colon.'),
+      .regex(/^[!-9;-~]+$/)
+      .describe('User of the registry: ASCII without spaces and colons.'),
     password: textSchema().min(1).max(MAX_PASSWORD).describe('Password or token. No answer has it.'),
   })
   .describe('Credentials of a registry. Give a token that may only pull.');
