@@ -41,6 +41,8 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
 /** Logs and histories that a replica reads at once. An answer may hold 1 MiB of text. */
 const LOG_READS_AT_ONCE = 64;
+/** Logs that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
+const LOG_FOLLOWS_AT_ONCE = 128;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
 const MAX_CONNECTIONS = 10_000;
@@ -99,6 +101,7 @@ export function createContext(deps: ApiDeps) {
     streams: new StreamRegistry(deps),
     /** Of logs and of histories. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
+    logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),
   };

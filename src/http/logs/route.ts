@@ -70,17 +70,26 @@ function limit(stream: EventStream, { clock }: ApiContext, ended: AbortControlle
   };
 }
 
-async function follow(context: ApiContext, { request, response }: Call, query: LogQuery, instance: GpuInstance) {
+async function follow(
+  context: ApiContext,
+  { request, response, caller }: Call,
+  query: LogQuery,
+  instance: GpuInstance,
+) {
+  // It closed while the instance was looked up: nothing would give back what it holds.
+  if (response.destroyed) return;
   const after = positionOf(lastEventId(request));
-  const container = loggedContainer(instance, context.stores.pods);
+  const { clock, client, logFollows, stores, streams } = context;
+  const container = loggedContainer(instance, stores.pods);
   const { state } = instanceState(instance);
   const isOver = container === undefined && (state === 'stopped' || state === 'failed');
   if (isOver && after === undefined) throw noContainer(instance);
-  const stream = context.streams.open(request, response);
+  if (logFollows.take(caller.namespace, 1) !== 'taken') throw overloaded('followed logs');
+  response.once('close', () => logFollows.give(caller.namespace, 1));
+  const stream = streams.open(request, response);
   const ended = new AbortController();
   response.once('close', () => ended.abort());
   const alive = limit(stream, context, ended);
-  const { client, clock, stores } = context;
   const follower = new LogFollower(
     {
       client,

@@ -30,6 +30,9 @@ export interface LogLine {
   text: string;
 }
 
+/** Milliseconds. The kubelet begins its answer with the first line, for which a silent program may take any time. */
+const FOLLOW_HEAD_MS = 24 * 60 * 60_000;
+
 const NEWLINE = 0x0a;
 /** Bytes of a line that are kept. A program that writes no line break must not fill the memory. */
 const MAX_LINE_BYTES = 64 * 1024;
@@ -48,7 +51,10 @@ export function openPodLog(client: KubeClient, target: LogTarget, options: LogOp
     ...(tail !== undefined && { tailLines: String(tail) }),
     ...(limitBytes !== undefined && { limitBytes: String(limitBytes) }),
   };
-  return client.stream(pathOf(PODS, { namespace, name: pod }, 'log'), query, { ...(signal && { signal }) });
+  return client.stream(pathOf(PODS, { namespace, name: pod }, 'log'), query, {
+    ...(signal && { signal }),
+    ...(follow === true && { headTimeoutMs: FOLLOW_HEAD_MS }),
+  });
 }
 
 /** 2026-01-01T00:00:00.000000000Z or the same with an offset, as the kubelet writes it in the zone of its node. */

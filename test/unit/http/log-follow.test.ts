@@ -49,8 +49,8 @@ function world(after?: Position, query: Record<string, unknown> = {}) {
   const ids: (string | undefined)[] = [];
   const stop = new AbortController();
   stops.push(stop);
-  const stream: KubeClient['stream'] = (_path, asked, { signal }) => {
-    opened.push(asked);
+  const stream: KubeClient['stream'] = (_path, asked, { signal, headTimeoutMs = 0 }) => {
+    opened.push({ ...asked, ...(headTimeoutMs > 3_600_000 && { head: 'any time' }) });
     const answer = answers.shift() ?? new KubeError({ message: 'nothing more', status: 500, reason: 'Test' });
     if (answer instanceof Error) return Promise.reject(answer);
     signal?.addEventListener('abort', () => answer.destroy(new Error('aborted')));
@@ -145,9 +145,9 @@ describe('following a log', () => {
     await clock.advance(2000);
     expect(events).toEqual(['a', 'b', 'c', 'd']);
     expect(new Set(ids).size).toBe(4);
-    expect(opened.map(({ sinceTime, tailLines, follow }) => [sinceTime, tailLines, follow])).toEqual([
-      [undefined, '1000', 'true'],
-      ['2026-01-01T00:00:01Z', undefined, 'true'],
+    expect(opened.map(({ sinceTime, tailLines, follow, head }) => [sinceTime, tailLines, follow, head])).toEqual([
+      [undefined, '1000', 'true', 'any time'],
+      ['2026-01-01T00:00:01Z', undefined, 'true', 'any time'],
     ]);
   });
 

@@ -35,7 +35,7 @@ function podOf(namespace: string, main: object = { containerID: 'c', state: { ru
 type Stream = (signal: AbortSignal | undefined) => Readable;
 
 async function serve(stream: Stream | Error, over: { instance?: Partial<GpuInstanceStatus>; main?: object } = {}) {
-  const tenants = ['a', 'b', 'c'];
+  const tenants = ['a', 'b', 'c', 'd', 'e'];
   clock = fakeClock();
   api = await startLoneApi({
     tenants,
@@ -53,10 +53,9 @@ async function serve(stream: Stream | Error, over: { instance?: Partial<GpuInsta
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/instances/one/logs${query}`, { headers });
     return { status: answer.status, json: (await answer.json()) as { error: { code: string; message: string } } };
   };
-  /** The text of a stream, once it has ended. */
-  const follow = async (tenant: string): Promise<string> => {
+  const follow = (tenant: string): Promise<Response> => {
     const headers = { authorization: `Bearer ${tenant}`, accept: 'text/event-stream' };
-    return (await fetch(`http://127.0.0.1:${port}/api/v1/instances/one/logs`, { headers })).text();
+    return fetch(`http://127.0.0.1:${port}/api/v1/instances/one/logs`, { headers });
   };
   return { follow, get };
 }
@@ -105,6 +104,23 @@ describe('the log of an instance', () => {
     expect((await after).status).toBe(200);
   });
 
+  it('is followed by so many at once that others can too, and that connections are left for watches', async () => {
+    const { follow, get } = await serve((signal) => {
+      const log = new PassThrough();
+      signal?.addEventListener('abort', () => log.destroy(signal.reason as Error));
+      return log;
+    });
+    const statuses = async (tenant: string, count: number): Promise<number[]> => {
+      const answers = await Promise.all(Array.from({ length: count }, () => follow(tenant)));
+      return [...new Set(answers.map(({ status }) => status))];
+    };
+    for (const tenant of ['a', 'b', 'c']) expect(await statuses(tenant, 32)).toEqual([200]);
+    expect(await statuses('d', 16)).toEqual([200]);
+    expect(await statuses('d', 1)).toEqual([503]);
+    expect(await statuses('e', 1)).toEqual([200]);
+    expect((await get('d', '?follow=true')).json.error.code).toBe('overloaded');
+  });
+
   it('is followed until a quarter of an hour brings no line, and for an hour at most', async () => {
     const logs: PassThrough[] = [];
     const { follow } = await serve((signal) => {
@@ -116,7 +132,7 @@ describe('the log of an instance', () => {
     });
     let over = 0;
     const [silent, busy] = [follow('a'), follow('b')].map(async (stream) => {
-      const text = await stream;
+      const text = await (await stream).text();
       over += 1;
       return text;
     });
