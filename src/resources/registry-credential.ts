@@ -2,12 +2,11 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
 import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from './schema.ts';
 
-/** A name that makes the name of a Secret, which has 63 characters, with room for its begin. */
+/** Also the name of the Secret: what spec.imagePullSecrets of an instance names. */
 export const REGISTRY_NAME = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 /** A registry as the begin of an image's name has it: a host without a port, because no image of an instance has one. */
 export const REGISTRY_SERVER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-const SECRET_PREFIX = 'berth-registry-';
 /** On the Secrets that Berth makes for tenants. */
 export const REGISTRY_LABEL = 'berth.dev/registry';
 
@@ -28,11 +27,6 @@ export interface RegistryCredential extends KubeObject {
 }
 
 export const REGISTRY_CREDENTIALS = berthType<RegistryCredential>('RegistryCredential', 'registrycredentials');
-
-/** The Secret of the credentials of this name: what spec.imagePullSecrets of an instance names. */
-export function registrySecretName(name: string): string {
-  return `${SECRET_PREFIX}${name}`;
-}
 
 export const registryCredentialResource: CustomResource = {
   ...REGISTRY_CREDENTIALS,

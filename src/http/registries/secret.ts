@@ -2,12 +2,7 @@ import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, ForbiddenError, isNamespaceTerminating, isPolicyRefusal } from '../../kube/errors.ts';
 import { SECRETS, type Secret } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import {
-  REGISTRY_CREDENTIALS,
-  REGISTRY_LABEL,
-  type RegistryCredential,
-  registrySecretName,
-} from '../../resources/registry-credential.ts';
+import { REGISTRY_CREDENTIALS, REGISTRY_LABEL, type RegistryCredential } from '../../resources/registry-credential.ts';
 import { API_VERSION } from '../../resources/schema.ts';
 import { ApiError } from '../errors/api-error.ts';
 import type { CreateRegistry } from '../schemas/registry.ts';
@@ -27,7 +22,7 @@ export function registrySecret(record: RegistryCredential, { server, username, p
   const auths = { [DOCKER_HUB.has(server) ? DOCKER_HUB_KEY : server]: { username, password, auth } };
   return {
     metadata: {
-      name: registrySecretName(name),
+      name,
       ...(namespace !== undefined && { namespace }),
       labels: { [REGISTRY_LABEL]: name },
       ownerReferences: [{ apiVersion: API_VERSION, kind: REGISTRY_CREDENTIALS.kind, name, uid }],

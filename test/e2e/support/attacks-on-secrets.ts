@@ -41,7 +41,7 @@ function registrySecret(metadata: Metadata, type = 'kubernetes.io/dockerconfigjs
     apiVersion: 'v1',
     kind: 'Secret',
     type,
-    metadata: { namespace: TENANT, name: 'berth-registry-x', ownerReferences: [owner], ...metadata },
+    metadata: { namespace: TENANT, name: 'x', ownerReferences: [owner], ...metadata },
     data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
   };
 }
@@ -66,7 +66,7 @@ export function forRegistries(): Attack[] {
   const rights = ['get', 'delete'].map((verb) => ({
     title: `the api role asks to ${verb} the password of a registry`,
     as: account('api'),
-    command: [verb, 'secret', 'berth-registry-x', '-n', TENANT],
+    command: [verb, 'secret', 'x', '-n', TENANT],
     refusal: `cannot ${verb} resource "secrets"`,
   }));
   return [...made, ...rights];

@@ -14,7 +14,7 @@ async function tryRegistries({ client }: World, user: Tenant): Promise<void> {
   const credentials = { name: 'mine', server: 'registry.example.com', username: 'me', password: 'of the registry' };
   const made = await user.call('POST', '/api/v1/registries', credentials);
   expect(made.status, JSON.stringify(made.body)).toBe(201);
-  const ref = { namespace: TENANT, name: 'berth-registry-mine' };
+  const ref = { namespace: TENANT, name: 'mine' };
   expect((await client.get(SECRETS, ref)).type).toBe('kubernetes.io/dockerconfigjson');
   expect((await user.call('DELETE', '/api/v1/registries/mine')).status).toBe(200);
   await waitFor('no replica knows them', async () => {

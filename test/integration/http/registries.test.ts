@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { createKey } from '../../../src/access/create-key.ts';
 import { EVENTS, SECRETS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
-import { registrySecretName } from '../../../src/resources/registry-credential.ts';
 import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -63,7 +62,7 @@ describe('credentials of registries', () => {
     expect(Object.keys(made.json)).not.toContain('password');
     await waitFor('the list', async () => (await names(call)).includes('mine'));
     expect(await names(other)).toEqual([]);
-    const ref = { namespace: tenant.name, name: registrySecretName('mine') };
+    const ref = { namespace: tenant.name, name: 'mine' };
     const secret = await tenant.client.get(SECRETS, ref);
     expect(secret.type).toBe('kubernetes.io/dockerconfigjson');
     const config = Buffer.from(secret.data?.['.dockerconfigjson'] ?? '', 'base64').toString();
@@ -104,7 +103,7 @@ describe('credentials of registries', () => {
   });
 
   it('take the place of no Secret that the tenant has', async () => {
-    const name = registrySecretName('taken');
+    const name = 'taken';
     await tenant.client.create(SECRETS, { metadata: { namespace: tenant.name, name }, type: 'Opaque', data: {} });
     const answer = await call('POST', '/registries', credentials('taken', 'hunter2'));
     expect([answer.status, answer.error['code']], answer.text).toEqual([409, 'registry_exists']);
@@ -131,7 +130,7 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
 
   async function create(where: TestNamespace, name: string, secrets: string[]): Promise<void> {
     const gpu = { product: 'NVIDIA-L4', count: 1 };
-    const imagePullSecrets = secrets.map((one) => ({ name: registrySecretName(one) }));
+    const imagePullSecrets = secrets.map((one) => ({ name: one }));
     const spec = { gpu, image, runtype: 'args', command: ['/bin/sleep', '1000000'], imagePullSecrets };
     await where.client.create(GPU_INSTANCES, { metadata: { name, namespace: where.name }, spec } as never);
   }
@@ -176,7 +175,7 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     expect(await reason(other, 'thief', 'ImagePullBackOff')).toMatch(/401 Unauthorized|authorization failed/);
     // Nor with the name of the other tenant's Secret, which is not in this namespace.
     await create(stranger, 'namesake', ['good']);
-    expect(await reason(other, 'namesake', 'ImagePullBackOff')).toContain(registrySecretName('good'));
+    expect(await reason(other, 'namesake', 'ImagePullBackOff')).toContain('good');
     const { items } = await stranger.client.list(EVENTS, { namespace: stranger.name });
     expect(items.filter(({ reason: why }) => why === 'Started')).toEqual([]);
   });
@@ -199,7 +198,7 @@ describe('what the api role may store', () => {
       apiVersion: 'v1',
       kind: 'Secret',
       type,
-      metadata: { namespace: tenant.name, name: 'berth-registry-x', ownerReferences: [owner], ...metadata },
+      metadata: { namespace: tenant.name, name: 'x', ownerReferences: [owner], ...metadata },
       data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
     };
     const { programs, kubeconfig } = inject('cluster');
@@ -234,7 +233,7 @@ describe('what the api role may store', () => {
 
   it.each([
     ['of another name', { name: 'mine' }, undefined],
-    ['that another RegistryCredential owns', { name: 'berth-registry-y' }, undefined],
+    ['that another RegistryCredential owns', { name: 'y' }, undefined],
     ['of another type', {}, 'Opaque'],
     ['that nothing owns', { ownerReferences: [] }, undefined],
     ['among those of the cluster', { namespace: 'kube-system' }, undefined],
