@@ -36,7 +36,7 @@ it('tells what happened to an instance, and goes on telling it when the instance
   const ref = { namespace: tenant.name, name: 'told' };
   await tenant.client.create(GPU_INSTANCES, {
     metadata: ref,
-    spec: { gpu: { product: 'Tesla-T4', count: 1 } },
+    spec: { gpu: { product: 'NVIDIA-A100-SXM4-80GB', count: 1 } },
   } as never);
   const events = async () => eventListSchema.parse((await call('GET', '/instances/told/events')).json);
   const reasons = async (): Promise<string[]> => (await events()).data.map(({ reason }) => reason);
