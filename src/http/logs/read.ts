@@ -22,7 +22,10 @@ export function isOfSource(source: LogQuery['source'], { text }: LogLine): boole
 /** The time from which lines are asked for, in UTC with nine digits. */
 export function sinceOf(since: string | undefined, now: number): string | undefined {
   if (since === undefined) return undefined;
-  return stampOf(since) ?? stampOf(new Date(Math.max(0, now - parseDuration(since))).toISOString());
+  const isTime = since.includes('T');
+  const at = isTime ? Date.parse(since) : now - parseDuration(since);
+  // A time may have more digits than the log.
+  return (at > 0 ? stampOf(since) : undefined) ?? stampOf(new Date(Math.max(0, at)).toISOString());
 }
 
 /** The whole second, as the kubelet takes it. */

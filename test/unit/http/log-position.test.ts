@@ -1,10 +1,27 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { sinceOf } from '../../../src/http/logs/read.ts';
+import { logQuerySchema } from '../../../src/http/schemas/log.ts';
 import { idOf, LineCursor, positionOf } from '../../../src/http/logs/position.ts';
 
 function lineAt(second: number) {
   return { time: `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000000Z`, text: '' };
 }
+
+describe('the time since when', () => {
+  const NOW = Date.UTC(2026, 0, 2);
+
+  it.each([
+    ['2026-01-01T00:00:00.123456789Z', '2026-01-01T00:00:00.123456789Z'],
+    ['2026-01-01T00:00:00.1234567890123Z', '2026-01-01T00:00:00.123000000Z'],
+    ['0000-01-01T00:00:00+14:00', '1970-01-01T00:00:00.000000000Z'],
+    ['1h30m', '2026-01-01T22:30:00.000000000Z'],
+    [`${'9'.repeat(31)}h`, '1970-01-01T00:00:00.000000000Z'],
+  ])('%s', (since, stamp) => {
+    expect(logQuerySchema.parse({ since }).since).toBe(since);
+    expect(sinceOf(since, NOW)).toBe(stamp);
+  });
+});
 
 describe('where a line stands', () => {
   it('is in its id, and nothing else is one', () => {
