@@ -83,6 +83,12 @@ describe('/openapi.json', () => {
         // Beside the specification: the tenant's ceilings, and a browser's way to a port.
         'get /limits',
         'post /instances/{instanceId}/links',
+        // Beside the specification: what a key sees of an instance, and credentials for private images.
+        'get /instances/{instanceId}/logs',
+        'get /instances/{instanceId}/events',
+        'get /registries',
+        'post /registries',
+        'delete /registries/{registryName}',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',
