@@ -7,6 +7,7 @@ import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
+import type { RegistryCredential } from '../resources/registry-credential.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { isWaiting } from './line-order.ts';
@@ -76,6 +77,7 @@ export const INDEXES = {
     exporterNode: ({ metadata, spec }) =>
       metadata.labels?.['app'] === EXPORTER_LABEL.app && spec?.nodeName !== undefined ? [spec.nodeName] : [],
   } satisfies IndexFunctions<Pod>,
+  registries: { namespace } satisfies IndexFunctions<RegistryCredential>,
   quotas: { namespace } satisfies IndexFunctions<ResourceQuota>,
   tenantLimits: {
     /** The TenantPolicies that a TenantLimit comes from. */

@@ -17,6 +17,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
+import { REGISTRY_CREDENTIALS } from '../resources/registry-credential.ts';
 import { slimSpec } from '../resources/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
@@ -60,6 +61,7 @@ export const CACHES = {
   instances: cache({ type: GPU_INSTANCES, indexers: INDEXES.instances, createPrune: pruneInstances }),
   sshKeys: cache({ type: SSH_KEYS, indexers: INDEXES.sshKeys }),
   templates: cache({ type: INSTANCE_TEMPLATES, indexers: INDEXES.templates }),
+  registries: cache({ type: REGISTRY_CREDENTIALS, indexers: INDEXES.registries }),
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),
   pools: cache({ type: GPU_POOLS }),
   tenantPolicies: cache({ type: TENANT_POLICIES }),

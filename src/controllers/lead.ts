@@ -1,6 +1,7 @@
 import { EventRecorder } from '../kube/events.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
+import { createHistoryController } from './history/controller.ts';
 import { PullAttempts } from './images/attempts.ts';
 import { createImageController } from './images/controller.ts';
 import { PullNames } from './images/pull-pod.ts';
@@ -43,6 +44,7 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createImageController({ ...deps, pulls }),
     createStatusController(deps, tenantPolicyStatus(deps)),
     createTenantController(deps),
+    createHistoryController(deps),
     ...(deps.modelServers === undefined ? [] : [createModelServerController(deps, deps.modelServers)]),
   ];
   await Promise.all(controllers.map((controller) => controller.run(signals)));

@@ -7,6 +7,7 @@ import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
@@ -30,9 +31,11 @@ import { placesReader } from './records/places-in-line.ts';
 
 export const API_CACHES = [
   'instances',
+  'pods',
   'sshKeys',
   'templates',
   'apiKeys',
+  'registries',
   'tenantLimits',
   'nodes',
   'namespaces',
@@ -40,6 +43,10 @@ export const API_CACHES = [
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
+/** Logs and histories that a replica reads at once. An answer may hold 1 MiB of text. */
+const LOG_READS_AT_ONCE = 64;
+/** Logs that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
+const LOG_FOLLOWS_AT_ONCE = 128;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;
 const MAX_CONNECTIONS = 10_000;
@@ -103,6 +110,9 @@ export function createContext(deps: ApiDeps) {
     removals: new PendingRemovals(),
     instances,
     streams: new StreamRegistry(deps),
+    /** Of logs and of histories. A tenant may have as many under way as are free for others. */
+    logReads: new FairShares(LOG_READS_AT_ONCE, 1),
+    logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),
     startTimes: new StartTimes(stores.instances, deps.offers),

@@ -35,6 +35,14 @@ export function sendJson(response: Response, json: string, knownEtag?: string): 
   response.end(json);
 }
 
+/** Sends text that a program in an instance wrote. It is never taken for a page: nosniff stands on every answer. */
+export function sendText(response: Response, text: string): void {
+  response.setHeader('cache-control', 'private, no-store');
+  response.setHeader('content-type', 'text/plain; charset=utf-8');
+  response.setHeader('content-length', Buffer.byteLength(text));
+  response.end(text);
+}
+
 /** Sends a list of items that are JSON text already. */
 export function sendList(response: Response, items: readonly string[]): void {
   sendJson(response, `{"object":"list","data":[${items.join(',')}]}`);

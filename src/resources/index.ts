@@ -2,6 +2,8 @@ import { apiKeyResource } from './api-key.ts';
 import { gpuInstanceResource } from './gpu-instance.ts';
 import { gpuPoolResource } from './gpu-pool.ts';
 import { instanceTemplateResource } from './instance-template.ts';
+import { instanceHistoryResource } from './history/instance-history.ts';
+import { registryCredentialResource } from './registry-credential.ts';
 import type { CustomResource } from './schema.ts';
 import { sshKeyResource } from './ssh-key.ts';
 import { tenantLimitResource } from './tenants/tenant-limit.ts';
@@ -18,4 +20,6 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   usageRecordResource,
   tenantPolicyResource,
   tenantLimitResource,
+  registryCredentialResource,
+  instanceHistoryResource,
 ];

@@ -148,6 +148,7 @@ describe('a release on a real node', () => {
     await runOver(session, 'mkdir -p /tmp/www && echo forwarded > /tmp/www/x && httpd -p 127.0.0.1:8099 -h /tmp/www');
     expect(await askPort(session, 8099, 'GET /x HTTP/1.0\r\n\r\n')).toContain('forwarded');
     session.end();
+    await rented.tryRecords();
   });
 
   it('rents with a template, variables and a start script, with a key alone', () =>

@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { INSTANCE_HISTORIES } from '../../src/resources/history/instance-history.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { type Write, recordWrites } from './support/counting-client.ts';
 import { createWorld, violationsAtRest } from './support/world.ts';
 
-/** Longer than every timer of the controllers, those for failures aside. */
+/** Longer than every timer of the controllers, those for failures and for what is compared now and then aside. */
 const REST_MS = 6_000;
 
 // cluster-api test/framework, ValidateResourceVersionStable.
@@ -22,7 +24,9 @@ test('at rest nothing is written', async () => {
   await world.reached('waiting', 'WaitingForCapacity');
   await world.reached('spot', 'Running');
   await world.reached('refused', 'NoCapacity');
-  // The counts of the pool follow with a delay.
+  // Histories follow fifteen seconds after the first change, the counts of the pool sooner.
+  const histories = async () => (await world.client.list(INSTANCE_HISTORIES, { namespace: world.namespace })).items;
+  await waitFor('the histories', async () => (await histories()).length === 5, 60_000);
   await delay(REST_MS / 2);
   const versions = async (): Promise<unknown> => {
     const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });

@@ -3,6 +3,7 @@ import type { Namespace, ResourceQuota } from '../../kube/types.ts';
 import { API_KEYS } from '../../resources/api-key.ts';
 import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../resources/instance-template.ts';
+import { REGISTRY_CREDENTIALS } from '../../resources/registry-credential.ts';
 import { SSH_KEYS } from '../../resources/ssh-key.ts';
 import type { Ceilings } from '../../resources/tenants/ceilings.ts';
 
@@ -26,6 +27,7 @@ export function hardOf({ objects }: Pick<Ceilings, 'objects'>): Hard {
     [SSH_KEYS, objects.sshKeys],
     [INSTANCE_TEMPLATES, objects.templates],
     [API_KEYS, objects.apiKeys],
+    [REGISTRY_CREDENTIALS, objects.registries],
   ] as const;
   return Object.fromEntries(counts.map(([{ plural, group }, most]) => [`count/${plural}.${group}`, String(most)]));
 }

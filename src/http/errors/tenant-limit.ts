@@ -9,6 +9,7 @@ const COUNTED: Readonly<Record<string, readonly [words: string, field: string]>>
   sshkeys: ['SSH keys', 'sshKeys'],
   instancetemplates: ['templates', 'templates'],
   apikeys: ['API keys', 'apiKeys'],
+  registrycredentials: ['credentials of registries', 'registries'],
 };
 
 // The words of the API server (admission/plugin/resourcequota/controller.go) about the quota of this name.

@@ -1,13 +1,18 @@
+import { once } from 'node:events';
 import type { Request, Response } from 'express';
 
 /** Bytes that may wait for one client that does not read. */
 const MAX_PENDING = 16 * 1024 * 1024;
 const RETRY_MS = 2000;
 
+/** The events of a log. */
+export type LogEventType = 'line' | 'restart' | 'gap' | 'waiting' | 'end';
+
 /** One event. `data` is JSON text, so it has no line breaks. */
 export interface StreamEvent {
-  type: 'snapshot' | 'resync' | 'instance' | 'offer' | 'deleted';
-  id: string;
+  type: 'snapshot' | 'resync' | 'instance' | 'offer' | 'deleted' | LogEventType;
+  /** Without it the client keeps the id of the event before. */
+  id?: string;
   data: string;
 }
 
@@ -51,7 +56,19 @@ export class EventStream {
   }
 
   send({ type, id, data }: StreamEvent): void {
-    this.#write(`event: ${type}\nid: ${id}\ndata: ${data}\n\n`);
+    this.#write(`event: ${type}\n${id === undefined ? '' : `id: ${id}\n`}data: ${data}\n\n`);
+  }
+
+  /** Resolves when the client has taken what was sent, or is gone: who waits for it needs no memory for a slow client. */
+  async ready(): Promise<void> {
+    const response = this.#response;
+    if (!response.writableNeedDrain || response.destroyed) return;
+    const over = new AbortController();
+    const { signal } = over;
+    await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).catch(
+      () => undefined,
+    );
+    over.abort();
   }
 
   /** Writes a comment, which keeps proxies from closing an idle connection. */

@@ -35,6 +35,27 @@ export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclu
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], null> };
 }
 
+/** A value of a query: the text, unless the schema wants the number or the boolean that it writes. */
+function valueOf(schema: z.ZodType | undefined, text: string): unknown {
+  if (schema === undefined || schema.safeParse(text).success) return text;
+  if (text === 'true' || text === 'false') return text === 'true';
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+}
+
+/** The query of a URL as the schema has it; throws the 422 that lists every invalid parameter. */
+export function parseQuery<S extends z.ZodRawShape>(schema: z.ZodObject<S>, url: string): z.infer<z.ZodObject<S>> {
+  const mark = url.indexOf('?');
+  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+  const values: [string, unknown][] = [];
+  for (const name of new Set(query.keys())) {
+    const [text = '', ...more] = query.getAll(name);
+    // Twice the same parameter is a list, which no parameter takes.
+    const known = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as z.ZodType) : undefined;
+    values.push([name, more.length > 0 ? [text, ...more] : valueOf(known, text)]);
+  }
+  return parseBody<z.infer<z.ZodObject<S>>>(schema, Object.fromEntries(values));
+}
+
 /** The body as the schema has it; throws the 422 that lists every invalid field. */
 export function parseBody<B>(schema: z.ZodType<B>, body: unknown): B {
   const parsed = schema.safeParse(body);

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { takesAnthropicKey } from '../auth/middleware.ts';
 import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
 import { familyOf } from '../errors/families.ts';
@@ -106,7 +107,7 @@ function linksTo(operations: NonNullable<Operation['links']>): Record<string, un
 }
 
 function successOf(operation: Operation): Record<string, unknown> {
-  const { success, events, method, links } = operation;
+  const { success, events, plainText, method, links } = operation;
   const headers = {
     ...HEADERS,
     ...(isCompute(operation) && LIMIT_HEADERS),
@@ -119,7 +120,8 @@ function successOf(operation: Operation): Record<string, unknown> {
     }),
   };
   const stream = events && { 'text/event-stream': { schema: { type: 'string', description: `Events: ${events}.` } } };
-  const content = { ...json(success.schema), ...stream };
+  const text = plainText && { 'text/plain': { schema: { type: 'string', description: plainText } } };
+  const content = { ...json(success.schema), ...text, ...stream };
   return {
     [String(success.status)]: {
       description: success.description,
@@ -137,8 +139,16 @@ function header(name: string, description: string, schema: object = {}) {
   return { name, in: 'header', description, required: false, schema: { type: 'string', ...schema } };
 }
 
+function queryParameters(query: z.ZodObject) {
+  const { properties = {} } = z.toJSONSchema(query, { io: 'input', target: 'draft-2020-12' });
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...schema } = typeof property === 'object' ? property : {};
+    return { name, in: 'query', description, required: false, schema };
+  });
+}
+
 function parametersOf(operation: Operation) {
-  const { path, idempotent, method, events } = operation;
+  const { path, idempotent, method, events, query } = operation;
   const key = 'A repeated request with the same key and body gets the first answer; with another body it gets 409.';
   return [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
@@ -147,6 +157,7 @@ function parametersOf(operation: Operation) {
       required: true,
       schema: { type: 'string', minLength: 1 },
     })),
+    ...(query ? queryParameters(query) : []),
     ...(idempotent ? [header('Idempotency-Key', key, IDEMPOTENCY_SCHEMA)] : []),
     ...(method === 'get' ? [header('If-None-Match', 'ETag of the version that you have.')] : []),
     ...(events && isCompute(operation) ? [header('Last-Event-ID', 'Id of the last event that you got.')] : []),
@@ -155,7 +166,7 @@ function parametersOf(operation: Operation) {
 
 function operationObject(operation: Operation): Record<string, unknown> {
   const { path, id, tag, summary, description, request, scope, events } = operation;
-  const text = events && isCompute(operation) ? `${description} ${RESUME}` : description;
+  const text = events?.includes('resync') && isCompute(operation) ? `${description} ${RESUME}` : description;
   return {
     operationId: id,
     tags: [tag],
@@ -193,7 +204,7 @@ export function openApiDocument(): Record<string, unknown> {
       { url: '/api/v1/api/v1', description: 'For clients that append /api/v1 to a base URL that has it.' },
     ],
     security: [{ key: [] }],
-    tags: ['Offers', 'Instances', 'Templates', 'SSH keys', 'Limits', 'Models'].map((name) => ({ name })),
+    tags: ['Offers', 'Instances', 'Templates', 'SSH keys', 'Registries', 'Limits', 'Models'].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {

@@ -87,4 +87,10 @@ export const EXAMPLES = {
       },
     },
   },
+  createRegistry: {
+    ghcr: {
+      summary: 'A token of GitHub that may read packages',
+      value: { name: 'ghcr', server: 'ghcr.io', username: 'octocat', password: 'ghp_example' },
+    },
+  },
 } as const satisfies Record<string, Record<string, Example>>;

@@ -13,6 +13,8 @@ import {
   instanceSchema,
   updateInstanceSchema,
 } from '../schemas/instance.ts';
+import { eventListSchema } from '../schemas/event.ts';
+import { logSchema } from '../schemas/log.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
 import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
@@ -23,6 +25,12 @@ import {
   offerSchema,
   offerSearchSchema,
 } from '../schemas/offer.ts';
+import {
+  createRegistrySchema,
+  deletedRegistrySchema,
+  registryListSchema,
+  registrySchema,
+} from '../schemas/registry.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from '../schemas/ssh-key.ts';
 import {
   deletedTemplateSchema,
@@ -49,10 +57,16 @@ const NAMED = {
   Template: templateSchema,
   TemplateList: templateListSchema,
   DeletedTemplate: deletedTemplateSchema,
+  Log: logSchema,
+  EventList: eventListSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,
   DeletedSSHKey: deletedSshKeySchema,
+  CreateRegistry: createRegistrySchema,
+  Registry: registrySchema,
+  RegistryList: registryListSchema,
+  DeletedRegistry: deletedRegistrySchema,
   Limits: limitsSchema,
   Model: modelSchema,
   ModelList: modelListSchema,

@@ -8,6 +8,7 @@ export interface Used {
   sshKeys: number;
   templates: number;
   apiKeys: number;
+  registries: number;
   gpus: readonly GpuShare[];
 }
 
@@ -28,6 +29,7 @@ export function toLimitsRecord(ceilings: Ceilings, policies: readonly string[], 
     ssh_keys: { used: used.sshKeys, limit: objects.sshKeys },
     templates: { used: used.templates, limit: objects.templates },
     api_keys: { used: used.apiKeys, limit: objects.apiKeys },
+    registries: { used: used.registries, limit: objects.registries },
     gpus_used: sum(used.gpus),
     gpus: gpus.map((ceiling) => ({
       pool: named(ceiling.pool),

@@ -19,6 +19,7 @@ export const readLimitsRoute = route({
       sshKeys: stores.sshKeys.by('namespace', namespace).length,
       templates: stores.templates.by('namespace', namespace).length,
       apiKeys: stores.apiKeys.by('namespace', namespace).length,
+      registries: stores.registries.by('namespace', namespace).length,
       gpus: offers.heldBy(namespace),
     });
     sendJson(response, JSON.stringify(record));

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal, type Principal } from '../../access/principal.ts';
 import type { Scope } from '../../resources/api-key.ts';
@@ -18,12 +19,16 @@ export interface Operation {
   path: string;
   /** The operationId. */
   id: string;
-  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Limits' | 'Models';
+  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Registries' | 'Limits' | 'Models';
   scope: Scope;
   summary: string;
   description?: string;
   request?: RequestBody<SchemaName>;
+  /** The parameters of its query, as `parseQuery` takes them. */
+  query?: z.ZodObject;
   success: { status: 200 | 201; schema: SchemaName; description: string };
+  /** What text/plain has, for an endpoint that also answers so. */
+  plainText?: string;
   /** The types of its events, for an endpoint that also answers with an event stream. */
   events?: string;
   /** Takes an Idempotency-Key. */

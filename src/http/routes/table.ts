@@ -1,3 +1,6 @@
+import { readEventsRoute } from '../history/route.ts';
+import { readLogsRoute } from '../logs/route.ts';
+import { registryRoutes } from '../registries/routes.ts';
 import { createInstanceRoute } from './instances/create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
 import { readLimitsRoute } from './limits.ts';
@@ -20,11 +23,14 @@ export const RESOURCES: readonly Resource[] = [
       updateInstanceRoute,
       deleteInstanceRoute,
       createLinkRoute,
+      readLogsRoute,
+      readEventsRoute,
     ],
   },
   { path: '/templates', compressed: true, routes: templateRoutes },
   { path: '/limits', routes: [readLimitsRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
+  { path: '/registries', compressed: true, routes: registryRoutes },
 ];
 
 const models = { tag: 'Models', scope: 'models' } as const;

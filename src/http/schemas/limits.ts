@@ -19,6 +19,7 @@ export const limitsSchema = z
     ssh_keys: usedOf('SSH keys'),
     templates: usedOf('Templates'),
     api_keys: usedOf('API keys'),
+    registries: usedOf('Credentials of registries'),
     gpus_used: countSchema.describe('GPUs and MIG slices that the instances hold now.'),
     gpus: z
       .array(

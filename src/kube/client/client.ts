@@ -23,6 +23,11 @@ export interface CallOptions {
   check?: () => void;
 }
 
+export interface StreamOptions extends CallOptions {
+  /** Milliseconds until the answer begins; 30,000 where it is absent. */
+  headTimeoutMs?: number;
+}
+
 export interface ApplyOptions extends CallOptions {
   /** One stable name per controller. */
   fieldManager: string;
@@ -58,7 +63,7 @@ export interface KubeClient {
   /** Resolves also when the object is gone; rejects with ConflictError when a precondition does not hold. */
   delete(type: ResourceType, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** A GET whose body comes as a stream: watches and logs. The client encodes the values of `query`. */
-  stream(path: string, query: Record<string, string>, options: CallOptions): Promise<Readable>;
+  stream(path: string, query: Record<string, string>, options: StreamOptions): Promise<Readable>;
   /** Any other JSON call: TokenReview, SubjectAccessReview, /version. */
   raw<T>(method: string, path: string, body?: unknown, options?: CallOptions): Promise<T>;
   close(): Promise<void>;

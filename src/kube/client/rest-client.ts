@@ -164,7 +164,7 @@ export function createKubeClient(connection: KubeConnection, dependencies: Clien
     },
 
     stream: (path, query, options) => {
-      const limits = { timeoutMs: STREAM_HEAD_TIMEOUT_MS, maxBytes: 0 };
+      const limits = { timeoutMs: options.headTimeoutMs ?? STREAM_HEAD_TIMEOUT_MS, maxBytes: 0 };
       const request: Call = { method: 'GET', path, query, signal: options.signal, ...limits };
       // The reflector retries by itself; only a stale token is handled here.
       return withFreshToken((refresh) => openStream(context, request, refresh));

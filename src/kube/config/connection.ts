@@ -32,6 +32,7 @@ export interface KubeConnection extends KubeEndpoint {
 
 // HTTP/1.1 carries one request per connection at a time, so these bound the requests in flight. Others wait in the pool.
 const MAX_CALLS = 32;
+// The bounds of followed logs leave connections for the watches of all caches.
 const MAX_STREAMS = 256;
 // kube-apiserver closes an idle connection after 90 s, common load balancers after 60 s. A write must not meet a socket
 // that the other side is closing.

@@ -31,6 +31,7 @@ const objectsSchema = z.object({
   sshKeys: count('SSHKeys.', 100_000, 1000),
   templates: count('InstanceTemplates.', 100_000, 1000),
   apiKeys: count('APIKeys.', 100_000, 1000),
+  registries: count('RegistryCredentials, each with a Secret.', 10_000, 100),
 });
 
 const httpSchema = z.object({
@@ -99,7 +100,7 @@ export const DEFAULT_CEILINGS: Ceilings = ceilingsSchema.parse({});
 export const CLOSED_CEILINGS: Ceilings = {
   ...DEFAULT_CEILINGS,
   gpus: [{ pool: '*', product: '*', max: 0 }],
-  objects: { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0 },
+  objects: { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0 },
   images: [],
   userNamespaces: 'Required',
 };

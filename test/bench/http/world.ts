@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
+import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
 import { Authenticator } from '../../../src/http/auth/authenticator.ts';
@@ -115,6 +116,7 @@ const NO_PORTS = { hostOf: () => undefined, close: () => undefined } as unknown 
 export function benchDeps(): ApiDeps {
   const clock = systemClock();
   const stores = {
+    pods: filled([]),
     instances: filled(
       Array.from({ length: INSTANCES }, (_, index) => instanceNamed(index)),
       INDEXES.instances,
@@ -125,12 +127,10 @@ export function benchDeps(): ApiDeps {
     apiKeys: filled([apiKey()], INDEXES.apiKeys),
     tenantLimits: filled<TenantLimit>([], INDEXES.tenantLimits),
     namespaces: filled([]),
+    registries: filled<RegistryCredential>([], INDEXES.registries),
   };
   const ceilings = ceilingsReader(stores.tenantLimits);
-  const inventory = new Inventory(
-    { ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) },
-    clock,
-  );
+  const inventory = new Inventory({ ...stores, pools: filled([]), storageClasses: filled([]) }, clock);
   return {
     client: NO_CLUSTER,
     stores,

@@ -3,10 +3,10 @@ import { NAMESPACE, TENANT } from './release.ts';
 import { account, type Attack, type Attempt, CREATE, custom, KEPT, LENIENT, MANAGER, type Targets } from './attack.ts';
 import { forKeys, onCeilings } from './attacks-on-limits.ts';
 import { onModels } from './attacks-on-models.ts';
+import { forRegistries, forSecrets } from './attacks-on-secrets.ts';
 import type { World } from './world.ts';
 
 const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
-const ROLES = ['controller', 'api', 'dashboard', 'ssh'];
 
 /** A POST from a client that does not ask first whether the pod exists. */
 const post = (namespace: string, path: string): string[] => [
@@ -79,6 +79,7 @@ function byHand({ instance, admin }: Targets): Attack[] {
   const claimIt = { command: [...write, '-p', claim] };
   const withoutFinalizers = JSON.stringify({ metadata: { finalizers: null } });
   const bill = { instance: instance.name };
+  const history = { instance: instance.name, instanceUid: instance.uid, dropped: 0, entries: [] };
   const env = [{ name: 'NVIDIA_VISIBLE_DEVICES', value: 'all' }];
   const opens = 'NVIDIA_VISIBLE_DEVICES: the container runtime of the node reads it';
   const rent = { command: CREATE, input: custom('GPUInstance', 'default', { gpu: { count: 1 } }) };
@@ -96,6 +97,19 @@ function byHand({ instance, admin }: Targets): Attack[] {
       command: CREATE,
       input: custom('UsageRecord', TENANT, bill),
       refusal: 'cannot create resource "usagerecords"',
+    },
+    {
+      title: 'an administrator writes the history of an instance',
+      command: CREATE,
+      input: custom('InstanceHistory', TENANT, history),
+      refusal: "only Berth's controller writes instancehistories",
+    },
+    {
+      title: 'a tenant writes the history of an instance',
+      as: admin,
+      command: CREATE,
+      input: custom('InstanceHistory', TENANT, history),
+      refusal: 'cannot create resource "instancehistories"',
     },
     {
       title: 'a tenant removes the finalizer that keeps an instance until it is billed',
@@ -248,30 +262,6 @@ function asGateway({ instance, otherPod, ownPod }: Targets): Attack[] {
   ];
 }
 
-function forSecrets(): Attack[] {
-  const metadata = {
-    namespace: NAMESPACE,
-    name: 'berth-token',
-    annotations: { 'kubernetes.io/service-account.name': 'berth-controller' },
-  };
-  const input = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/service-account-token', metadata };
-  return ROLES.flatMap((role) => [
-    {
-      title: `the ${role} role has the token of another one written into a Secret`,
-      as: account(role),
-      command: CREATE,
-      input,
-      refusal: 'this role of Berth makes the Secret berth-',
-    },
-    {
-      title: `the ${role} role reads a tenant's Secrets`,
-      as: account(role),
-      command: ['get', 'secrets', '-n', TENANT],
-      refusal: 'cannot list resource "secrets"',
-    },
-  ]);
-}
-
 /** What a role could try after a break-in, and what people could try. */
 export function attacks(targets: Targets): Attack[] {
   return [
@@ -280,6 +270,7 @@ export function attacks(targets: Targets): Attack[] {
     ...asController(targets),
     ...asGateway(targets),
     ...forSecrets(),
+    ...forRegistries(),
     ...onCeilings(targets),
     ...forKeys(),
     ...onModels(),

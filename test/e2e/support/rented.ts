@@ -2,6 +2,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Tenant } from './http.ts';
+import { tryRecords } from './records.ts';
 import { TENANT } from './release.ts';
 import type { SshPlace } from './ssh.ts';
 import type { World } from './world.ts';
@@ -45,6 +46,11 @@ export class Rented {
   async place(): Promise<SshPlace> {
     const { known_hosts: hostKey, user } = (await this.#record())['ssh'] as { known_hosts: string; user: string };
     return { ...(await this.#world.service('berth-ssh')), user, hostKey };
+  }
+
+  /** What a key alone shows of it. */
+  tryRecords(): Promise<void> {
+    return tryRecords(this.#world, this.#user, this.id);
   }
 
   /** What must not change during an upgrade of the release. */

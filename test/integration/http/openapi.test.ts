@@ -94,6 +94,12 @@ describe('/openapi.json', () => {
         'get /templates/{templateId}',
         'put /templates/{templateId}',
         'delete /templates/{templateId}',
+        // Beside the specification: what a key sees of an instance, and credentials for private images.
+        'get /instances/{instanceId}/logs',
+        'get /instances/{instanceId}/events',
+        'get /registries',
+        'post /registries',
+        'delete /registries/{registryName}',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',

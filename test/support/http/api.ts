@@ -40,7 +40,7 @@ export async function connect(kubeconfig: string, api: Addresses, log: Logger): 
   const namespaces: string[] = [];
   const caches = new Caches({ client, namespace: 'berth-system', clock, random: Math.random, log }, abort.signal);
   const stores = caches.pick(API_CACHES);
-  const supply = caches.pick(['pods', 'pools', 'storageClasses']);
+  const supply = caches.pick(['pools', 'storageClasses']);
   await Promise.all(Object.values({ ...stores, ...supply }).map(({ synced }) => synced));
   const inventory = new Inventory({ ...stores, ...supply }, clock);
 

@@ -52,7 +52,8 @@ export function createContract() {
     return validator;
   }
 
-  function operationOf(method: string, path: string) {
+  function operationOf(method: string, url: string) {
+    const [path = ''] = url.split('?', 1);
     const template = Object.keys(document.paths).find((one) =>
       new RegExp(`^${one.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`).test(path),
     );

@@ -12,9 +12,11 @@ import { Inventory } from '../../../src/inventory/inventory.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts';
-import type { KubeObject } from '../../../src/kube/types.ts';
+import type { KubeObject, Pod } from '../../../src/kube/types.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
+import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { Ceilings } from '../../../src/resources/tenants/ceilings.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
@@ -26,6 +28,8 @@ export interface LoneApiOptions {
   tenants: readonly string[];
   /** What is other than the default ceilings of a tenant. */
   http?: Record<string, Partial<Ceilings['http']>>;
+  instances?: readonly GpuInstance[];
+  pods?: readonly Pod[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
   clock?: Clock;
@@ -85,11 +89,13 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     return { metadata: { namespace, name: TENANT_LIMIT_NAME }, spec };
   });
   const stores = {
-    instances: filled([], INDEXES.instances),
+    instances: filled(options.instances ?? [], INDEXES.instances),
+    pods: filled(options.pods ?? [], INDEXES.pods),
     nodes: filled([]),
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     namespaces: filled([]),
+    registries: filled<RegistryCredential>([], INDEXES.registries),
     apiKeys: filled(tenants.map(keyOfTenant), INDEXES.apiKeys),
     tenantLimits: filled(limits),
   };
@@ -104,7 +110,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const server = await startApi({
     client,
     stores,
-    offers: new Inventory({ ...stores, pods: filled([]), pools: filled([]), storageClasses: filled([]) }, clock),
+    offers: new Inventory({ ...stores, pools: filled([]), storageClasses: filled([]) }, clock),
     models: Router(),
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),

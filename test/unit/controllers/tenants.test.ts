@@ -132,6 +132,7 @@ it('a tenant gets its TenantLimit and its quota, once', async () => {
   expect(quotas.store.get('a/berth')?.spec).toEqual({
     hard: {
       'count/gpuinstances.berth.dev': '1000',
+      'count/registrycredentials.berth.dev': '100',
       'count/sshkeys.berth.dev': '5',
       'count/instancetemplates.berth.dev': '1000',
       'count/apikeys.berth.dev': '1000',

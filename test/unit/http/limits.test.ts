@@ -3,7 +3,7 @@ import { toLimitsRecord } from '../../../src/http/records/limits-record.ts';
 import { limitsSchema } from '../../../src/http/schemas/limits.ts';
 import { ceilingsSchema } from '../../../src/resources/tenants/ceilings.ts';
 
-const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, gpus: [] };
+const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, gpus: [] };
 
 it('shows each ceiling over GPUs with what its places hold', () => {
   const ceilings = ceilingsSchema.parse({

@@ -288,6 +288,24 @@ describe('bounds', () => {
     await expect(setup.client.create(PODS, POD)).rejects.toBeInstanceOf(AlreadyExistsError);
   });
 
+  test('a stream may take longer than others to begin where its caller says so', async () => {
+    const clock = fakeClock();
+    const begin = Promise.withResolvers<void>();
+    await using server = await localServer(async (_request, response) => {
+      await begin.promise;
+      response.end('a line');
+    });
+    const client = createKubeClient(server.connection, { clock });
+    const usual = client.stream('/logs', {}, {}).catch((error: unknown) => error);
+    const patient = client.stream('/logs', {}, { headTimeoutMs: 3_600_000 });
+    await waitFor('both calls', () => server.requests.length === 2);
+    await clock.advance(60_000);
+    expect(await usual).toBeInstanceOf(TimeoutError);
+    begin.resolve();
+    expect(await (await patient).toArray()).toEqual([Buffer.from('a line')]);
+    await client.close();
+  });
+
   test('parallel calls share a bounded number of connections, and streams do not take them away', async () => {
     await using setup = await quickClient((request, response) => {
       if (request.url?.startsWith('/logs')) response.write('x');

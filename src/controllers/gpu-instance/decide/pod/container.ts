@@ -1,5 +1,5 @@
 import type { Runtype } from '../../../../resources/instance-template.ts';
-import { JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
+import { JUPYTER_LINE, JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
 import { TOOLS_APPLETS, TOOLS_BIN } from '../../../../resources/pod/tools-volume.ts';
 import type { Settings } from '../settings.ts';
 
@@ -36,7 +36,9 @@ const RUN_JUPYTER = `(
     over=; kill -0 "$onstart" 2>/dev/null || over=1
     for program in ${JUPYTER_PROGRAMS.join(' ')}; do
       if command -v "$program" >/dev/null 2>&1; then
-        exec "$program" --ip=0.0.0.0 --port=${JUPYTER_PORT} --no-browser --allow-root --ServerApp.root_dir=${WORKSPACE}
+        "$program" --ip=0.0.0.0 --port=${JUPYTER_PORT} --no-browser --allow-root --ServerApp.root_dir=${WORKSPACE} 2>&1 |
+          while IFS= read -r line; do printf '${JUPYTER_LINE}%s\\n' "$line"; done
+        exit
       fi
     done
     if [ -n "$over" ]; then

@@ -1,0 +1,45 @@
+import { findObject } from '../../kube/client/find-object.ts';
+import { isNamespaceTerminating, NotFoundError } from '../../kube/errors.ts';
+import { sameJson } from '../../lib/json.ts';
+import { refOf } from '../../kube/types.ts';
+import { factsHash, fold } from '../../resources/history/fold.ts';
+import { ENDED_AT, FACTS, HISTORY_OF, INSTANCE_HISTORIES } from '../../resources/history/instance-history.ts';
+import type { CommonDeps } from '../common-deps.ts';
+import type { PendingNews } from './pending.ts';
+
+export interface RecordDeps extends Pick<CommonDeps, 'client' | 'clock'> {
+  pending: PendingNews;
+}
+
+/** Writes the news of one instance into its history. */
+export async function recordNews(
+  { client, clock, pending }: RecordDeps,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const news = pending.get(key);
+  if (news === undefined) return;
+  const ref = refOf(key);
+  const { instance, gone } = news;
+  const history = await findObject(client, INSTANCE_HISTORIES, ref, { signal });
+  const spec = fold(history?.spec, instance, { gone, now: clock.now() });
+  const annotations = {
+    [FACTS]: factsHash(instance, gone),
+    ...(spec.endedAt !== undefined && { [ENDED_AT]: spec.endedAt }),
+  };
+  const isWritten = sameJson(history?.spec, spec) && history?.metadata.annotations?.[FACTS] === annotations[FACTS];
+  try {
+    if (history === undefined) {
+      const metadata = { ...ref, labels: { [HISTORY_OF]: instance.metadata.name }, annotations };
+      await client.create(INSTANCE_HISTORIES, { metadata, spec }, { signal });
+    } else if (!isWritten) {
+      // The version makes it conditional: the spec rests on what was read.
+      const body = { metadata: { resourceVersion: history.metadata.resourceVersion, annotations }, spec };
+      await client.patch(INSTANCE_HISTORIES, ref, body, { type: 'merge', signal });
+    }
+  } catch (error) {
+    // Nothing can be kept in a namespace that is going.
+    if (!isNamespaceTerminating(error) && !(error instanceof NotFoundError)) throw error;
+  }
+  pending.written(key, news);
+}

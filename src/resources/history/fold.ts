@@ -1,0 +1,141 @@
+import { hash } from 'node:crypto';
+import { findCondition, rfc3339 } from '../../kube/conditions.ts';
+import { sameJson } from '../../lib/json.ts';
+import { type GpuInstance, STAGES } from '../gpu-instance.ts';
+import type { ReadyReason } from '../instance-state.ts';
+import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE } from './instance-history.ts';
+
+type Stage = (typeof STAGES)[number];
+
+const STAGE_WORDS: Readonly<Record<Stage, { reason: string; message: string }>> = {
+  accepted: { reason: 'Accepted', message: 'The controller accepted the instance.' },
+  claimed: { reason: 'Claimed', message: 'The controller granted a place.' },
+  scheduled: { reason: 'Scheduled', message: 'The scheduler bound the pod to the node.' },
+  pulled: { reason: 'Pulled', message: 'The image is on the node.' },
+  started: { reason: 'Started', message: 'The container runs.' },
+  ready: { reason: 'Ready', message: 'The instance is ready.' },
+  stopped: { reason: 'StartEnded', message: 'The pod is gone, and the GPUs are free.' },
+};
+
+/** Steps on the way, and what was asked for. Any other reason of the Ready condition is a warning. */
+const ORDINARY: ReadonlySet<string> = new Set<ReadyReason>([
+  'Pending',
+  'WaitingForCapacity',
+  'Scheduling',
+  'PullingImage',
+  'Starting',
+  'WaitingForLogin',
+  'Running',
+  'Stopping',
+  'Stopped',
+  'Expired',
+  'Idle',
+  'Deleting',
+]);
+
+/** The reasons that only a history has. */
+const TOLD: ReadonlySet<string> = new Set([...Object.values(STAGE_WORDS).map(({ reason }) => reason), 'Deleted']);
+
+/** Stages that a state outlasts: after them the same state is no second one. */
+const PASSED: ReadonlySet<string> = new Set(
+  STAGES.filter((stage) => stage !== 'ready').map((stage) => STAGE_WORDS[stage].reason),
+);
+
+/** Among so many of the last entries a repeated state is counted up instead of told again. */
+const RECENT = 8;
+
+function entry(fields: Pick<HistoryEntry, 'at' | 'reason' | 'message' | 'start'>): HistoryEntry {
+  const message = fields.message.slice(0, MAX_MESSAGE).toWellFormed();
+  const isWarning = !ORDINARY.has(fields.reason) && !TOLD.has(fields.reason);
+  return { ...fields, message, type: isWarning ? 'Warning' : 'Normal', count: 1 };
+}
+
+/** What the status says has happened, each with its own time. */
+function datedEntries({ metadata, status = {} }: GpuInstance): HistoryEntry[] {
+  const { incarnation: start = 0, stages = {}, claim, ending } = status;
+  const found: HistoryEntry[] = [];
+  for (const stage of STAGES) {
+    const at = stages[stage];
+    if (at === undefined) continue;
+    const { reason, message } = STAGE_WORDS[stage];
+    const isClaim = stage === 'claimed' && claim !== undefined;
+    const place = isClaim ? ` It is on the node ${claim.node}: ${claim.gpuCount} ${claim.product}.` : '';
+    found.push(entry({ at, reason, message: message + place, start }));
+  }
+  if (ending !== undefined) {
+    const { at, reason, message } = ending;
+    found.push(entry({ at, reason, message, start }));
+  }
+  const at = metadata.deletionTimestamp;
+  if (at !== undefined) found.push(entry({ at, reason: 'Deleting', message: 'Its deletion was asked for.', start }));
+  return found;
+}
+
+/** What the instance waits for now. Its time is when it is seen. */
+function stateEntry({ metadata, status = {} }: GpuInstance, at: string): HistoryEntry | undefined {
+  const ready = findCondition(status.conditions, 'Ready');
+  if (ready === undefined || ready.status === 'True' || metadata.deletionTimestamp !== undefined) return undefined;
+  if (ready.reason === status.ending?.reason) return undefined;
+  const { reason, message } = ready;
+  return entry({ at, reason, message, start: status.incarnation ?? 0 });
+}
+
+function withState(entries: readonly HistoryEntry[], state: HistoryEntry): HistoryEntry[] {
+  const isSame = ({ reason, start }: HistoryEntry): boolean => reason === state.reason && start === state.start;
+  const at = entries.findLastIndex(isSame);
+  const last = entries[at];
+  if (last === undefined || at < entries.length - RECENT) return [...entries, state];
+  const since = last.lastAt ?? last.at;
+  const isNewest = entries.every((one) => (one.lastAt ?? one.at) <= since || PASSED.has(one.reason));
+  if (isNewest && last.message === state.message) return [...entries];
+  const again = { ...last, message: state.message, count: last.count + 1, lastAt: state.at };
+  return entries.with(at, again);
+}
+
+/** Whether two versions of an instance have the same history. */
+export function sameHistory(left: GpuInstance, right: GpuInstance): boolean {
+  return sameJson(factsOf(left), factsOf(right));
+}
+
+function factsOf(instance: GpuInstance): unknown {
+  return [datedEntries(instance), stateEntry(instance, '')];
+}
+
+/** The same as a short text: what the history of an instance was made from. */
+export function factsHash(instance: GpuInstance, gone: boolean): string {
+  return hash('sha256', JSON.stringify([factsOf(instance), gone]), 'base64url').slice(0, 16);
+}
+
+/**
+ * The history with what the instance says now. It may be called at any time and any number of times: what it has told
+ * it does not tell again.
+ */
+export function fold(
+  history: InstanceHistorySpec | undefined,
+  instance: GpuInstance,
+  { gone, now }: { gone: boolean; now: number },
+): InstanceHistorySpec {
+  const at = rfc3339(now);
+  const { name, uid = '' } = instance.metadata;
+  const { entries: old, dropped, ...rest } = history ?? { instance: name, instanceUid: uid, entries: [], dropped: 0 };
+  // What gave way before must not come back.
+  const floor = dropped > 0 ? (old[0]?.at ?? '') : '';
+  const isNew = (one: HistoryEntry): boolean =>
+    one.at >= floor &&
+    !old.some(({ at: when, reason, start }) => when === one.at && reason === one.reason && start === one.start);
+  const dated = datedEntries(instance).filter(isNew);
+  let entries = [...old, ...dated].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  const state = gone ? undefined : stateEntry(instance, at);
+  if (state !== undefined) entries = withState(entries, state);
+  if (gone && rest.endedAt === undefined) {
+    const start = instance.status?.incarnation ?? 0;
+    entries = [...entries, entry({ at, reason: 'Deleted', message: 'The instance is gone.', start })];
+  }
+  const over = Math.max(0, entries.length - MAX_ENTRIES);
+  return {
+    ...rest,
+    ...(gone && rest.endedAt === undefined && { endedAt: at }),
+    dropped: dropped + over,
+    entries: entries.slice(over),
+  };
+}

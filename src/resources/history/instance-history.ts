@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import type { KubeObject } from '../../kube/types.ts';
+import { AGE_COLUMN, berthType, timeSchema, type CustomResource } from '../schema.ts';
+
+/** Entries of one history. The oldest give way. */
+export const MAX_ENTRIES = 100;
+/** Characters of a message. */
+export const MAX_MESSAGE = 512;
+
+/** Label: the name of the instance. */
+export const HISTORY_OF = 'berth.dev/instance';
+/** Annotation: the facts that the history has, hashed, so that a list of metadata says which instances have new ones. */
+export const FACTS = 'berth.dev/facts';
+/** Annotation: when the instance was gone, RFC 3339. */
+export const ENDED_AT = 'berth.dev/ended-at';
+
+const entrySchema = z
+  .object({
+    at: timeSchema.describe('When it happened, or happened first.'),
+    lastAt: timeSchema.optional().describe('When it happened last, where it happened more than once.'),
+    type: z.enum(['Normal', 'Warning']).describe('Warning: the instance could not go on.'),
+    reason: z.string().min(1).max(128).describe('What happened, in CamelCase.'),
+    message: z.string().max(MAX_MESSAGE).describe('Explanation, for people.'),
+    count: z.int().min(1).describe('How often it happened.'),
+    start: z.int().min(0).describe('Number of the start that it is about.'),
+  })
+  .describe('Something that happened to the instance.');
+
+export const instanceHistorySpecSchema = z.object({
+  instance: z.string().max(253).describe('metadata.name of the instance.'),
+  instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
+  endedAt: timeSchema.optional().describe('When the instance was gone. The history goes a week later.'),
+  dropped: z.int().min(0).describe('Older entries that gave way to newer ones.'),
+  entries: z.array(entrySchema).max(MAX_ENTRIES).describe('What happened, oldest first.'),
+});
+
+export type HistoryEntry = z.infer<typeof entrySchema>;
+export type InstanceHistorySpec = z.infer<typeof instanceHistorySpecSchema>;
+export interface InstanceHistory extends KubeObject {
+  spec: InstanceHistorySpec;
+}
+
+export const INSTANCE_HISTORIES = berthType<InstanceHistory>('InstanceHistory', 'instancehistories');
+
+/** The name of the history of an instance: an instance of the same name later has another. */
+export function historyName(uid: string): string {
+  return `h-${uid}`;
+}
+
+export const instanceHistoryResource: CustomResource = {
+  ...INSTANCE_HISTORIES,
+  shortNames: ['history'],
+  description: 'What happened to one instance. It stays for a week after the instance is gone.',
+  columns: [
+    { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },
+    { name: 'Last', type: 'string', jsonPath: '.spec.entries[-1:].reason' },
+    { name: 'Ended', type: 'date', jsonPath: '.spec.endedAt' },
+    AGE_COLUMN,
+  ],
+  spec: instanceHistorySpecSchema,
+};

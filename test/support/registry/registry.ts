@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { arch, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { Agent, fetch } from 'undici';
+import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
+import { busyboxLayer } from '../../../tools/lib/images/image.ts';
+import { cacheFolder } from '../../../tools/lib/paths.ts';
+import { findProgram, isExecutable, run } from '../../../tools/lib/shell.ts';
+import { createAuthority, issue } from '../../../tools/lib/x509.ts';
+import { tarOf } from '../../../tools/lib/tar.ts';
+import { debFiles, unpackDeb } from '../../../tools/release/image/debian.ts';
+import { waitFor } from '../wait-for.ts';
+
+/** On the loopback of the node, where containerd takes any certificate. Images of instances name no port. */
+const SERVER = 'localhost';
+const ANY_CERTIFICATE = new Agent({ connect: { rejectUnauthorized: false } });
+/** The only user of the registry. */
+export const USER = 'puller';
+export const PASSWORD = 'swordfish';
+/** The same as bcrypt has it, as the registry reads it. */
+const HTPASSWD = `${USER}:$2b$05$abcdefghijklmnopqrstuupWDwJQeCHYIBQy8WvkVB6ImhZ476YYy\n`;
+
+export interface PrivateRegistry extends AsyncDisposable {
+  /** As images and credentials name it. */
+  server: string;
+  /** Stores an image of busybox under a name such as private/app:1; returns the reference that the node pulls. */
+  push(name: string): Promise<string>;
+}
+
+/** The registry of the Debian package, which is unpacked and not installed: its service would start. */
+async function program(): Promise<string> {
+  const installed = await findProgram('docker-registry');
+  if (installed !== undefined) return installed;
+  const folder = join(cacheFolder(process.env), 'docker-registry');
+  const unpacked = join(folder, 'usr/bin/docker-registry');
+  if (await isExecutable(unpacked)) return unpacked;
+  for (const deb of await debFiles(['docker-registry'], cacheFolder(process.env))) await unpackDeb(deb, folder);
+  return unpacked;
+}
+
+function digestOf(blob: Buffer): string {
+  return `sha256:${createHash('sha256').update(blob).digest('hex')}`;
+}
+
+/** Calls of the registry's own interface (OCI distribution specification), as its user. */
+function uploader(base: string) {
+  const authorization = `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString('base64')}`;
+  async function call(method: string, url: string, body?: Buffer, type = 'application/octet-stream') {
+    const headers = { authorization, 'content-type': type };
+    const answer = await fetch(url, {
+      method,
+      headers,
+      dispatcher: ANY_CERTIFICATE,
+      ...(body !== undefined && { body }),
+    });
+    if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${await answer.text()}`);
+    return answer;
+  }
+  return {
+    async blob(repository: string, blob: Buffer): Promise<void> {
+      const begun = await call('POST', `${base}/v2/${repository}/blobs/uploads/`);
+      const { pathname, search } = new URL(begun.headers.get('location') ?? '', base);
+      await call('PUT', `${base}${pathname}${search}&digest=${encodeURIComponent(digestOf(blob))}`, blob);
+    },
+    manifest: (repository: string, tag: string, manifest: Buffer, type: string) =>
+      call('PUT', `${base}/v2/${repository}/manifests/${tag}`, manifest, type),
+  };
+}
+
+async function pushImage(base: string, repository: string, tag: string): Promise<void> {
+  const layer = tarOf(await busyboxLayer((await findStaticBusybox()) ?? ''));
+  const packed = gzipSync(layer, { level: 1 });
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: arch() === 'x64' ? 'amd64' : arch(),
+      os: 'linux',
+      config: { Cmd: ['/bin/sh'], Env: ['PATH=/bin'] },
+      rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
+      // Each image has a configuration of its own, so that none is on the node by another name.
+      author: `${repository}:${tag}`,
+    }),
+  );
+  const descriptor = (mediaType: string, blob: Buffer) => ({ mediaType, size: blob.length, digest: digestOf(blob) });
+  const mediaType = 'application/vnd.docker.distribution.manifest.v2+json';
+  const manifest = {
+    schemaVersion: 2,
+    mediaType,
+    config: descriptor('application/vnd.docker.container.image.v1+json', config),
+    layers: [descriptor('application/vnd.docker.image.rootfs.diff.tar.gzip', packed)],
+  };
+  const to = uploader(base);
+  for (const blob of [packed, config]) await to.blob(repository, blob);
+  await to.manifest(repository, tag, Buffer.from(JSON.stringify(manifest)), mediaType);
+}
+
+/** The address of the first interface inside the namespaces of the node that is not the loopback. */
+async function addressOf(initPid: number): Promise<string> {
+  const { stdout } = await run('nsenter', ['--target', String(initPid), '--net', 'ip', '-4', '-o', 'address', 'show']);
+  const addresses = [...stdout.matchAll(/^\d+: (\S+)\s+inet ([\d.]+)/gm)];
+  const [, , address = ''] = addresses.find(([, name]) => name !== 'lo' && name !== 'cni0') ?? [];
+  return address;
+}
+
+/** A real registry with a login, in the network namespace of the real node. */
+export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-registry-'));
+  const { certificate, key } = issue(createAuthority('berth-test'), { commonName: SERVER, hosts: [SERVER] });
+  const files = { htpasswd: HTPASSWD, 'tls.crt': certificate, 'tls.key': key };
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content, { mode: 0o600 });
+  const config = {
+    version: '0.1',
+    log: { level: 'warn' },
+    storage: { filesystem: { rootdirectory: join(folder, 'data') } },
+    http: {
+      addr: ':443',
+      secret: 'of this test',
+      tls: { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') },
+    },
+    auth: { htpasswd: { realm: 'berth-test', path: join(folder, 'htpasswd') } },
+  };
+  await writeFile(join(folder, 'config.yml'), JSON.stringify(config));
+  const inside = ['--target', String(initPid), '--net', await program(), 'serve', join(folder, 'config.yml')];
+  const child: ChildProcess = spawn('nsenter', inside, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const exited = once(child, 'exit');
+  let log = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-4000)));
+  const base = `https://${await addressOf(initPid)}`;
+  await waitFor('the registry', async () => {
+    if (child.exitCode !== null) throw new Error(`The registry ended by itself: ${log}`);
+    return fetch(`${base}/v2/`, { dispatcher: ANY_CERTIFICATE }).then(
+      ({ status }) => status === 401,
+      () => false,
+    );
+  });
+  return {
+    server: SERVER,
+    async push(name) {
+      const [repository = '', tag = ''] = name.split(':');
+      await pushImage(base, repository, tag);
+      return `${SERVER}/${name}`;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await exited;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

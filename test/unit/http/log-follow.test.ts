@@ -1,0 +1,226 @@
+import { PassThrough } from 'node:stream';
+import { afterEach, describe, expect, it } from 'vitest';
+import { LogFollower } from '../../../src/http/logs/follow.ts';
+import { type Position, positionOf } from '../../../src/http/logs/position.ts';
+import { logQuerySchema } from '../../../src/http/schemas/log.ts';
+import { KubeError, TransportError } from '../../../src/kube/errors.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { fakeClock, settle } from '../../support/fake-clock.ts';
+import { FakeStore } from '../../support/fake-store.ts';
+import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { startedPod } from '../../support/instance-world.ts';
+
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+
+const STARTED = '2026-01-01T00:00:00Z';
+
+function status(reason: string, incarnation = 1): GpuInstanceStatus {
+  const ready = { type: 'Ready', status: 'False', reason, message: '', lastTransitionTime: STARTED } as const;
+  return { claim: claimOn('n'), incarnation, podName: `one-${incarnation}`, conditions: [ready] };
+}
+
+function runs(id: string, before?: string): Partial<ContainerStatus> {
+  const finishedAt = '2026-01-01T00:00:05Z';
+  return {
+    containerID: id,
+    state: { running: { startedAt: STARTED } },
+    ...(before !== undefined && { lastState: { terminated: { containerID: before, exitCode: 1, finishedAt } } }),
+  };
+}
+
+function ended(id: string): Partial<ContainerStatus> {
+  return { containerID: id, state: { terminated: { containerID: id, exitCode: 1 } } };
+}
+
+const stops: AbortController[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop.abort();
+});
+
+function world(after?: Position, query: Record<string, unknown> = {}) {
+  const clock = fakeClock();
+  const instances = new FakeStore<GpuInstance>();
+  const pods = new FakeStore<Pod>();
+  const opened: Record<string, string>[] = [];
+  const answers: (Error | PassThrough)[] = [];
+  const events: string[] = [];
+  const ids: (string | undefined)[] = [];
+  const stop = new AbortController();
+  stops.push(stop);
+  const stream: KubeClient['stream'] = (_path, asked, { signal, headTimeoutMs = 0 }) => {
+    opened.push({ ...asked, ...(headTimeoutMs > 3_600_000 && { head: 'any time' }) });
+    const answer = answers.shift() ?? new KubeError({ message: 'nothing more', status: 500, reason: 'Test' });
+    if (answer instanceof Error) return Promise.reject(answer);
+    signal?.addEventListener('abort', () => answer.destroy(new Error('aborted')));
+    return Promise.resolve(answer);
+  };
+  const follower = new LogFollower(
+    {
+      client: { stream } as KubeClient,
+      clock,
+      instances,
+      pods,
+      signal: stop.signal,
+      send(batch) {
+        for (const { type, id, data } of batch) {
+          const { text, reason = '' } = JSON.parse(data) as { text?: string; reason?: string };
+          events.push(text ?? `${type} ${reason}`.trim());
+          if (id !== undefined) ids.push(id);
+        }
+        return Promise.resolve();
+      },
+    },
+    { instance: { namespace: 'default', name: 'one' }, query: logQuerySchema.parse(query), after },
+  );
+  return {
+    clock,
+    events,
+    follower,
+    ids,
+    opened,
+    instance: (reason = 'Running', incarnation = 1) =>
+      instances.put(gpuInstance('one', {}, status(reason, incarnation))),
+    remove: () => instances.remove('default/one'),
+    container: (main: Partial<ContainerStatus>, incarnation = 1) =>
+      pods.put(startedPod({ containerStatuses: [{ name: 'main', ...main }] } as never, { name: `one-${incarnation}` })),
+    /** The next log that the kubelet gives. */
+    log: (...lines: (readonly [second: number, text: string])[]): PassThrough => {
+      const log = new PassThrough();
+      answers.push(log);
+      for (const [second, text] of lines) write(log, second, text);
+      return log;
+    },
+    fails: (error: Error) => answers.push(error),
+  };
+}
+
+function write(log: PassThrough, second: number, text: string): void {
+  log.write(`2026-01-01T00:00:0${second}.000000000Z ${text}\n`);
+}
+
+const NO_PREVIOUS = new KubeError({
+  message: 'previous terminated container "main" in pod "one-1" not found',
+  status: 400,
+  reason: 'BadRequest',
+});
+const AFTER_A = positionOf('1-2026-01-01T00:00:01.000000000Z-0');
+
+describe('following a log', () => {
+  it('waits for a container, goes on through a restart, and ends with the instance', async () => {
+    const { clock, instance, container, events, follower, log, remove } = world();
+    instance('PullingImage');
+    const running = follower.run();
+    await settle();
+    const first = log([1, 'a']);
+    container(runs('c1'));
+    await settle();
+    expect(events).toEqual(['waiting PullingImage', 'a']);
+    write(first, 2, 'b');
+    first.end();
+    log([1, 'a'], [2, 'b']).end();
+    log([3, 'c']);
+    container(runs('c2', 'c1'));
+    await settle();
+    await clock.advance(2000);
+    expect(events.slice(2)).toEqual(['b', 'restart', 'c']);
+    remove();
+    container(ended('c2'));
+    await settle();
+    stops.at(-1)?.abort();
+    await running;
+  });
+
+  it('opens a log again that broke, from the last second on, and repeats nothing', async () => {
+    const { clock, instance, container, events, follower, ids, log, opened } = world();
+    instance();
+    container(runs('c1'));
+    const first = log([1, 'a'], [1, 'b']);
+    void follower.run();
+    await settle();
+    first.destroy(new Error('reset'));
+    log([1, 'a'], [1, 'b'], [1, 'c'], [2, 'd']);
+    await settle();
+    await clock.advance(2000);
+    expect(events).toEqual(['a', 'b', 'c', 'd']);
+    expect(new Set(ids).size).toBe(4);
+    expect(opened.map(({ sinceTime, tailLines, follow, head }) => [sinceTime, tailLines, follow, head])).toEqual([
+      [undefined, '1000', 'true', 'any time'],
+      ['2026-01-01T00:00:01Z', undefined, 'true', 'any time'],
+    ]);
+  });
+
+  it('resumes in the log before a restart', async () => {
+    const { instance, container, events, follower, log, opened } = world(AFTER_A);
+    instance();
+    container(runs('c2', 'c1'));
+    log([1, 'a'], [2, 'b']).end();
+    log([6, 'c']);
+    void follower.run();
+    await settle();
+    expect(events).toEqual(['b', 'restart', 'c']);
+    expect(opened.map(({ previous }) => previous)).toEqual(['true', undefined]);
+  });
+
+  it('asks the kubelet for the log before a restart that the cache does not show yet', async () => {
+    const { instance, container, events, follower, log, opened } = world(AFTER_A);
+    instance();
+    container(runs('c1'));
+    log([6, 'c']);
+    log([1, 'a'], [2, 'b']).end();
+    log([6, 'c']);
+    void follower.run();
+    await settle();
+    expect(events).toEqual(['b', 'restart', 'c']);
+    expect(opened.map(({ previous }) => previous)).toEqual([undefined, 'true', undefined]);
+  });
+
+  it('says where lines may be missing: the log was rotated, removed, or went with its pod', async () => {
+    const rotated = world(AFTER_A);
+    rotated.instance();
+    rotated.container(runs('c1'));
+    rotated.log([3, 'c']);
+    rotated.fails(NO_PREVIOUS);
+    rotated.log([3, 'c']);
+    const removed = world(AFTER_A);
+    removed.instance();
+    removed.container(runs('c2', 'c1'));
+    removed.fails(NO_PREVIOUS);
+    removed.log([6, 'd']);
+    const restarted = world(AFTER_A);
+    restarted.instance('Running', 2);
+    restarted.container(runs('c9'), 2);
+    restarted.log([7, 'e']);
+    for (const { follower } of [rotated, removed, restarted]) void follower.run();
+    await settle();
+    expect(rotated.events).toEqual(['gap', 'c']);
+    expect(removed.events).toEqual(['restart', 'gap', 'd']);
+    expect(restarted.events).toEqual(['gap', 'e']);
+  });
+
+  it('tries again while the node is away, ever less often, and says so once', async () => {
+    const { clock, instance, container, events, follower, log, fails, opened } = world();
+    instance();
+    container(runs('c1'));
+    for (let count = 0; count < 5; count += 1) {
+      fails(new TransportError({ message: 'dial tcp: connection refused', status: 503, reason: 'ServiceUnavailable' }));
+    }
+    log([1, 'a']);
+    void follower.run();
+    await clock.advance(29_000);
+    expect(opened).toHaveLength(5);
+    expect(events).toEqual(['waiting LogUnavailable']);
+    await clock.advance(1000);
+    expect(events.at(-1)).toBe('a');
+  });
+
+  it.each(['Stopped', 'ContainerFailed'])('ends when the instance is over: %s', async (reason) => {
+    const { instance, container, events, follower, log } = world();
+    instance(reason);
+    container(ended('c1'));
+    log([1, 'a']).end();
+    await follower.run();
+    expect(events).toEqual(['a', `end ${reason}`]);
+  });
+});
