@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf } from '../kube/types.ts';
-import { GPU_INSTANCES, LAST_ACTIVITY, type GpuInstance } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES, LAST_ACTIVITY, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 /** How exact the time of the last use is: an instance in use costs one write in this time, an idle one none. */
 const FLUSH_MS = 30_000;

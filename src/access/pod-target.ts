@@ -1,7 +1,7 @@
 import type { ExecTarget } from '../kube/streams/exec.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type Pod } from '../kube/types.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { hasTools, MAIN_CONTAINER } from '../resources/pod/tools-volume.ts';
 
 /** A pod of an instance, and the container that commands run in. */

@@ -2,7 +2,7 @@ import { findCondition } from '../kube/conditions.ts';
 import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
-import { CONFIRM_BY, type GpuInstance } from '../resources/gpu-instance.ts';
+import { CONFIRM_BY, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';

@@ -1,6 +1,6 @@
 import { findCondition } from '../kube/conditions.ts';
 import { compareText } from '../lib/compare.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 /** Sorts on-demand before interruptible, then older before younger. */
 export function rankOf({ metadata, spec }: GpuInstance): string {

@@ -1,5 +1,5 @@
 import { sameJson } from '../lib/json.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { TemplateContent } from '../resources/instance-template.ts';
 
 /** Instances that were rented with the same content of a template keep one copy of it in the memory of a process. */

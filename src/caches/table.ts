@@ -13,12 +13,12 @@ import {
   STORAGE_CLASSES,
 } from '../kube/types.ts';
 import { API_KEYS } from '../resources/api-key.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
 import { REGISTRY_CREDENTIALS } from '../resources/registry-credential.ts';
-import { slimSpec } from '../resources/slim-spec.ts';
+import { slimSpec } from '../resources/instances/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';

@@ -4,7 +4,7 @@ import { getPrincipal } from '../access/principal.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../resources/ssh-key.ts';
 import { ApiError, type FieldError } from './errors/api-error.ts';
 import { sshKeyId } from './records/ssh-key-record.ts';

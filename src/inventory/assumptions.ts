@@ -1,5 +1,5 @@
 import { hasReached } from '../kube/watch/resource-version.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 interface Assumption {
   instance: GpuInstance;

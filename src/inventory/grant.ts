@@ -1,4 +1,4 @@
-import type { GpuInstanceSpec } from '../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../resources/instances/gpu-instance.ts';
 import { compareText } from '../lib/compare.ts';
 import { sameJson } from '../lib/json.ts';
 import { compareMoney } from '../resources/money.ts';

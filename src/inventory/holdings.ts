@@ -1,6 +1,6 @@
 import { INSTANCE_UID_LABEL } from '../resources/pod/owner.ts';
 import type { KubeObject, Pod } from '../kube/types.ts';
-import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
+import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { addAmounts, type Amounts, maxAmounts, subtractAmounts } from './amounts.ts';
 import { amountsOfClaim, type NodeFacts } from './nodes/node-view.ts';
 import { hasEnded, requestsOfPod } from './nodes/pod-requests.ts';

@@ -1,8 +1,8 @@
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '../kube/types.ts';
-import type { Claim, GpuInstance } from '../resources/gpu-instance.ts';
+import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
-import { isSwitchedOff } from '../resources/instance-state.ts';
+import { isSwitchedOff } from '../resources/instances/instance-state.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';

@@ -1,5 +1,5 @@
 import { compareText } from '../lib/compare.ts';
-import type { Isolation } from '../resources/gpu-instance.ts';
+import type { Isolation } from '../resources/instances/gpu-instance.ts';
 import { offerId } from '../resources/ids.ts';
 import { multiplyMoney } from '../resources/money.ts';
 import type { GpuResource } from './nodes/gpu-labels.ts';

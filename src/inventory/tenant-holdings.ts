@@ -1,5 +1,5 @@
 import { refOf } from '../kube/types.ts';
-import type { Claim } from '../resources/gpu-instance.ts';
+import type { Claim } from '../resources/instances/gpu-instance.ts';
 
 /** GPUs or MIG slices of one product in one pool. */
 export interface GpuShare {

@@ -7,7 +7,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type Pod } from '../kube/types.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { signAccessToken, signingKey } from './access-token.ts';
 import { originOf, portHostOf, type PortHost } from './address.ts';
 import { PortError, STATUS_OF } from './errors.ts';

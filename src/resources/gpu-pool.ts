@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
-import { ISOLATIONS } from './claim.ts';
+import { ISOLATIONS } from './instances/claim.ts';
 import { namedImageSchema, poolPullSecretsSchema } from './instance-template.ts';
 import {
   AGE_COLUMN,

@@ -1,5 +1,5 @@
 import { apiKeyResource } from './api-key.ts';
-import { gpuInstanceResource } from './gpu-instance.ts';
+import { gpuInstanceResource } from './instances/gpu-instance.ts';
 import { gpuPoolResource } from './gpu-pool.ts';
 import { instanceTemplateResource } from './instance-template.ts';
 import { instanceHistoryResource } from './history/instance-history.ts';

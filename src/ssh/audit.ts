@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { EventRecorder } from '../kube/events.ts';
 import type { KubeObject } from '../kube/types.ts';
-import { GPU_INSTANCES } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../resources/instances/gpu-instance.ts';
 
 /** Who is connected: the part of every record that stays the same. */
 export interface Login {

@@ -1,9 +1,9 @@
 import { podTarget, runningPod, type PodTarget } from '../access/pod-target.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject, type Pod } from '../kube/types.ts';
-import type { GpuInstance } from '../resources/gpu-instance.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { numericId } from '../resources/ids.ts';
-import { instanceState } from '../resources/instance-state.ts';
+import { instanceState } from '../resources/instances/instance-state.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import { parseAuthorizedKey, type AuthorizedKey } from './login/authorized-key.ts';
 import type { InstanceUser } from './login/user-name.ts';

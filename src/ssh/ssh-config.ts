@@ -1,5 +1,5 @@
 import type { KubeClient } from '../kube/client/client.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 export interface SshConfigOptions {
   /** Path of the private key that the blocks name. */

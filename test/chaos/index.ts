@@ -4,7 +4,7 @@ import type { KubeClient } from '../../src/kube/client/client.ts';
 import { KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import { PODS, SERVICES } from '../../src/kube/types.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { runMain } from '../../tools/lib/failure.ts';
 import { builtDriver, type BuiltE2eCluster } from '../e2e/support/built-driver.ts';
 import { tenant } from '../e2e/support/http.ts';

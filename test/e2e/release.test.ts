@@ -10,7 +10,7 @@ import {
   PODS,
 } from '../../src/kube/types.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { pathOf } from '../../src/kube/client/client.ts';
 import { NotFoundError } from '../../src/kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, PODS } from '../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { createWorld, type World } from './support/world.ts';
 

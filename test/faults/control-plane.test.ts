@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AlreadyExistsError, KubeError } from '../../src/kube/errors.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts';

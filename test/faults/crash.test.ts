@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { type Crash, crashAt, recordWrites, type Write } from './support/counting-client.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotFoundError } from '../../src/kube/errors.ts';
-import type { GpuInstance } from '../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { afterWrites, type Write } from './support/counting-client.ts';
 import { createWorld, readyReason, violationsAtRest, type World } from './support/world.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LEASES } from '../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startReplicaSet } from './support/processes.ts';
 import { LEASE_NAMESPACE } from './support/replica.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { InvalidError } from '../../src/kube/errors.ts';
 import { GPU_POOLS } from '../../src/resources/gpu-pool.ts';
-import type { GpuInstance } from '../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { essence, instanceMutations, type Mutation } from './support/mutations.ts';
 import { isSettled } from './support/settled.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { NotFoundError } from '../../src/kube/errors.ts';
 import { NODES, PODS, RESOURCE_QUOTAS } from '../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';

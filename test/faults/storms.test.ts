@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { brokenWay, CACHES } from './support/behind-proxy.ts';
 import { createWorld, offeredBy, readyReason, type World, violationsAtRest } from './support/world.ts';

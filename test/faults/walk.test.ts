@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { AlreadyExistsError, ConflictError, InvalidError, NotFoundError } from '../../src/kube/errors.ts';
 import { NODES, PODS } from '../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { noFaults, refuseNext } from '../support/fault-proxy/faults.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type BrokenWay, brokenWay, CACHES } from './support/behind-proxy.ts';

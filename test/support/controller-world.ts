@@ -23,7 +23,7 @@ import {
   type ResourceQuota,
   type ResourceType,
 } from '../../src/kube/types.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';

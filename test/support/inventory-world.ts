@@ -1,7 +1,12 @@
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeObject, Node, Pod, StorageClass } from '../../src/kube/types.ts';
-import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../src/resources/gpu-instance.ts';
-import { gpuInstanceSpecSchema } from '../../src/resources/gpu-instance.ts';
+import type {
+  Claim,
+  GpuInstance,
+  GpuInstanceSpec,
+  GpuInstanceStatus,
+} from '../../src/resources/instances/gpu-instance.ts';
+import { gpuInstanceSpecSchema } from '../../src/resources/instances/gpu-instance.ts';
 import { type GpuPool, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 

@@ -12,7 +12,7 @@ import { createKubeClient } from '../../src/kube/client/rest-client.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import { INDEXES } from '../../src/caches/indexes.ts';
 import { NAMESPACES, PODS, type KubeObject, type Pod, type ResourceType } from '../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../../src/resources/ssh-key.ts';
 import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts';
 import type { AuditRecord } from '../../src/ssh/audit.ts';

@@ -5,7 +5,7 @@ import { gpuRefusal } from '../../inventory/gpu-ceilings.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { compareRanks } from '../../caches/line-order.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
 import type { ControllerStores } from '../stores.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { StoreChange } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** No cluster should ever have more at a time. Beyond this the oldest is dropped, with an error in the log. */
 const MAX = 4_096;

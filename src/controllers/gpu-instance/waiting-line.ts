@@ -5,7 +5,7 @@ import type { Inventory } from '../../inventory/inventory.ts';
 import { rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { Limits } from './limits.ts';
 
 interface Waiter {

@@ -3,7 +3,7 @@ import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { sameHistory } from '../../resources/history/fold.ts';
 import { historyName } from '../../resources/history/instance-history.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Source } from '../../runtime/source.ts';
 
 /** Milliseconds between a change and the write of it: a start, with all its stages, is one write. */

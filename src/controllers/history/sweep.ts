@@ -1,6 +1,6 @@
 import { keyOf, type ObjectMeta } from '../../kube/types.ts';
 import { rfc3339 } from '../../kube/conditions.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { factsHash } from '../../resources/history/fold.ts';
 import {
   ENDED_AT,

@@ -1,7 +1,7 @@
 import { parseQuantity } from '../../kube/quantity.ts';
 import type { Namespace, ResourceQuota } from '../../kube/types.ts';
 import { API_KEYS } from '../../resources/api-key.ts';
-import { GPU_INSTANCES } from '../../resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../resources/instances/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../resources/instance-template.ts';
 import { REGISTRY_CREDENTIALS } from '../../resources/registry-credential.ts';
 import { SSH_KEYS } from '../../resources/ssh-key.ts';

@@ -1,6 +1,6 @@
 import { compareVersions } from '../../kube/watch/resource-version.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { InstancePresenter } from '../records/instance-presenter.ts';
 import { byAge } from '../tenant.ts';
 import { freeTextOf } from '../instances/free-text.ts';

@@ -5,7 +5,7 @@ import {
   type InstanceHistory,
   type InstanceHistorySpec,
 } from '../../resources/history/instance-history.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded } from '../errors/busy.ts';

@@ -1,8 +1,8 @@
 import { keyOf, type ObjectRef } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { instanceState } from '../../resources/instance-state.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { instanceState } from '../../resources/instances/instance-state.ts';
 
 /** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
 export type Decision = 'granted' | 'queued' | 'refused' | 'gone';

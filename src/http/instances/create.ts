@@ -1,9 +1,14 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
-import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import {
+  CONFIRM_BY,
+  GPU_INSTANCES,
+  type GpuInstance,
+  type GpuInstanceSpec,
+} from '../../resources/instances/gpu-instance.ts';
 import { newInstanceName } from '../../resources/ids.ts';
-import { instanceState } from '../../resources/instance-state.ts';
+import { instanceState } from '../../resources/instances/instance-state.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { findObject } from '../../kube/client/find-object.ts';
 import type { ClaimGate } from './claim-gate.ts';

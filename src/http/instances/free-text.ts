@@ -1,4 +1,4 @@
-import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../resources/instances/gpu-instance.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { LIMITS } from '../schemas/common.ts';

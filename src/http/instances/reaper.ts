@@ -4,7 +4,7 @@ import { ConflictError } from '../../kube/errors.ts';
 import type { ObjectRef } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../resources/gpu-instance.ts';
+import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 const EVERY_MS = 15_000;
 /** The replica that created the instance may have another clock than this one. */

@@ -1,5 +1,5 @@
-import { instanceState } from '../../resources/instance-state.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import { instanceState } from '../../resources/instances/instance-state.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../resources/instances/gpu-instance.ts';
 import { ApiError, validationFailed } from '../errors/api-error.ts';
 import type { Offer } from '../../inventory/offers.ts';
 import { byPrice, toOfferRecord } from '../records/offer-record.ts';

@@ -1,4 +1,4 @@
-import type { GpuInstanceSpec } from '../../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../resources/instances/gpu-instance.ts';
 import type { Runtype } from '../../resources/instance-template.ts';
 import { withoutNulls } from '../middleware/validate.ts';
 import type { CreateInstance, UpdateInstance } from '../schemas/instance.ts';

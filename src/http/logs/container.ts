@@ -2,8 +2,8 @@ import { KubeError, NotFoundError, TimeoutError } from '../../kube/errors.ts';
 import type { LogTarget } from '../../kube/streams/pod-log.ts';
 import { keyOf, type Pod } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { instanceState } from '../../resources/instance-state.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { instanceState } from '../../resources/instances/instance-state.ts';
 import { MAIN_CONTAINER } from '../../resources/pod/tools-volume.ts';
 import { ApiError } from '../errors/api-error.ts';
 

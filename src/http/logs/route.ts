@@ -1,6 +1,6 @@
 import type { EventStream } from '../events/event-stream.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { instanceState } from '../../resources/instance-state.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { instanceState } from '../../resources/instances/instance-state.ts';
 import type { ApiContext } from '../context.ts';
 import { overloaded } from '../errors/busy.ts';
 import { lastEventId, wantsEvents } from '../events/event-stream.ts';

@@ -2,7 +2,7 @@ import { hasImage, type Offer } from '../../inventory/offers.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { Lru } from '../../lib/lru.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** Starts that count for an estimate: the latest of a pool. Older ones say little about today's registry and nodes. */
 const REMEMBERED = 16;

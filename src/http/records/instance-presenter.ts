@@ -2,7 +2,7 @@ import { driverOf } from '../../inventory/nodes/gpu-labels.ts';
 import type { Node } from '../../kube/types.ts';
 import { findTemplate, type TemplateSource } from '../../caches/templates.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { etagOf } from '../send.ts';

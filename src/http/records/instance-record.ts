@@ -1,7 +1,7 @@
 import { hasImage } from '../../inventory/offers.ts';
 import { findCondition } from '../../kube/conditions.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
-import { instanceState, isSwitchedOff } from '../../resources/instance-state.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { instanceState, isSwitchedOff } from '../../resources/instances/instance-state.ts';
 import type { TemplateContent } from '../../resources/instance-template.ts';
 import { parseDuration } from '../../resources/schema.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';

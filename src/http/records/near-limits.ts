@@ -4,7 +4,7 @@ import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 

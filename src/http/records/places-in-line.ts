@@ -4,7 +4,7 @@ import type { Inventory } from '../../inventory/inventory.ts';
 import type { Offer } from '../../inventory/offers.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** How old the places may be at most, milliseconds. A short line costs little to look at anew, and is younger. */
 const MOST_AGE_MS = 1_000;

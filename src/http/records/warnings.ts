@@ -1,5 +1,5 @@
 import { findCondition } from '../../kube/conditions.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** What the warnings of an instance depend on beside itself. */
 export interface WarningFacts {

@@ -3,7 +3,7 @@ import { getPrincipal } from '../../access/principal.ts';
 import { portOf } from '../../ports/address.ts';
 import { PortError } from '../../ports/errors.ts';
 import type { Incoming } from '../../ports/instance-ports.ts';
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../resources/pod/jupyter.ts';
 import { requireScope } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';

@@ -1,6 +1,6 @@
 import { compareText } from '../../lib/compare.ts';
 import type { Node } from '../../kube/types.ts';
-import type { Isolation } from '../../resources/gpu-instance.ts';
+import type { Isolation } from '../../resources/instances/gpu-instance.ts';
 import { toAmounts } from '../amounts.ts';
 
 /** One extended resource of a node that can be rented. */

@@ -1,5 +1,5 @@
 import type { Node } from '../../kube/types.ts';
-import type { Claim } from '../../resources/gpu-instance.ts';
+import type { Claim } from '../../resources/instances/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
 import { type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';

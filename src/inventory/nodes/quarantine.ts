@@ -1,4 +1,4 @@
-import type { GpuInstance } from '../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** How long a failed start counts against its node. */
 export const FAILURE_WINDOW_MS = 600_000;

@@ -1,5 +1,5 @@
 import type { KubeObject, OwnerReference } from '../../kube/types.ts';
-import type { GpuInstance } from '../gpu-instance.ts';
+import type { GpuInstance } from '../instances/gpu-instance.ts';
 import { API_VERSION } from '../schema.ts';
 
 /** Label of an instance's pods: the uid of the instance. */

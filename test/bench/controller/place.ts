@@ -4,7 +4,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { type KubeObject, NAMESPACES, type ResourceType } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { TENANT_POLICIES, type TenantPolicySpec } from '../../../src/resources/tenants/tenant-policy.ts';
 import { addFleet, type Fleet } from '../../faults/support/fleet.ts';
 import { waitFor } from '../../support/wait-for.ts';

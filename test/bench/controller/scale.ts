@@ -1,6 +1,6 @@
 import { loadavg } from 'node:os';
 import { type Condition, type KubeObject, LEASES, type ResourceType } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { INSTANCE_TEMPLATES, templateHash } from '../../../src/resources/instance-template.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { waitFor } from '../../support/wait-for.ts';

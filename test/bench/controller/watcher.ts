@@ -3,7 +3,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Informer } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, PODS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 
 /** When things about one name were first seen, milliseconds of performance.now(). */
 export interface Seen {

@@ -16,7 +16,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts';
 import type { KubeObject } from '../../../src/kube/types.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuNode } from '../../support/http/fleet.ts';
 
 export const TENANT = 'tenant-0';

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import type { Tenant } from './http.ts';
 import { tryRecords } from './records.ts';

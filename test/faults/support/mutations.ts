@@ -1,5 +1,5 @@
 import { customResourceDefinition } from '../../../tools/release/crds/crd.ts';
-import { type GpuInstance, gpuInstanceResource } from '../../../src/resources/gpu-instance.ts';
+import { type GpuInstance, gpuInstanceResource } from '../../../src/resources/instances/gpu-instance.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 
 /** One field of a spec and a value to give it. */

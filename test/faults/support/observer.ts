@@ -12,7 +12,7 @@ import {
   PODS,
   type ResourceType,
 } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 
 // The observer knows the product from the API server alone, by label, owner and status as documented.
 const UID_LABEL = 'berth.dev/instance-uid';

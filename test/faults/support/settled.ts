@@ -1,5 +1,5 @@
-import { READY_REASONS } from '../../../src/resources/instance-state.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { READY_REASONS } from '../../../src/resources/instances/instance-state.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { readyReason } from './world.ts';
 
 const WAITS = new Set(['WaitingForCapacity', 'Preempted', 'OfferNotFound', 'TemplateNotFound', 'PodRejected']);

@@ -8,7 +8,11 @@ import { NotFoundError } from '../../../src/kube/errors.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { NAMESPACES, type Pod, PODS } from '../../../src/kube/types.ts';
 import type { RunningControllers } from '../../../src/controllers/start.ts';
-import { GPU_INSTANCES, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import {
+  GPU_INSTANCES,
+  type GpuInstance,
+  type GpuInstanceSpec,
+} from '../../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { addFleet, type Fleet, type FleetShape } from './fleet.ts';
 import { type Observer, startObserver } from './observer.ts';

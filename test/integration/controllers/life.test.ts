@@ -9,7 +9,7 @@ import {
   type ResourceType,
 } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
 import { INSTANCE_TEMPLATES, templateHash } from '../../../src/resources/instance-template.ts';
 import { numericId } from '../../../src/resources/ids.ts';

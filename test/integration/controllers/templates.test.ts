@@ -4,7 +4,7 @@ import { writeStatus } from '../../../src/controllers/gpu-instance/act/writes.ts
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { ConflictError } from '../../../src/kube/errors.ts';
 import { NAMESPACES } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { INSTANCE_TEMPLATES, type InstanceTemplateSpec } from '../../../src/resources/instance-template.ts';
 import { createWorld, type World } from '../../faults/support/world.ts';

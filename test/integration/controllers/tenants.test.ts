@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { ForbiddenError } from '../../../src/kube/errors.ts';
 import { NAMESPACES, RESOURCE_QUOTAS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { INSTANCE_TEMPLATES, type InstanceTemplateSpec } from '../../../src/resources/instance-template.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../../../src/resources/tenants/tenant-limit.ts';

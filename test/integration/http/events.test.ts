@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { type Events, openEvents } from '../../support/http/events.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';

@@ -3,7 +3,7 @@ import { createKey } from '../../../src/access/create-key.ts';
 import { timeSchema } from '../../../src/http/schemas/common.ts';
 import { instanceListSchema } from '../../../src/http/schemas/instance.ts';
 import { PODS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Answer, type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';

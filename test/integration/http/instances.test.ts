@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { offerListSchema } from '../../../src/http/schemas/offer.ts';
 import { instanceListSchema, instanceSchema } from '../../../src/http/schemas/instance.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { logSchema } from '../../../src/http/schemas/log.ts';
 import { PODS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';

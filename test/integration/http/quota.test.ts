@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { RESOURCE_QUOTAS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { z } from 'zod';
 import { createKey } from '../../../src/access/create-key.ts';
 import { EVENTS, SECRETS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';

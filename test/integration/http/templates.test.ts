@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { INSTANCE_TEMPLATES } from '../../../src/resources/instance-template.ts';
 import { NAMESPACES } from '../../../src/kube/types.ts';
 import type { Cluster } from '../../support/http/api.ts';

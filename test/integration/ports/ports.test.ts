@@ -12,7 +12,7 @@ import { PODS } from '../../../src/kube/types.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { describeWith } from '../../support/needs.ts';

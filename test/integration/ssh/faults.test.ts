@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
-import { GPU_INSTANCES, LAST_ACTIVITY } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES, LAST_ACTIVITY } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_ADDRESS_LIMITS } from '../../../src/ssh/login/address-limits.ts';
 import { startBerth } from '../../support/berth-process.ts';
 import { killApiServer } from '../../support/kill-api-server.ts';

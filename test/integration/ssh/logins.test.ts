@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
-import { GPU_INSTANCES } from '../../../src/resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { SSH_KEYS } from '../../../src/resources/ssh-key.ts';
 import { loadHostKeys } from '../../../src/ssh/login/host-key.ts';

@@ -3,7 +3,7 @@ import type { Inventory } from '../../../src/inventory/inventory.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { Condition } from '../../../src/kube/types.ts';
-import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 
 function condition(type: string, status: 'True' | 'False', reason: string, message = ''): Condition {
   return { type, status, reason, message, lastTransitionTime: new Date().toISOString() };

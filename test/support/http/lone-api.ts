@@ -15,7 +15,7 @@ import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts
 import type { KubeObject, Pod } from '../../../src/kube/types.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { Ceilings } from '../../../src/resources/tenants/ceilings.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SharedContents } from '../../../src/caches/shared-contents.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
 function rented(name: string, onStart: string, hashId = onStart): GpuInstance {

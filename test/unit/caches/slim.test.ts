@@ -3,8 +3,12 @@ import { expect, test } from 'vitest';
 import { CACHES } from '../../../src/caches/table.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { sameJson } from '../../../src/lib/json.ts';
-import { type GpuInstance, type GpuInstanceSpec, gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
-import { isSlim, slimSpec } from '../../../src/resources/slim-spec.ts';
+import {
+  type GpuInstance,
+  type GpuInstanceSpec,
+  gpuInstanceSpecSchema,
+} from '../../../src/resources/instances/gpu-instance.ts';
+import { isSlim, slimSpec } from '../../../src/resources/instances/slim-spec.ts';
 import { readsOf } from '../../../src/roles/run-role.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';

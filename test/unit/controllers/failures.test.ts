@@ -6,7 +6,7 @@ import {
   nodesToAvoid,
   withFailure,
 } from '../../../src/controllers/gpu-instance/decide/failures.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
 const HOUR = 3_600_000;

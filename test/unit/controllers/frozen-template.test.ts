@@ -3,7 +3,7 @@ import { templateSource } from '../../../src/controllers/gpu-instance/template-s
 import { templateStatus } from '../../../src/controllers/status/instance-template.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import {
   type InstanceTemplateSpec,

@@ -5,7 +5,7 @@ import { readLiveView } from '../../../src/controllers/gpu-instance/act/live-vie
 import { mustBeCertain, type Step } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { recordingClient } from '../../support/recording-client.ts';

@@ -8,7 +8,7 @@ import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/st
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/clean-up.ts';
 import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';

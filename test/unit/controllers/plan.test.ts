@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
-import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { EARLIER, NOW, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Node } from '../../../src/kube/types.ts';
-import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool, GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { conditionsOf } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';

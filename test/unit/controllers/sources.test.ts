@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { instanceSources, priorityOf } from '../../../src/controllers/gpu-instance/sources.ts';
 import { controllerWorld } from '../../support/controller-world.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { startTimes } from '../../../src/controllers/gpu-instance/decide/status/stage-times.ts';
 import { createStartMetric } from '../../../src/controllers/gpu-instance/start-metric.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import { startedPod } from '../../support/instance-world.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';

@@ -4,7 +4,7 @@ import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instan
 import { endingOf } from '../../../src/controllers/gpu-instance/decide/endings.ts';
 import { closedBill } from '../../../src/controllers/gpu-instance/decide/usage.ts';
 import { addMoney, costOf, multiplyMoney } from '../../../src/resources/money.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const START = Date.UTC(2026, 0, 1);

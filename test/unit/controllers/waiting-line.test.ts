@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WaitingLine } from '../../../src/controllers/gpu-instance/waiting-line.ts';
-import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimOn, gpuInstance, gpuNode, inventoryOf, placeRequest } from '../../support/inventory-world.ts';
 
 /** A line in front of one node with eight GPUs, some of which are rented. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { environment } from '../../../src/config/config.ts';
-import { READY_REASONS } from '../../../src/resources/instance-state.ts';
+import { READY_REASONS } from '../../../src/resources/instances/instance-state.ts';
 
 const DOCS = new URL('../../../docs/', import.meta.url);
 const text = readFileSync(new URL('operations.md', DOCS), 'utf8');

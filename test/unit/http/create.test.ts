@@ -12,7 +12,7 @@ import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.t
 import { createInstanceRoute } from '../../../src/http/routes/instances/create-instance.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';

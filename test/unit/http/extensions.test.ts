@@ -4,7 +4,7 @@ import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { ApiError } from '../../../src/http/errors/api-error.ts';
 import { componentSchemas } from '../../../src/http/openapi/registry.ts';
 import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/schemas/instance.ts';
-import { gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
+import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 
 // What POST and PATCH of instances take beside the fields of the specification.
 

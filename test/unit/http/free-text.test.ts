@@ -4,7 +4,7 @@ import { Ring } from '../../../src/http/events/ring.ts';
 import { takeFreeText } from '../../../src/http/instances/free-text.ts';
 import { REQUEST_HASH } from '../../../src/http/instances/idempotency.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 

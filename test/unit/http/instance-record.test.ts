@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { InstancePresenter } from '../../../src/http/records/instance-presenter.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { type InstanceTemplate, snapshotOf } from '../../../src/resources/instance-template.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';

@@ -6,7 +6,7 @@ import { logQuerySchema } from '../../../src/http/schemas/log.ts';
 import { KubeError, TransportError } from '../../../src/kube/errors.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { Pod } from '../../../src/kube/types.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';

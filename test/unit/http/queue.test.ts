@@ -6,8 +6,8 @@ import { type CreateDeps, createInstance } from '../../../src/http/instances/cre
 import { PendingRemovals } from '../../../src/http/instances/reaper.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
-import type { ReadyReason } from '../../../src/resources/instance-state.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
+import type { ReadyReason } from '../../../src/resources/instances/instance-state.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 

@@ -3,7 +3,7 @@ import { alternatives, offerUnavailable, refusal, templateNotFound } from '../..
 import { toInstanceRecord } from '../../../src/http/records/instance-record.ts';
 import { instanceSchema } from '../../../src/http/schemas/instance.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
-import type { GpuInstanceSpec } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 
 const NOTHING = { driver: undefined, images: undefined, template: undefined, place: undefined, nearLimits: [] };

@@ -8,7 +8,7 @@ import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/schemas/instance.ts';
 import { createSshKeySchema } from '../../../src/http/schemas/ssh-key.ts';
 import { createKeySchema } from '../../../src/web/key-record.ts';
-import { gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
+import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 import { mintToken } from '../../../src/resources/api-key.ts';
 
 describe('the token of a request', () => {

@@ -3,7 +3,7 @@ import { searchOffers } from '../../../src/http/offers/search.ts';
 import { StartTimes } from '../../../src/http/offers/start-times.ts';
 import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/schemas/offer.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPod, gpuPool, inventoryOf } from '../../support/inventory-world.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 

@@ -5,7 +5,12 @@ import { Line, placesReader } from '../../../src/http/records/places-in-line.ts'
 import { warningsOf } from '../../../src/http/records/warnings.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import type { Claim, GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/gpu-instance.ts';
+import type {
+  Claim,
+  GpuInstance,
+  GpuInstanceSpec,
+  GpuInstanceStatus,
+} from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

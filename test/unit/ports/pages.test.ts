@@ -7,7 +7,7 @@ import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/kube/types.ts';
 import { InstancePorts } from '../../../src/ports/instance-ports.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { fakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { gpuInstanceSpecSchema } from '../../../src/resources/gpu-instance.ts';
+import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceTemplateSpecSchema } from '../../../src/resources/instance-template.ts';
 import { choosesDevices, CLOSED_DEVICES, DEVICE_ENV, HARMLESS_ENV } from '../../../src/resources/pod/device-env.ts';
 

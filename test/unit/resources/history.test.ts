@@ -5,7 +5,7 @@ import {
   type InstanceHistorySpec,
   instanceHistorySpecSchema,
 } from '../../../src/resources/history/instance-history.ts';
-import { type GpuInstance, type GpuInstanceStatus, STAGES } from '../../../src/resources/gpu-instance.ts';
+import { type GpuInstance, type GpuInstanceStatus, STAGES } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const BEGIN = Date.UTC(2026, 0, 1);

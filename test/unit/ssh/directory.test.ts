@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import type { SshKey } from '../../../src/resources/ssh-key.ts';
 import { StoreDirectory, type InstanceView } from '../../../src/ssh/directory.ts';

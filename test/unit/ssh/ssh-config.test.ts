@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import type { GpuInstance } from '../../../src/resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { knownHosts, sshConfig, sshConfigCommand } from '../../../src/ssh/ssh-config.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { testWith } from '../../support/needs.ts';

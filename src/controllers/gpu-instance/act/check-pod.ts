@@ -1,5 +1,5 @@
 import { findCondition } from '../../../kube/conditions.ts';
-import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../resources/instances/gpu-instance.ts';
 import type { JupyterState, Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
 import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';

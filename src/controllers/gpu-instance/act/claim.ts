@@ -4,7 +4,7 @@ import { gpuShareOf, type Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import { keyOf } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';

@@ -2,7 +2,7 @@ import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
 import { keyOf, PERSISTENT_VOLUME_CLAIMS, refOf } from '../../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
 import { DISK_POLICY_LABEL, diskNameOf, FINALIZER } from '../decide/names.ts';

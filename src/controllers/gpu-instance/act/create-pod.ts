@@ -14,8 +14,8 @@ import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolati
 import { tolerationsOf } from '../../../inventory/nodes/node-state.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
 import { storageClassOf } from '../../../inventory/storage.ts';
-import type { Claim } from '../../../resources/gpu-instance.ts';
-import { isSlim } from '../../../resources/slim-spec.ts';
+import type { Claim } from '../../../resources/instances/gpu-instance.ts';
+import { isSlim } from '../../../resources/instances/slim-spec.ts';
 import type { Run } from './run.ts';
 import { desiredDisk } from '../decide/pod/desired-disk.ts';
 import { desiredPod } from '../decide/pod/desired-pod.ts';

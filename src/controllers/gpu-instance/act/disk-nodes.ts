@@ -1,6 +1,6 @@
 import { ForbiddenError, NotFoundError } from '../../../kube/errors.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { nodesOfVolume } from '../decide/volume-nodes.ts';
 import type { Run } from './run.ts';
 import { diskNameOf } from '../decide/names.ts';

@@ -1,6 +1,6 @@
 import { findObject } from '../../../kube/client/find-object.ts';
 import { type Pod, PODS } from '../../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Run } from './run.ts';
 

@@ -1,5 +1,5 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
 import { isOfTemplate, namesTemplate, snapshotOf } from '../../../resources/instance-template.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';

@@ -1,6 +1,6 @@
 import { NotFoundError } from '../../../kube/errors.ts';
 import { refOf } from '../../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
 import { releaseLostDisk, writeLateUsageRecords } from './clean-up.ts';

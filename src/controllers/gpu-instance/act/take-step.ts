@@ -1,5 +1,5 @@
 import type { Pod } from '../../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import type { Observed } from '../decide/observed.ts';

@@ -1,5 +1,5 @@
 import { keyOf, type Pod } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
 import { nextLook, passingForMs } from '../decide/next-look.ts';

@@ -1,7 +1,7 @@
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
-import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { eventOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
 

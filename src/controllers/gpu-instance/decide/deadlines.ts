@@ -1,7 +1,7 @@
 import type { Ending } from './endings.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
-import { LAST_ACTIVITY } from '../../../resources/gpu-instance.ts';
+import { LAST_ACTIVITY } from '../../../resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
 import { isImageFault } from './failures.ts';

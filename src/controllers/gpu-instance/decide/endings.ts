@@ -1,5 +1,5 @@
-import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import type { ReadyReason } from '../../../resources/instance-state.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import type { ReadyReason } from '../../../resources/instances/instance-state.ts';
 
 interface EndingRule {
   /** Reason of the Ready condition while the pod still holds its GPUs. */

@@ -1,6 +1,6 @@
 import { FAILURE_WINDOW_MS } from '../../../inventory/nodes/quarantine.ts';
-import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { isAskedForAgain } from '../../../resources/instance-state.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { isAskedForAgain } from '../../../resources/instances/instance-state.ts';
 
 type Failures = GpuInstanceStatus['failures'];
 

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../kube/types.ts';
 import { INSTANCE_UID_LABEL, ownerOf } from '../../../resources/pod/owner.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 
 /** Keeps the instance until its pods and its disk are dealt with and its usage record is written. */
 export const FINALIZER = 'berth.dev/cleanup';

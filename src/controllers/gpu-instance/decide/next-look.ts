@@ -1,5 +1,5 @@
-import type { GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { instanceState, type InstanceState } from '../../../resources/instance-state.ts';
+import type { GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { instanceState, type InstanceState } from '../../../resources/instances/instance-state.ts';
 import { deadlines, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { Observed } from './observed.ts';
 import type { Step } from './plan.ts';

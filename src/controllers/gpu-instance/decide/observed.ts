@@ -1,5 +1,5 @@
 import type { Node, Pod } from '../../../kube/types.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { TemplateFate, TemplateSnapshot } from '../../../resources/instance-template.ts';
 import type { Settings } from './settings.ts';
 

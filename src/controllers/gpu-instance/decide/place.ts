@@ -1,6 +1,6 @@
 import type { Grant, PlaceRequest, RefusalReason } from '../../../inventory/grant.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
-import type { GpuInstance } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Ending } from './endings.ts';
 import { nodesToAvoid } from './failures.ts';
 import { isolationNeeds } from './refusals/forbidden.ts';

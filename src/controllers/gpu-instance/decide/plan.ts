@@ -1,5 +1,5 @@
 import type { Pod } from '../../../kube/types.ts';
-import { isSwitchedOff } from '../../../resources/instance-state.ts';
+import { isSwitchedOff } from '../../../resources/instances/instance-state.ts';
 import { type Ending, endingOf, type SeenEnding } from './endings.ts';
 import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';

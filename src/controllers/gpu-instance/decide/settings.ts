@@ -1,4 +1,4 @@
-import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import type { Runtype, TemplateContent } from '../../../resources/instance-template.ts';
 
 /** What an instance runs, with template and defaults applied. */

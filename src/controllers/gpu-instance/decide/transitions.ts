@@ -1,6 +1,6 @@
 import type { Grant } from '../../../inventory/grant.ts';
-import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
-import { startHash } from '../../../resources/instance-state.ts';
+import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { startHash } from '../../../resources/instances/instance-state.ts';
 import { type Ending, type SeenEnding, settledEnding } from './endings.ts';
 import { nodesToAvoid, withFailure } from './failures.ts';
 import { podNameOf } from './names.ts';

@@ -1,4 +1,4 @@
-import type { GpuInstance, GpuInstanceStatus } from '../../../resources/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import type { UsageRecord } from '../../../resources/usage-record.ts';
 import { usageNameOf } from './names.ts';
 import { addMoney, costOf } from '../../../resources/money.ts';

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { GpuInstanceSpec } from '../../../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
 import type { ApiContext } from '../../context.ts';
 import { validationFailed } from '../../errors/api-error.ts';

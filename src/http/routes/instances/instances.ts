@@ -1,5 +1,5 @@
 import { ConflictError } from '../../../kube/errors.ts';
-import { GPU_INSTANCES } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES } from '../../../resources/instances/gpu-instance.ts';
 import type { ApiContext } from '../../context.ts';
 import { lastEventId, wantsEvents } from '../../events/event-stream.ts';
 import type { Followed } from '../../events/instance-events.ts';

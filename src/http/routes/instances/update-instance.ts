@@ -1,5 +1,5 @@
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
-import { GPU_INSTANCES, type GpuInstance } from '../../../resources/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { ApiError, type FieldError, validationFailed } from '../../errors/api-error.ts';
 import { toInstancePatch } from '../../instances/to-spec.ts';

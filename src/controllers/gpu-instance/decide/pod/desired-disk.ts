@@ -1,5 +1,5 @@
 import type { PersistentVolumeClaim } from '../../../../kube/types.ts';
-import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import { diskLabelsOf, diskNameOf } from '../names.ts';
 
 /**

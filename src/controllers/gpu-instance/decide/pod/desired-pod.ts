@@ -1,7 +1,7 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
 import type { PodIsolation } from '../../../../inventory/nodes/isolation.ts';
-import type { Claim, GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { Claim, GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';

@@ -3,7 +3,7 @@ import { isBeingEmptied } from '../../../../inventory/nodes/node-state.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
 import type { Node, Pod } from '../../../../kube/types.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
-import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import { controllerUidOf, instanceUidsOf } from '../../../../resources/pod/owner.ts';
 import type { Ending } from '../endings.ts';
 

@@ -1,5 +1,5 @@
 import type { KubeObject, OwnerReference } from '../../../../kube/types.ts';
-import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import { controllerUidOf, ownerOf } from '../../../../resources/pod/owner.ts';
 import { diskLabelsOf, labelsOf } from '../names.ts';
 

@@ -1,5 +1,5 @@
 import type { IsolationNeeds } from '../../../../inventory/nodes/isolation.ts';
-import type { GpuInstanceSpec } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstanceSpec } from '../../../../resources/instances/gpu-instance.ts';
 import { choosesDevices, DEVICE_ENV_REFUSAL } from '../../../../resources/pod/device-env.ts';
 import type { Ceilings } from '../../../../resources/tenants/ceilings.ts';
 import type { Ending } from '../endings.ts';

@@ -1,6 +1,6 @@
 import { type Finding, setCondition } from '../../../../kube/conditions.ts';
 import type { Condition } from '../../../../kube/types.ts';
-import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { endingOf } from '../endings.ts';
 import type { Observed } from '../observed.ts';

@@ -1,5 +1,5 @@
 import { findCondition } from '../../../../kube/conditions.ts';
-import type { GpuInstance } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 
 // The conditions report what passes in a moment. An Event for each of these would be noise.
 const QUIET: ReadonlySet<string> = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'WaitingForLogin']);

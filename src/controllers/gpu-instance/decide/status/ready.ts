@@ -1,6 +1,6 @@
 import type { Finding } from '../../../../kube/conditions.ts';
 import { MAX_FROZEN_BYTES } from '../../../../resources/instance-template.ts';
-import { isSwitchedOff, type ReadyReason } from '../../../../resources/instance-state.ts';
+import { isSwitchedOff, type ReadyReason } from '../../../../resources/instances/instance-state.ts';
 import { hasImage } from '../../../../inventory/offers.ts';
 import { endingOf } from '../endings.ts';
 import { nextStartOf } from '../failures.ts';

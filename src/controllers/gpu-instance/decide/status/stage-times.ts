@@ -1,5 +1,5 @@
 import type { Pod } from '../../../../kube/types.ts';
-import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 import { podCondition } from '../pod/pod-facts.ts';
 
 /** The parts of a start that are measured, in order. Each ends with what its name says. */

@@ -1,4 +1,4 @@
-import type { GpuInstanceStatus } from '../../../../resources/gpu-instance.ts';
+import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf, settledEnding } from '../endings.ts';
 import { sshUserOf } from '../names.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeSchema } from './schema.ts';
+import { timeSchema } from '../schema.ts';
 
 export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];

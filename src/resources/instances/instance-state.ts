@@ -1,5 +1,5 @@
-import { findCondition } from '../kube/conditions.ts';
-import { contentHash } from '../lib/content-hash.ts';
+import { findCondition } from '../../kube/conditions.ts';
+import { contentHash } from '../../lib/content-hash.ts';
 import type { GpuInstance, GpuInstanceSpec } from './gpu-instance.ts';
 import { slimSpec } from './slim-spec.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { KubeObject } from '../kube/types.ts';
+import type { KubeObject } from '../../kube/types.ts';
 import { claimSchema, ISOLATIONS } from './claim.ts';
 import {
   commandSchema,
@@ -11,7 +11,7 @@ import {
   portsSchema,
   runtypeSchema,
   templateSnapshotSchema,
-} from './instance-template.ts';
+} from '../instance-template.ts';
 import {
   AGE_COLUMN,
   berthType,
@@ -23,7 +23,7 @@ import {
   withRules,
   type CustomResource,
   type Rule,
-} from './schema.ts';
+} from '../schema.ts';
 
 export type { Claim, Isolation } from './claim.ts';
 
