@@ -59,6 +59,8 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const unfollow = stores.instances.onChange((change) => unrecorded.noteChange(change));
   const metrics = createControllerMetrics(registry, clock);
   const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
+  // A grant that was cut off may arrive after the next leader has looked, unless that leader waits for the lease to end.
+  let isCut = false;
   const election = new Election({
     client: deps.leaseClient,
     namespace: config.namespace,
@@ -67,11 +69,16 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     clock,
     random: deps.random,
     log,
+    mayRelease: () => !isCut,
     onStatus: createLeaderMetric(registry)(LEASE),
   });
   const onBehind = createCatchUpMetric(registry);
   const noteStages = createStartMetric(registry);
-  const client = guardWrites(deps.client, () => election.mayWrite());
+  const client = guardWrites(
+    deps.client,
+    () => election.mayWrite(),
+    () => (isCut ||= abort.signal.aborted),
+  );
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
     lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind, noteStages }, signals),
   );

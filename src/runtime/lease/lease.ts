@@ -17,6 +17,8 @@ export interface ElectionOptions {
   /** Uniform in [0, 1): spreads the attempts of the candidates. */
   random: () => number;
   log: Logger;
+  /** Whether nothing of this term can still reach the API server: otherwise the lease is left to its end. */
+  mayRelease: () => boolean;
   /** `leader_election_master_status`. */
   onStatus?: (leading: boolean) => void;
 }
@@ -64,7 +66,7 @@ export class Election {
 
   /**
    * Waits for the lease, then leads, again and again until `stop`. `lead` works for one term: until `stop`, after which
-   * the lease is given back, or until `abort`, soon after which it must end. When the lease is lost, this process waits
+   * the lease is given back if it may be, or until `abort`, soon after which it must end. When the lease is lost, this process waits
    * for it again: it does not restart, because the kubelet makes a container wait longer after each restart. The answer
    * `ended` means that `lead` ended by itself: the lease is given back, and the process should exit and start anew.
    */
@@ -90,7 +92,7 @@ export class Election {
       await lead({ stop, abort: AbortSignal.any([abort, lost.signal]) });
     } finally {
       ended.abort();
-      if (await renewing) await this.#release();
+      if ((await renewing) && this.#options.mayRelease()) await this.#release();
       onStatus?.(false);
     }
     if (lost.signal.aborted) log.warn({ lease: name, identity }, 'The lease was lost; standing by');

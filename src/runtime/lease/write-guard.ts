@@ -13,13 +13,21 @@ export class NotLeaderError extends NotSentError {
  * A client that refuses every write while `mayWrite` is false. A timer notices a lost lease, but a process that was
  * suspended handles its sockets before its timers: only a check at the write itself is in time, also when a write is
  * sent again after a refusal.
+ *
+ * @param onCut called when a write was cut off by its signal: the API server may still carry it out
  */
-export function guardWrites(client: KubeClient, mayWrite: () => boolean): KubeClient {
+export function guardWrites(client: KubeClient, mayWrite: () => boolean, onCut: () => void): KubeClient {
   function check(): void {
     if (!mayWrite()) throw new NotLeaderError();
   }
-  function guarded<T>(options: CallOptions | undefined, write: (checked: { check: () => void }) => Promise<T>) {
-    return mayWrite() ? write({ ...options, check }) : Promise.reject<T>(new NotLeaderError());
+  async function guarded<T>(options: CallOptions | undefined, write: (checked: { check: () => void }) => Promise<T>) {
+    check();
+    try {
+      return await write({ ...options, check });
+    } catch (error) {
+      if (options?.signal?.aborted) onCut();
+      throw error;
+    }
   }
   return {
     ...client,

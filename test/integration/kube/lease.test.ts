@@ -18,7 +18,16 @@ async function candidate(identity: string, namespace: string, proxy: FaultProxy)
   const abort = new AbortController();
   let leading = false;
   const log = pino({ level: 'silent' });
-  const election = new Election({ client, namespace, name: NAME, identity, clock, random: Math.random, log });
+  const election = new Election({
+    client,
+    namespace,
+    name: NAME,
+    identity,
+    clock,
+    random: Math.random,
+    log,
+    mayRelease: () => true,
+  });
   const done = election.run({ stop: stop.signal, abort: abort.signal }, async (signals) => {
     leading = true;
     await new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
 import { guardWrites } from '../../../src/runtime/lease/write-guard.ts';
 import { recordingClient } from '../../support/recording-client.ts';
@@ -8,7 +8,11 @@ const POD = { metadata: { name: 'a', namespace: 'ns' } };
 test('reads always pass, writes only while the lease is held', async () => {
   let leading = false;
   const { client, calls } = recordingClient();
-  const guarded = guardWrites(client, () => leading);
+  const guarded = guardWrites(
+    client,
+    () => leading,
+    () => undefined,
+  );
   const writes = [
     () => guarded.create(PODS, POD),
     () => guarded.replace(PODS, POD),
@@ -36,4 +40,22 @@ test('reads always pass, writes only while the lease is held', async () => {
     'delete',
     'raw',
   ]);
+});
+
+test('a write that its signal cut off is told, and no other failure', async () => {
+  const { client } = recordingClient();
+  const cut = vi.fn<() => void>();
+  const guarded = guardWrites(client, () => true, cut);
+  const under = new AbortController();
+  client.patch = () => Promise.reject(new Error('refused'));
+  await expect(guarded.patch(PODS, POD.metadata, {}, { type: 'merge', signal: under.signal })).rejects.toThrow(
+    'refused',
+  );
+  expect(cut).not.toHaveBeenCalled();
+  client.patch = () => {
+    under.abort();
+    return Promise.reject(new Error('cut'));
+  };
+  await expect(guarded.patch(PODS, POD.metadata, {}, { type: 'merge', signal: under.signal })).rejects.toThrow('cut');
+  expect(cut).toHaveBeenCalledOnce();
 });
