@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer } from 'node:https';
 import { arch } from 'node:os';
 import { tarOf } from '../../tools/lib/tar.ts';
+import { createAuthority, issue } from '../../tools/lib/x509.ts';
 
 // The registry `localhost`, with one image under every name below team/, and nothing else. It prints a line when it
-// listens. Run it in the network of the real node: container runtimes speak plain HTTP to localhost.
+// listens. Run it in the network of the real node: containerd takes any certificate of localhost.
 
 interface Blob {
   digest: string;
@@ -39,7 +40,11 @@ const manifest = blob(
   ),
 );
 
-const server = createServer(({ url = '', method }, response) => {
+const { certificate: cert, key } = issue(createAuthority('berth-test'), {
+  commonName: 'localhost',
+  hosts: ['localhost'],
+});
+const server = createServer({ cert, key }, ({ url = '', method }, response) => {
   const [, kind = '', reference = ''] = /^\/v2\/team\/[^/]+\/(manifests|blobs)\/([^?]+)/.exec(url) ?? [];
   const found =
     kind === 'manifests' ? manifest : [layer, config].find(({ digest }) => kind === 'blobs' && digest === reference);
@@ -54,4 +59,4 @@ const server = createServer(({ url = '', method }, response) => {
   });
   response.end(method === 'HEAD' ? undefined : found.content);
 });
-server.listen(80, '127.0.0.1', () => process.stdout.write('listens\n'));
+server.listen(443, '127.0.0.1', () => process.stdout.write('listens\n'));

@@ -62,8 +62,9 @@ describe.runIf(realNode !== undefined)('on a real node', () => {
     await once(registry.stdout as NodeJS.ReadableStream, 'data');
   });
 
-  afterAll(() => {
+  afterAll(async () => {
     registry.kill('SIGKILL');
+    await once(registry, 'exit');
   });
 
   test('an image that a pool lists gets onto its node, and one that is nowhere is told', async () => {

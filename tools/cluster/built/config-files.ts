@@ -19,9 +19,6 @@ export function writeConfigFiles(layout: Layout, node?: { cgroup: string; cniFol
   mkdirSync(join(config, 'cni'), { recursive: true });
   write('cni/10-berth.conflist', cniConfig(layout));
   writeFileSync(join(config, 'containerd.toml'), containerdConfig(layout, node.cniFolder));
-  // The node reaches no registry but one that a test runs on it, without a certificate.
-  mkdirSync(join(config, 'registries/localhost'), { recursive: true });
-  writeFileSync(join(config, 'registries/localhost/hosts.toml'), 'server = "http://localhost"\n');
   // Pods reach no name server: the cluster has none, and that of the host may answer on its loopback alone.
   writeFileSync(join(config, 'resolv.conf'), 'nameserver 127.0.0.1\n');
 }
@@ -108,8 +105,6 @@ state = "/run/containerd"
   disable = true
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = ${JSON.stringify(PAUSE_IMAGE)}
-[plugins.'io.containerd.cri.v1.images'.registry]
-  config_path = ${JSON.stringify(join(config, 'registries'))}
 [plugins.'io.containerd.cri.v1.runtime']
   # Without CAP_SYS_RESOURCE runc fails when it must lower a score.
   restrict_oom_score_adj = true
