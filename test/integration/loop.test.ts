@@ -105,7 +105,7 @@ describe('the loop', () => {
       'deploy/samples/',
     ]);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout.match(/server dry run/g)).toHaveLength(7);
+    expect(stdout.match(/server dry run/g)).toHaveLength(9);
   });
 });
 

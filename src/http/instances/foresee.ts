@@ -4,6 +4,7 @@ import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '.
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../resources/instances/gpu-instance.ts';
+import { allowsImage } from '../../resources/tenants/ceilings.ts';
 
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
@@ -44,6 +45,8 @@ function placeFor(
 
 function refusalOf({ offers, ceilings }: Foreseer, namespace: string, spec: GpuInstanceSpec): Foreseen | undefined {
   const limit = ceilings(namespace);
+  // The API server says which images the tenant may run.
+  if (spec.image !== undefined && !allowsImage(limit.images, spec.image)) return undefined;
   const fitting = placeRequest(spec);
   const without = roomlessShares(limit, offers, namespace, fitting);
   const place = placeFor(offers, spec.type, without.length === 0 ? fitting : { ...fitting, without });

@@ -91,6 +91,7 @@ it('a tenant has a TenantLimit and a quota from the policy, and the policy count
     'count/sshkeys.berth.dev': '1',
     'count/instancetemplates.berth.dev': '1k',
     'count/apikeys.berth.dev': '1k',
+    'count/registrycredentials.berth.dev': '100',
   });
   await waitFor('the status of the policy', async () => {
     const { status } = await cluster.client.get(TENANT_POLICIES, { name: policy() });
