@@ -194,6 +194,10 @@ export async function sshWorld(): Promise<SshWorld> {
       await Promise.all(servers.map((each) => each.close(0)));
       stop.abort();
       await Promise.all(runs);
+      // A later controller would give them GPUs of the next test while the namespace goes.
+      for (const { metadata } of (await client.list(GPU_INSTANCES, { namespace })).items) {
+        await client.delete(GPU_INSTANCES, { namespace, name: metadata.name });
+      }
       await client.delete(NAMESPACES, { name: namespace });
       await client.close();
       rmSync(folder, { recursive: true, force: true });

@@ -17,7 +17,13 @@ import { eventListSchema } from '../schemas/event.ts';
 import { logSchema } from '../schemas/log.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
-import { modelListSchema, modelRequestSchema, modelResponseSchema, modelSchema } from '../schemas/model.ts';
+import {
+  modelListSchema,
+  modelRequestSchema,
+  modelResponseSchema,
+  modelSchema,
+  wholeModelRequestSchema,
+} from '../schemas/model.ts';
 import {
   foundOfferListSchema,
   foundOfferSchema,
@@ -71,6 +77,7 @@ const NAMED = {
   Model: modelSchema,
   ModelList: modelListSchema,
   ModelRequest: modelRequestSchema,
+  WholeModelRequest: wholeModelRequestSchema,
   ModelResponse: modelResponseSchema,
   ApiError: errorSchema,
   Unauthorized: unauthorizedSchema,

@@ -43,7 +43,11 @@ const modelCall = {
   events: 'those of the named API, with "stream": true',
 } as const satisfies Partial<Operation>;
 
-const { events: _events, ...wholeCall } = modelCall;
+const { events: _events, ...withoutEvents } = modelCall;
+const wholeCall = {
+  ...withoutEvents,
+  request: { ...modelCall.request, schema: 'WholeModelRequest' },
+} as const satisfies Partial<Operation>;
 
 /** The table of the interface: every operation, those of the model gateway included. */
 export const OPERATIONS: readonly Operation[] = [

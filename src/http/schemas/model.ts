@@ -15,4 +15,11 @@ export const modelRequestSchema = z
   .looseObject({ model: z.string().min(1).describe('Id of a model from GET /models.'), stream: z.boolean().nullish() })
   .describe('A request of the named API. Other fields pass through to the engine.');
 
+export const wholeModelRequestSchema = z
+  .looseObject({
+    model: z.string().min(1).describe('Id of a model from GET /models.'),
+    stream: z.literal(false).nullish(),
+  })
+  .describe('A request of the named API, whose answer comes whole. Other fields pass through to the engine.');
+
 export const modelResponseSchema = z.looseObject({}).describe('An answer of the named API.');
