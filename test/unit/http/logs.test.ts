@@ -110,8 +110,11 @@ describe('the log of an instance', () => {
       signal?.addEventListener('abort', () => log.destroy(signal.reason as Error));
       return log;
     });
+    // A response that nothing refers to is collected, and its connection closed.
+    const open: Awaited<ReturnType<typeof follow>>[] = [];
     const statuses = async (tenant: string, count: number): Promise<number[]> => {
       const answers = await Promise.all(Array.from({ length: count }, () => follow(tenant)));
+      open.push(...answers);
       return [...new Set(answers.map(({ status }) => status))];
     };
     for (const tenant of ['a', 'b', 'c']) expect(await statuses(tenant, 32)).toEqual([200]);
@@ -119,6 +122,7 @@ describe('the log of an instance', () => {
     expect(await statuses('d', 1)).toEqual([503]);
     expect(await statuses('e', 1)).toEqual([200]);
     expect((await get('d', '?follow=true')).json.error.code).toBe('overloaded');
+    expect(open).toHaveLength(114);
   });
 
   it('is followed until a quarter of an hour brings no line, and for an hour at most', async () => {
