@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { AlreadyExistsError, KubeError } from '../../src/kube/errors.ts';
+import { AlreadyExistsError, KubeError, TimeoutError } from '../../src/kube/errors.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -57,18 +57,18 @@ test(
 );
 
 /**
- * Creates an instance as a client does that asks again. The namespace has the quota of its tenant: without an answer of
- * etcd the API server gives up counting after ten seconds, and refuses the creation with 500 (Kubernetes,
- * admission/plugin/resourcequota/controller.go).
+ * Creates an instance as a client does that asks again. Without an answer of etcd the client gives up after 30 s. Where
+ * the namespace has the quota of its tenant already, the API server gives up counting after ten, and refuses the creation
+ * with 500 (Kubernetes, admission/plugin/resourcequota/controller.go).
  */
-function insistOn(world: World, name: string, refused: () => void): Promise<true> {
+function insistOn(world: World, name: string, failed: () => void): Promise<true> {
   const isTaken = async (): Promise<boolean> => {
     try {
       await world.create(name);
       return true;
     } catch (error) {
-      if (error instanceof KubeError && error.status >= 500) {
-        refused();
+      if (error instanceof TimeoutError || (error instanceof KubeError && error.status >= 500)) {
+        failed();
         return false;
       }
       if (error instanceof AlreadyExistsError) return true;
@@ -85,10 +85,10 @@ test('an etcd that sleeps past the lease costs nobody an instance', async () => 
   await world.create('steady', { gpu: { count: 4 } });
   const before = await world.reached('steady', 'Running');
   plane.etcd.suspend();
-  const { promise: refused, resolve } = Promise.withResolvers<void>();
+  const { promise: failed, resolve } = Promise.withResolvers<void>();
   const pending = ['a', 'b', 'c', 'd'].map((name) => insistOn(world, name, resolve));
-  // After ten seconds: longer than a leader holds a lease that it cannot renew.
-  await refused;
+  // After ten seconds at least: longer than a leader holds a lease that it cannot renew.
+  await failed;
   plane.etcd.resume();
   await Promise.all(pending);
   const pods = await waitFor('all to run', () => runningPods(world, 5), 90_000);
