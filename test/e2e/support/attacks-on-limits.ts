@@ -97,7 +97,7 @@ export function forKeys(): Attack[] {
       as,
       command: CREATE,
       input: own,
-      refusal: 'this role of Berth makes the Secret berth-port-session, and no other',
+      refusal: 'this role of Berth makes the Secret berth-port-session in its own namespace',
     },
     {
       title: 'the api role asks the cluster whose token it has',
