@@ -77,7 +77,8 @@ async function noteReady({ client, stopping }: KillerOptions, program: Program, 
   while (!stopping.aborted && kill.readyAt === undefined) {
     const signal = AbortSignal.timeout(1000);
     const answer = await client.stream(HEALTH[program], {}, { signal }).catch(() => undefined);
-    answer?.destroy();
+    // A body that is destroyed before its end emits an error.
+    answer?.on('error', () => undefined).destroy();
     if (answer === undefined) await delay(LOOK);
     else kill.readyAt = performance.now();
   }
