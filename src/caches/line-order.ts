@@ -17,3 +17,14 @@ export function compareRanks(a: GpuInstance, b: GpuInstance): number {
 export function isWaiting({ status }: GpuInstance): boolean {
   return findCondition(status?.conditions, 'Claimed')?.reason === 'WaitingForCapacity';
 }
+
+/** How many of a line, in order, are served before a rank. `rankAt`: the rank at an index below `length`. */
+export function countBefore(length: number, rankAt: (index: number) => string | undefined, rank: string): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rankAt(middle) ?? '') < rank) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -75,3 +75,8 @@ export function byAge(left: KubeObject, right: KubeObject): number {
   if (a !== b) return a < b ? -1 : 1;
   return left.metadata.name < right.metadata.name ? -1 : 1;
 }
+
+/** The id of an SSH key or a template that a path names; undefined for a text that can be none. */
+export function numericIdIn(text: string): number | undefined {
+  return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
+}

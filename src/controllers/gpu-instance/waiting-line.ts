@@ -2,7 +2,7 @@ import { compareText } from '../../lib/compare.ts';
 import type { Amounts } from '../../inventory/amounts.ts';
 import type { PlaceRequest } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
-import { rankOf } from '../../caches/line-order.ts';
+import { countBefore, rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
@@ -38,13 +38,7 @@ function groupKeyOf({ offerId, gpu, type, offerDiskSpace, only, without, isolati
 
 /** Index of the first waiter whose rank is not lower. */
 function position(waiters: readonly Waiter[], rank: string): number {
-  let [low, high] = [0, waiters.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((waiters[middle]?.rank ?? '') < rank) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return countBefore(waiters.length, (index) => waiters[index]?.rank, rank);
 }
 
 /** Instances that wait for a place, the oldest first. One that needs more than is free does not hold up the others. */

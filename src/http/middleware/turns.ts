@@ -45,8 +45,7 @@ export class Turns {
       this.#changedAt = now;
     }
     this.#active.add(tenant);
-    const isOther = (one: string): boolean => one !== tenant;
-    return this.#active.size === 1 && ![...this.#activeBefore].some(isOther);
+    return this.#active.size === 1 && this.#activeBefore.size === Number(this.#activeBefore.has(tenant));
   }
 
   #endRound(): void {

@@ -1,4 +1,4 @@
-import { compareRanks, isWaiting, rankOf } from '../../caches/line-order.ts';
+import { compareRanks, countBefore, isWaiting, rankOf } from '../../caches/line-order.ts';
 import { fits } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { Offer } from '../../inventory/offers.ts';
@@ -31,17 +31,6 @@ function kindsFor({ spec }: GpuInstance, offers: readonly Offer[]): string[] {
   return [...new Set(serving.map(kindOf))];
 }
 
-/** Index of the first of these ranks, in order, that is not lower. */
-function firstNotBelow(ranks: readonly string[], rank: string): number {
-  let [low, high] = [0, ranks.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((ranks[middle] ?? '') < rank) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 function overlap(kinds: ReadonlySet<string>, others: readonly string[]): boolean {
   return others.some((kind) => kinds.has(kind));
 }
@@ -71,7 +60,7 @@ export class Line {
     const rank = rankOf(instance);
     let place = 1;
     for (const { kinds, ranks } of this.#groups.values()) {
-      if (overlap(wanted, kinds)) place += firstNotBelow(ranks, rank);
+      if (overlap(wanted, kinds)) place += countBefore(ranks.length, (index) => ranks[index], rank);
     }
     return place;
   }

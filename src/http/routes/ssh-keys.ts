@@ -5,10 +5,8 @@ import { ApiError, validationFailed } from '../errors/api-error.ts';
 import { EXAMPLES } from '../openapi/examples.ts';
 import { sshKeyId, toSshKeyRecord } from '../records/ssh-key-record.ts';
 import { sendJson, sendList } from '../send.ts';
-import { byAge, findSshKeys } from '../tenant.ts';
+import { byAge, findSshKeys, numericIdIn } from '../tenant.ts';
 import { route, routeWithBody } from './route.ts';
-
-const ID = /^[1-9][0-9]{0,15}$/;
 
 function toJson(key: SshKey): string {
   return JSON.stringify(toSshKeyRecord(key));
@@ -72,9 +70,8 @@ export const sshKeyRoutes = [
     success: { status: 200, schema: 'DeletedSSHKey', description: 'The SSH key opens no instance any more.' },
     errors: ['ssh_key_not_found'],
     async handle(context, { request, response, caller: { namespace } }) {
-      const text = String(request.params['sshKeyId']);
-      const id = ID.test(text) ? Number(text) : 0;
-      const key = id === 0 ? undefined : (await findSshKeys(context, namespace, [id])).get(id);
+      const id = numericIdIn(String(request.params['sshKeyId']));
+      const key = id === undefined ? undefined : (await findSshKeys(context, namespace, [id])).get(id);
       if (key === undefined) throw new ApiError('ssh_key_not_found', 'No SSH key has this id.');
       const { name, uid } = key.metadata;
       await context.client.delete(SSH_KEYS, { namespace, name }, { ...(uid !== undefined && { uid }) });

@@ -20,10 +20,8 @@ import { EXAMPLES } from '../openapi/examples.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from '../records/template-record.ts';
 import type { TemplateBody } from '../schemas/template.ts';
 import { sendJson, sendList } from '../send.ts';
-import { byAge } from '../tenant.ts';
+import { byAge, numericIdIn } from '../tenant.ts';
 import { route, routeWithBody } from './route.ts';
-
-const ID = /^[1-9][0-9]{0,15}$/;
 
 function templateNotFound(): ApiError {
   return new ApiError('template_not_found', 'You have no template with this id, and nobody shares one with you.');
@@ -34,8 +32,8 @@ function templateNotFound(): ApiError {
  * replica has changed, another one must not show as it was.
  */
 async function templateOf(context: ApiContext, tenant: string, request: Request): Promise<InstanceTemplate> {
-  const text = String(request.params['templateId']);
-  const known = ID.test(text) ? await findTemplateOf(context, tenant, { templateId: Number(text) }) : undefined;
+  const id = numericIdIn(String(request.params['templateId']));
+  const known = id === undefined ? undefined : await findTemplateOf(context, tenant, { templateId: id });
   if (known === undefined) throw templateNotFound();
   if (known.metadata.namespace !== tenant) return known;
   const { name, uid } = known.metadata;
