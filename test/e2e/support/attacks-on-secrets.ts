@@ -49,19 +49,21 @@ function registrySecret(metadata: Metadata, type = 'kubernetes.io/dockerconfigjs
 /** Tries to use the right to store passwords of registries for anything else. */
 export function forRegistries(): Attack[] {
   const refusal = 'this role of Berth makes the Secret berth-port-session';
-  const secrets = {
-    'of another name': registrySecret({ name: 'mine' }),
-    'of another type': registrySecret({}, 'Opaque'),
-    'that no RegistryCredential owns': registrySecret({ ownerReferences: [] }),
-    'among those of the cluster': registrySecret({ namespace: 'kube-system' }),
-    "in Berth's own namespace": registrySecret({ namespace: NAMESPACE }),
-  };
-  const made = Object.entries(secrets).map(([which, input]) => ({
+  // The policy of tenants refuses this one too, and the API server names either policy.
+  const either = "ValidatingAdmissionPolicy 'berth-";
+  const secrets = [
+    { which: 'of another name', input: registrySecret({ name: 'mine' }), refusal },
+    { which: 'of another type', input: registrySecret({}, 'Opaque'), refusal },
+    { which: 'that no RegistryCredential owns', input: registrySecret({ ownerReferences: [] }), refusal },
+    { which: 'among those of the cluster', input: registrySecret({ namespace: 'kube-system' }), refusal: either },
+    { which: "in Berth's own namespace", input: registrySecret({ namespace: NAMESPACE }), refusal },
+  ];
+  const made = secrets.map(({ which, input, refusal: words }) => ({
     title: `the api role makes a Secret ${which}`,
     as: account('api'),
     command: CREATE,
     input,
-    refusal,
+    refusal: words,
   }));
   const rights = ['get', 'delete'].map((verb) => ({
     title: `the api role asks to ${verb} the password of a registry`,
