@@ -8,6 +8,7 @@ import {
   type ClientError,
 } from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
+import { wholeAsEvents } from '../plain/whole-as-events.ts';
 import { isStored } from './call.ts';
 
 /** An error is shorter. */
@@ -49,7 +50,10 @@ export class StreamReceiver implements AnswerReceiver {
     const { call, request, context } = deps;
     this.#deps = deps;
     this.facts = request.native
-      ? new PassThroughObserver(call.dialect, { hideUsage: !call.inspection.wantsUsage })
+      ? new PassThroughObserver(call.dialect, {
+          hideUsage: !call.inspection.wantsUsage,
+          isTranscript: call.plain?.route === 'transcriptions',
+        })
       : new StreamTranslator(request.dialect, call.dialect, context);
   }
 
@@ -135,6 +139,11 @@ export class StreamReceiver implements AnswerReceiver {
   #endWhole(chunks: readonly Buffer[]): void {
     const { call, request, context } = this.#deps;
     const bytes = refuseErrorIn(chunks);
+    if (call.plain !== undefined) {
+      this.#begin();
+      this.#hold(this.facts.push(wholeAsEvents(call.plain.route, bytes)) ?? '');
+      return;
+    }
     const translator = new StreamTranslator(request.dialect, call.dialect, { ...context, request: call.body });
     const out = translator.whole(JSON.parse(bytes.toString('utf8')));
     this.facts = translator;

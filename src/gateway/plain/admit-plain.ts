@@ -3,7 +3,7 @@ import type { Model } from '../balance/model.ts';
 import { parseBody, type Incoming } from '../calls/admit.ts';
 import type { Call } from '../calls/call.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { checkBody, invalid, PLAIN, promptTokens, unsupported, type Inspection } from '../dialects/index.ts';
+import { checkBody, invalid, PLAIN, promptTokens, type Inspection } from '../dialects/index.ts';
 import { findModel } from '../find-model.ts';
 import { fieldOf, readFields } from './multipart.ts';
 import type { PlainCall } from './plain-call.ts';
@@ -12,6 +12,8 @@ import type { PlainRoute } from './routes.ts';
 
 /** Whisper makes 1500 frames of the 30 s that it hears at once. Nobody knows the length of the audio before. */
 const AUDIO_TOKENS = 1500;
+/** What servers take for yes in a form (pydantic). */
+const TRUE = /^(?:true|yes|on|1|t|y)$/i;
 
 /** Reads what routing needs of a call outside of the dialects, and finds its model. Throws DialectError. */
 export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: PlainRoute): { call: Call; model: Model } {
@@ -21,7 +23,7 @@ export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: Pla
   requireRoute(deps, principal, model, route);
   const inspection: Inspection = {
     model: read.name,
-    stream: read.body.stream === true,
+    stream: read.stream,
     promptPrefix: read.prefix,
     sessionHint: undefined,
     wantsUsage: isObject(read.body.stream_options) && read.body.stream_options.include_usage === true,
@@ -46,6 +48,8 @@ export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: Pla
 
 interface Read {
   name: string;
+  /** The client asked for a stream, of an answer that can be one. */
+  stream: boolean;
   body: Json;
   /** What calls for the same server have in common. One empty text: nothing. */
   prefix: string[];
@@ -60,13 +64,13 @@ function readJson(bytes: Buffer, route: PlainRoute): Read {
     throw invalid('stream', 'expected a boolean');
   const first: unknown = Array.isArray(prompt) ? prompt[0] : prompt;
   const hasPrefix = route === 'completions' && typeof first === 'string' && first !== '';
-  return { name: model, body, prefix: hasPrefix ? ['', '', first] : [''] };
+  const isStream = route === 'completions' && stream === true;
+  return { name: model, stream: isStream, body, prefix: hasPrefix ? ['', '', first] : [''] };
 }
 
 function readForm(bytes: Buffer, contentType: string | undefined): Read {
   const fields = readFields(bytes, contentType);
   const model = fieldOf(fields, 'model');
-  if (fields.some(({ name, value }) => name === 'stream' && value.toLowerCase() === 'true'))
-    throw unsupported('stream', 'Transcriptions come whole here. Leave stream out.');
-  return { name: model.value, body: {}, prefix: [''], form: { contentType: contentType ?? '', model } };
+  const stream = fields.some(({ name, value }) => name === 'stream' && TRUE.test(value));
+  return { name: model.value, stream, body: {}, prefix: [''], form: { contentType: contentType ?? '', model } };
 }

@@ -185,12 +185,6 @@ describe('calls outside of the dialects', () => {
       form(...Array<string>(65).fill(field('x', 'y'))),
       'more than 64',
     ],
-    [
-      'a stream',
-      'multipart/form-data; boundary=b',
-      form(field('model', 'up'), field('stream', 'True')),
-      'come whole here',
-    ],
   ])('with %s are refused: %s', async (_name, contentType, body, message) => {
     const { gateway, engines } = await start({ up: { plain: PLAIN } });
     const refused = await post(gateway, 'audio/transcriptions', body, { headers: { 'content-type': contentType } });

@@ -6,7 +6,8 @@ import type { Dialect, Usage } from '../types.ts';
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
   if (dialect === 'messages') return parseMessagesUsage(value);
-  const chat = dialect === 'chat';
+  // Transcriptions have the names of responses.
+  const chat = dialect === 'chat' && (value.prompt_tokens !== undefined || value.input_tokens === undefined);
   const output = optionalCount(chat ? value.completion_tokens : value.output_tokens);
   // Servers of embeddings and ranks count input alone, some under the name of the total.
   const total = chat && output === undefined ? optionalCount(value.total_tokens) : undefined;

@@ -53,6 +53,7 @@ export class PassThroughObserver {
   finished = false;
   readonly #dialect: Dialect;
   readonly #hideUsage: boolean;
+  readonly #isTranscript: boolean;
   #held: Buffer | undefined;
   #rawUsage: Json = {};
   /** The engine said why it stopped. Some send no final event after that. */
@@ -60,10 +61,14 @@ export class PassThroughObserver {
   /** What identifies the resource of a responses stream. The whole would repeat instructions and tools. */
   #resource: Json = {};
 
-  /** @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it */
-  constructor(dialect: Dialect, options: { hideUsage: boolean }) {
+  /**
+   * @param options hideUsage: leave out the usage chunk of a chat stream, because only the gateway asked for it;
+   * isTranscript: the stream of a transcription, which OpenAI ends in its own way, and others as they end chat
+   */
+  constructor(dialect: Dialect, options: { hideUsage: boolean; isTranscript?: boolean }) {
     this.#dialect = dialect;
-    this.#hideUsage = options.hideUsage && dialect === 'chat';
+    this.#isTranscript = options.isTranscript === true;
+    this.#hideUsage = options.hideUsage && dialect === 'chat' && !this.#isTranscript;
   }
 
   /** Returns the bytes to forward now: whole events, or undefined when none is complete. */
@@ -112,7 +117,8 @@ export class PassThroughObserver {
       if (at < to) {
         const hasUsage = usageAt !== -1 && usageAt < to;
         const isFirst = this.estimatedOutputTokens++ === 0;
-        if (hasUsage || isFirst || this.#isErrorOrEnd(data, at, to)) this.#visit(data, { from, to }, cuts);
+        if (hasUsage || isFirst || this.#isTranscript || this.#isErrorOrEnd(data, at, to))
+          this.#visit(data, { from, to }, cuts);
         if (hasUsage) usageAt = nextValue(data, { name: USAGE, from: to, first: BRACE });
       }
       from = to;
@@ -147,6 +153,7 @@ export class PassThroughObserver {
     if (isErrorObject(body)) return this.#fail(readErrorObject(body), body);
     if (this.#dialect === 'chat') {
       this.usage = parseUsage('chat', body.usage) ?? this.usage;
+      if (this.#isTranscript && body.type === 'transcript.text.done') this.finished = true;
       return this.#hideUsage && Array.isArray(body.choices) && body.choices.length === 0 ? '' : undefined;
     }
     if (body.type === 'message_stop') this.finished = true;
