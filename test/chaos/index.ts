@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { keepGpus } from './device-plugin.ts';
 import { killAtRandom } from './killer.ts';
 import { Customer, type LoadOptions, runLoad } from './load.ts';
-import { randomFrom } from './random.ts';
+import { randomFrom } from '../support/random.ts';
 import { Log } from './record.ts';
 import { callTable, failureLines, killTable } from './report.ts';
 

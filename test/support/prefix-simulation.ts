@@ -4,6 +4,7 @@ import type { Target } from '../../src/gateway/discovery/types.ts';
 import { Endpoint } from '../../src/gateway/endpoint.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { fakeClock } from './fake-clock.ts';
+import { randomFrom } from './random.ts';
 
 export type Policy = 'round-robin' | 'least-load' | 'prefix';
 
@@ -49,7 +50,7 @@ interface SimulatedEngine {
  * tokens that the cache does not hold, decoding goes on beside it. Every user waits for the answer, thinks, goes on.
  */
 export function simulate({ policy, engines: count, conversations, turns, seed }: SimulationOptions): SimulationResult {
-  const random = generator(seed);
+  const random = randomFrom(seed);
   let seconds = 0;
   const clock: Clock = { ...fakeClock(), monotonic: () => seconds * 1000 };
   const engines = Array.from({ length: count }, (_, index) => newEngine(index, clock));
@@ -142,15 +143,4 @@ function remember(cache: Map<number, number>, conversation: number, tokens: numb
     cache.delete(oldest);
     size -= held;
   }
-}
-
-/** Mulberry32: the same traffic for every policy. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -3,12 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CASES, type Case } from './cases.ts';
 import { load, type LoadResult } from '../load.ts';
 import { preparePeers } from './peers.ts';
+import { benchPrefix } from './prefix/index.ts';
 import { cpuOf, freePort, peakMemory, start, type Running } from './processes.ts';
 import { table } from './table.ts';
 
 /**
  * Compares the gateway with the engine alone, with the least that an Express 5 handler can do, and with other gateways:
- * all on this machine, one process each, in turns. `npm run bench:gateway [-- rounds seconds]`; `-- 1 1` is quick.
+ * all on this machine, one process each, in turns. `npm run bench:gateway [-- rounds seconds]`; `-- 1 1` is quick,
+ * `-- prefix` compares ways to choose among llama.cpp servers.
  */
 const [rounds = 3, seconds = 3] = process.argv.slice(2).map(Number);
 const KEY = 'bench-key';
@@ -130,4 +132,4 @@ function sceneOf({ port, headers, chatPath, messagesPath }: Target, { dialect, b
   return { port, headers, path: (dialect === 'chat' ? chatPath : messagesPath) ?? chatPath, body, connections };
 }
 
-await main();
+await (process.argv[2] === 'prefix' ? benchPrefix() : main());

@@ -2,6 +2,7 @@
 
 Usage: serve.py MODEL.gguf [PORT]. With a port it listens on all addresses until it is ended, as in a container. Without
 one it takes a free local port and ends with its standard input, so that it never outlives the test that started it.
+LLAMA_PARAMETERS is a JSON object of llama.cpp's parameters beside those below.
 """
 import json
 import os
@@ -23,6 +24,8 @@ parameters.cpuparams.n_threads = 1
 parameters.warmup = False
 parameters.use_jinja = True
 parameters.endpoint_metrics = True
+for name, value in json.loads(os.environ.get("LLAMA_PARAMETERS", "{}")).items():
+    setattr(parameters, name, value)
 server = xllamacpp.Server(parameters)
 print(json.dumps({"address": server.listening_address}), flush=True)
 if port:

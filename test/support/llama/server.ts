@@ -25,20 +25,28 @@ export interface LlamaFiles {
   model: string;
 }
 
+export interface LlamaOptions {
+  /** Width and layers of the model; by default it is as small as can be. */
+  size?: readonly [width: number, layers: number];
+  /** Of llama.cpp, by the names of its `common_params`, beside those of serve.py. */
+  parameters?: Readonly<Record<string, unknown>>;
+}
+
 /** Installs llama.cpp's server, about 60 MB from PyPI, and writes the model, once per machine. */
-export async function prepareLlama(): Promise<LlamaFiles> {
+export async function prepareLlama(size: LlamaOptions['size'] = [64, 2]): Promise<LlamaFiles> {
   const venv = await pythonWith('llama', join(HERE, 'requirements.txt'));
-  const model = join(venv, `tiny-${hashOf(WRITE_MODEL)}.gguf`);
+  const model = join(venv, `${size.join('x')}-${hashOf(WRITE_MODEL)}.gguf`);
   if (existsSync(model)) return { venv, model };
-  const { code, stderr } = await run(join(venv, 'bin/python'), [WRITE_MODEL, model]);
+  const { code, stderr } = await run(join(venv, 'bin/python'), [WRITE_MODEL, model, ...size.map(String)]);
   if (code !== 0) throw new Error(`The model could not be written: ${stderr.slice(-1000)}`);
   return { venv, model };
 }
 
 /** Starts llama.cpp's HTTP server on a local port. */
-export async function startLlama(): Promise<LlamaServer> {
-  const { venv, model } = await prepareLlama();
-  const child = spawn(join(venv, 'bin/python'), [SERVE, model], { stdio: ['pipe', 'pipe', 'ignore'] });
+export async function startLlama({ size, parameters = {} }: LlamaOptions = {}): Promise<LlamaServer> {
+  const { venv, model } = await prepareLlama(size);
+  const env = { ...process.env, LLAMA_PARAMETERS: JSON.stringify(parameters) };
+  const child = spawn(join(venv, 'bin/python'), [SERVE, model], { env, stdio: ['pipe', 'pipe', 'ignore'] });
   const exited = once(child, 'exit');
   const lines = createInterface(child.stdout);
   const first = await Promise.race([once(lines, 'line'), exited]);

@@ -1,6 +1,6 @@
-"""Writes a model of half a megabyte that knows one thing: how to begin a tool call.
+"""Writes a model that knows one thing: how to begin a tool call. By default it has half a megabyte.
 
-Usage: write_model.py MODEL.gguf
+Usage: write_model.py MODEL.gguf [WIDTH LAYERS]. A larger one takes longer for each token.
 """
 import os
 import sys
@@ -9,7 +9,8 @@ import gguf
 import numpy as np
 
 END = 2
-WIDTH, INNER, LAYERS, HEADS, CONTEXT = 64, 128, 2, 4, 8192
+WIDTH, LAYERS = (int(size) for size in sys.argv[2:] or (64, 2))
+INNER, HEADS, CONTEXT = 2 * WIDTH, 4, 8192
 # The common form of tool calls (Hermes, Qwen) with a shorter tag. llama.cpp derives from the template how calls are
 # written; once the tag is there, its grammar holds the model to the schema.
 TEMPLATE = """

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { chooseVictim } from '../../chaos/killer.ts';
 import { Customer } from '../../chaos/load.ts';
-import { randomFrom } from '../../chaos/random.ts';
+import { randomFrom } from '../../support/random.ts';
 import { type Call, type Kill, Log } from '../../chaos/record.ts';
 import { killTable, outage } from '../../chaos/report.ts';
 import { newIdentity } from '../../e2e/support/ssh.ts';

@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadavg } from 'node:os';
+import { LLAMA_MODEL, prepareLlama, startLlama } from '../../../support/llama/server.ts';
+import { quantile } from '../../figures.ts';
+import { freePort, start } from '../processes.ts';
+import { POLICIES, type Policy } from './policies.ts';
+import { talk, type Answered } from './traffic.ts';
+
+const KEY = 'bench-key';
+const ENGINES = 3;
+const TRAFFIC = { people: 8, conversations: 2, turns: 5, seed: 1, model: LLAMA_MODEL, key: KEY };
+/** Large enough that a prompt of 2,000 tokens takes about a second of one core. */
+const SIZE = [256, 4] as const;
+/** As many conversations as there are people fit into the caches of all engines together, and one more. */
+const SLOTS = 3;
+const CONTEXT = 8192;
+const PARAMETERS = { n_parallel: SLOTS, n_ctx: SLOTS * CONTEXT, cache_ram_mib: 0 };
+
+/**
+ * The same conversations through the gateway to real llama.cpp servers with their prompt caches, with each way to choose
+ * a server. The servers start anew for each. Takes about two minutes on two cores.
+ */
+export async function benchPrefix(): Promise<void> {
+  const rows: string[] = [];
+  await prepareLlama(SIZE);
+  for (const policy of POLICIES) {
+    const startedAt = performance.now();
+    const answers = await measure(policy);
+    const seconds = (performance.now() - startedAt) / 1000;
+    rows.push(row(policy, answers));
+    console.error(`${policy}: ${answers.length} calls in ${seconds.toFixed(0)} s, load ${loadavg()[0]?.toFixed(1)}`);
+  }
+  const title = '| | first token, mean s | p50 | p95 | prompt found in a cache |';
+  console.log([title, '|---|---|---|---|---|', ...rows].join('\n'));
+}
+
+async function measure(policy: Policy): Promise<Answered[]> {
+  const options = { size: SIZE, parameters: PARAMETERS };
+  const engines = await Promise.all(Array.from({ length: ENGINES }, () => startLlama(options)));
+  const port = await freePort();
+  const [here, upstreams] = [import.meta.dirname, engines.map((engine) => engine.port).join(',')];
+  const gateway = start(
+    [
+      process.execPath,
+      '--import',
+      join(here, 'policies.ts'),
+      join(here, '../berth-gateway.ts'),
+      `${port}`,
+      upstreams,
+      KEY,
+    ],
+    { BERTH_BENCH_POLICY: policy },
+  );
+  try {
+    const base = `http://127.0.0.1:${port}/api`;
+    await waitReady(base);
+    return await talk({ ...TRAFFIC, base });
+  } finally {
+    await gateway.stop();
+    for (const engine of engines) await engine.close();
+  }
+}
+
+async function waitReady(base: string): Promise<void> {
+  const headers = { authorization: `Bearer ${KEY}` };
+  for (const until = performance.now() + 60_000; performance.now() < until; await delay(100)) {
+    const response = await fetch(`${base}/v1/models/${LLAMA_MODEL}`, { headers }).catch(() => undefined);
+    const model = response?.ok ? ((await response.json()) as { ready_endpoints: number }) : undefined;
+    if (model?.ready_endpoints === ENGINES) return;
+  }
+  throw new Error(`The gateway did not find ${ENGINES} servers within a minute.`);
+}
+
+function row(policy: Policy, answers: readonly Answered[]): string {
+  const waits = answers.map(({ firstToken }) => firstToken / 1000);
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+  const cached =
+    sum(answers.map(({ cachedTokens }) => cachedTokens)) / sum(answers.map(({ promptTokens }) => promptTokens));
+  const cells = [sum(waits) / waits.length, quantile(waits, 0.5), quantile(waits, 0.95)].map((value) =>
+    value.toFixed(2),
+  );
+  return `| ${policy} | ${cells.join(' | ')} | ${(cached * 100).toFixed(0)} % |`;
+}
