@@ -86,7 +86,10 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     store: deps.store ?? new MemoryStore(clock),
     limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
     ceilings,
-    metrics: new GatewayMetrics(registry, () => discovery.endpoints),
+    metrics: new GatewayMetrics(registry, {
+      endpoints: () => discovery.endpoints,
+      waiting: () => starts?.waiting ?? [],
+    }),
     bodies: new BodyBudget(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
     starts,

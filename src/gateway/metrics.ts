@@ -18,6 +18,13 @@ export interface CallRecord {
   usage: Usage | undefined;
 }
 
+/** What is read at each scrape. */
+export interface GatewayState {
+  endpoints: () => Iterable<Endpoint>;
+  /** The model of each call that waits for a start. */
+  waiting: () => Iterable<string>;
+}
+
 const MAX_MODELS = 200;
 const MAX_KEYS = 1000;
 
@@ -49,7 +56,7 @@ export class GatewayMetrics {
   readonly #failovers;
   readonly #sums = new Map<string, CallSums>();
 
-  constructor(registry: Registry, endpoints: () => Iterable<Endpoint>) {
+  constructor(registry: Registry, { endpoints, waiting }: GatewayState) {
     const registers = [registry];
     this.#countCalls(registers);
     this.#duration = new Histogram({
@@ -74,6 +81,7 @@ export class GatewayMetrics {
       registers,
     });
     watchEndpoints(registry, endpoints);
+    this.#watchWaiting(registers, waiting);
   }
 
   record(call: CallRecord): void {
@@ -118,6 +126,26 @@ export class GatewayMetrics {
             if (counts[type] > 0) tokens.inc(of, counts[type]);
           }
         }
+      },
+    });
+  }
+
+  #watchWaiting(registers: Registry[], waiting: GatewayState['waiting']): void {
+    const models = this.#models;
+    const counts = new Map<string, number>();
+    const gauge = new Gauge({
+      name: 'berth_gateway_waiting',
+      help: 'Calls that wait for a model to come up from zero.',
+      labelNames: ['gen_ai_request_model'],
+      registers,
+      collect() {
+        // A model for which no call waits any more has 0, and not the last count for ever.
+        for (const model of counts.keys()) counts.set(model, 0);
+        for (const name of waiting()) {
+          const model = models.of(name);
+          counts.set(model, (counts.get(model) ?? 0) + 1);
+        }
+        for (const [model, count] of counts) gauge.set({ gen_ai_request_model: model }, count);
       },
     });
   }

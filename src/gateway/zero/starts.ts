@@ -60,6 +60,11 @@ export class Starts {
     this.#deps.leases.close();
   }
 
+  /** The model of each call that waits. */
+  get waiting(): readonly string[] {
+    return this.#room.names;
+  }
+
   /**
    * The model with a ready server, after a wait where it had none. A model that no call can start comes back as it is.
    * A stream gets comments meanwhile. Rejects with StartError, or with ClientGoneError when the caller leaves.

@@ -54,6 +54,11 @@ export class WaitingRoom {
     return new Set([...this.#places].map(({ waiter }) => waiter.uid));
   }
 
+  /** The model of each call that waits. */
+  get names(): string[] {
+    return [...this.#places].map(({ waiter }) => waiter.name);
+  }
+
   /** Waits until `admit` or `dismiss` ends it, its time is over, or it leaves. Rejects with StartError when full. */
   async wait(waiter: Waiter, { mostMs, timedOut, onLeave }: WaitOptions): Promise<Model> {
     this.#take(waiter);

@@ -99,6 +99,20 @@ describe('a model at zero replicas', () => {
     expect(await record(world)).toMatchObject({ ready_endpoints: 1, scales_from_zero: true });
   });
 
+  it('says in a metric how many calls wait for it', async () => {
+    const world = await atZero();
+    const { gateway } = world;
+    await gateway.ready('tiny', 0);
+    const waiting = async (): Promise<string | undefined> =>
+      /^berth_gateway_waiting\{gen_ai_request_model="tiny"\} (\d+)$/m.exec(await gateway.registry.metrics())?.[1];
+    expect(await waiting()).toBeUndefined();
+    const calls = Array.from({ length: 3 }, () => post(gateway, 'chat/completions', CHAT));
+    await eventually(async () => expect(await waiting()).toBe('3'));
+    await world.appear();
+    for (const answer of await Promise.all(calls)) expect(answer.status).toBe(200);
+    expect(await waiting()).toBe('0');
+  });
+
   it('holds a call that met a server on its way to zero', async () => {
     const world = await atZero();
     const { gateway, leases } = world;

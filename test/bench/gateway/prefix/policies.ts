@@ -7,7 +7,7 @@ import { Model } from '../../../../src/gateway/balance/model.ts';
 export const POLICIES = ['round robin', 'least load', 'Berth'] as const;
 export type Policy = (typeof POLICIES)[number];
 
-const own = Reflect.get(Model.prototype, 'pick') as Model['pick'];
+const own = Object.getOwnPropertyDescriptor(Model.prototype, 'pick')?.value as Model['pick'];
 const policy = process.env['BERTH_BENCH_POLICY'];
 let turn = 0;
 
