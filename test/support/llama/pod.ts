@@ -33,11 +33,13 @@ export interface LlamaPodOptions {
   namespace: string;
   /** Annotations of the labelled Services in front of it, by name. */
   services: Readonly<Record<string, Record<string, string>>>;
+  /** Parameters of llama.cpp, as `startLlama` takes them. */
+  parameters?: Readonly<Record<string, unknown>>;
 }
 
 /** Runs llama.cpp's server in a pod on the real node, behind labelled Services. It goes with its namespace. */
 export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions): Promise<void> {
-  const { node, nodeName, namespace, services } = options;
+  const { node, nodeName, namespace, services, parameters = {} } = options;
   await importImage(node, await llamaImage(IMAGE));
   const labels = { app: 'llama' };
   for (const [name, annotations] of Object.entries(services)) {
@@ -52,7 +54,7 @@ export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions):
       nodeName,
       terminationGracePeriodSeconds: 0,
       automountServiceAccountToken: false,
-      containers: [CONTAINER],
+      containers: [{ ...CONTAINER, env: [{ name: 'LLAMA_PARAMETERS', value: JSON.stringify(parameters) }] }],
     },
   });
   let status: Pod['status'];
@@ -68,7 +70,7 @@ export async function runLlamaPod(client: KubeClient, options: LlamaPodOptions):
 /** A Deployment of llama.cpp's server with one GPU for each replica, at zero replicas, on the real node. */
 export async function deployLlama(
   client: KubeClient,
-  { node, nodeName, namespace, name }: Omit<LlamaPodOptions, 'services'> & { name: string },
+  { node, nodeName, namespace, name }: Omit<LlamaPodOptions, 'services' | 'parameters'> & { name: string },
 ): Promise<void> {
   await importImage(node, await llamaImage(IMAGE));
   const labels = { app: name };
