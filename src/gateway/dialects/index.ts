@@ -11,7 +11,7 @@
  */
 export { errorBody, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
-export { DialectError, invalid, unsupported } from './errors/dialect-error.ts';
+export { DialectError, invalid } from './errors/dialect-error.ts';
 export { estimateTokens, promptTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 export { requestFeatures, PLAIN, type RequestFeatures } from './inspect/request-features.ts';
 export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection } from './inspect/inspect-request.ts';

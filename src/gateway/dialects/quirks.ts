@@ -93,7 +93,8 @@ function trustsResponses(quirks: Quirks, features: RequestFeatures): boolean {
       if (!atLeast(quirks.version, '0.10.0')) return false;
       return quirks.harmony || !(features.tools || features.toolHistory || features.structured);
     case 'ollama':
-      return atLeast(quirks.version, '0.13.3') && !features.toolHistory;
+      // It knows functions alone.
+      return atLeast(quirks.version, '0.13.3') && !features.toolHistory && !features.hostedTools;
     case 'unknown':
       return true;
     // SGLang: function calls never streamed, usage wrong (sglang #14189, #10012). llama.cpp: events without

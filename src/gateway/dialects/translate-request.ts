@@ -4,7 +4,7 @@ import { renderChatRequest } from './chat/render-request.ts';
 import { estimateTokens, tokensOfItem } from './inspect/estimate-tokens.ts';
 import { invalid } from './errors/dialect-error.ts';
 import { objectAt, objectsOf, optionalNumber } from './fields.ts';
-import { parseMessagesRequest } from './messages/parse-request.ts';
+import { parseMessagesRequest, refuseMcpServers } from './messages/parse-request.ts';
 import { renderMessagesRequest } from './messages/render-request.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
@@ -99,6 +99,7 @@ function adjustResponses(body: Json, { model, quirks, history = [], references }
 }
 
 function adjustMessages(body: Json, options: RequestOptions): Json {
+  if (options.quirks.engine !== 'unknown') refuseMcpServers(body);
   const adjusted: Json = { ...withoutBillingBlock(body), model: options.model };
   const limit = outputLimit(optionalNumber(body.max_tokens), {
     contextLength: options.contextLength,

@@ -12,6 +12,7 @@ import {
   textValue,
 } from '../fields.ts';
 import type { HistoryItem, IrRequest, OutputFormat, Part, Tool, ToolChoice } from '../types.ts';
+import { refuseFields } from './refuse-fields.ts';
 
 const CHAT_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 const CHAT_ONLY = [
@@ -32,10 +33,7 @@ const CHAT_ONLY = [
 
 /** A chat/completions body in the internal form. Throws DialectError. */
 export function parseChatRequest(body: Json): IrRequest {
-  if ((optionalNumber(body.n) ?? 1) > 1)
-    throw unsupported('n', 'This engine gives one choice per request. Send n = 1.');
-  if (body.logprobs === true)
-    throw unsupported('logprobs', 'This engine gives no log probabilities. Remove the field.');
+  refuseFields(body);
   const messages = arrayAt(body.messages, 'messages');
   const { toolChoice, allowed } = parseToolChoice(body.tool_choice);
   const tools = parseTools(body.tools).filter((tool) => allowed === undefined || allowed.has(tool.name));

@@ -7,6 +7,8 @@ export const PLAIN = {
   tools: false,
   /** Kinds of tools that the gateway emulates: `custom` and `namespace` of responses, `bash` and the like of messages. */
   clientTools: false,
+  /** Tools that the vendor runs. */
+  hostedTools: false,
   /** The input replays calls, results or reasoning of earlier turns. */
   toolHistory: false,
   thinking: false,
@@ -88,8 +90,12 @@ const ENGINE_ITEMS = new Set<unknown>([
   'custom_tool_call_output',
 ]);
 
+/** Kinds of tools that the client runs. */
+const OWN_TOOLS = new Set<unknown>(['function', 'custom', 'namespace']);
+
 function markResponses(body: Json, features: RequestFeatures): void {
   features.clientTools = objectsOf(body.tools).some((tool) => tool.type === 'custom' || tool.type === 'namespace');
+  features.hostedTools = objectsOf(body.tools).some(({ type }) => !OWN_TOOLS.has(type));
   features.structured = isObject(body.text) && isObject(body.text.format) && body.text.format.type !== 'text';
   features.thinking = isObject(body.reasoning);
   features.toolHistory = objectsOf(body.input).some(

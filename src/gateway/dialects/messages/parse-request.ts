@@ -23,9 +23,7 @@ export const MESSAGES_SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
 
 /** A messages body in the internal form. Throws DialectError. */
 export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks }): IrRequest {
-  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) {
-    throw unsupported('mcp_servers', 'The gateway does not connect to MCP servers. Connect to them from the client.');
-  }
+  refuseMcpServers(body);
   const messages = arrayAt(body.messages, 'messages');
   const output = isObject(body.output_config) ? body.output_config : {};
   const choice = isObject(body.tool_choice) ? body.tool_choice : undefined;
@@ -49,6 +47,12 @@ export function parseMessagesRequest(body: Json, { quirks }: { quirks: Quirks })
     sampling: pick(body, MESSAGES_SAMPLING),
     chatOnly: {},
   };
+}
+
+/** Refuses what neither the gateway nor an engine does: engines leave the field out. Throws DialectError. */
+export function refuseMcpServers({ mcp_servers: servers }: Json): void {
+  if (!Array.isArray(servers) || servers.length === 0) return;
+  throw unsupported('mcp_servers', 'The gateway does not connect to MCP servers. Connect to them from the client.');
 }
 
 /** Whether the last message is text that the model is to continue. */

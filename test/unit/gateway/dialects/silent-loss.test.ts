@@ -148,4 +148,56 @@ describe('requests', () => {
       }
     },
   );
+
+  it.each(['vllm', 'sglang', 'llama.cpp', 'ollama', 'tgi'])(
+    'for MCP servers that nobody would connect to are refused, also where the dialect is native: %s',
+    (engine) => {
+      const quirks = quirksOf(engine, '99.0.0', 'm');
+      const servers = [{ type: 'url', name: 'x', url: 'https://mcp.example' }];
+      const body = { model: 'm', max_tokens: 5, messages: [{ role: 'user', content: 'x' }], mcp_servers: servers };
+      for (const to of ['chat', 'messages'] as const) {
+        const send = () => translateRequest('messages', to, body, { model: 'u', quirks });
+        expect(send).toThrow(expect.objectContaining({ status: 400, param: 'mcp_servers' }));
+      }
+      expect(
+        translateRequest('messages', 'messages', { ...body, mcp_servers: [] }, { model: 'u', quirks }),
+      ).toBeDefined();
+    },
+  );
+
+  it.each(['web_search', 'local_shell', 'mcp', 'code_interpreter'])(
+    'for a tool that OpenAI runs do not reach an engine which leaves it out: %s',
+    (type) => {
+      const body = { model: 'm', input: 'x', tools: [{ type }] };
+      const quirks = quirksOf('ollama', '0.32.15', 'm');
+      const route = chooseUpstream('responses', ['chat', 'responses'], quirks, requestFeatures('responses', body));
+      expect(route?.dialect).toBe('chat');
+      const send = () => translateRequest('responses', 'chat', body, { model: 'u', quirks });
+      expect(send).toThrow(expect.objectContaining({ status: 400, param: 'tools[0]' }));
+    },
+  );
+
+  it.each([
+    ['functions', [{ name: 'f', parameters: schema }]],
+    ['function_call', 'auto'],
+    ['audio', { voice: 'alloy', format: 'wav' }],
+    ['modalities', ['text', 'audio']],
+    ['web_search_options', {}],
+    ['logit_bias', { '50': -100 }],
+  ])('of chat for what the other dialects have no field for are refused: %s', (field, value) => {
+    for (const to of ['messages', 'responses'] as const) {
+      const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], [field]: value };
+      const send = () => translateRequest('chat', to, body, { model: 'u', quirks: VLLM });
+      expect(send).toThrow(expect.objectContaining({ status: 400, code: 'unsupported_parameter', param: field }));
+    }
+  });
+
+  it.each([
+    ['functions', null],
+    ['modalities', ['text']],
+    ['logit_bias', {}],
+  ])('of chat that say the usual of them are not: %s', (field, value) => {
+    const body = { model: 'm', messages: [{ role: 'user', content: 'x' }], [field]: value };
+    expect(translateRequest('chat', 'messages', body, { model: 'u', quirks: VLLM })).toBeDefined();
+  });
 });
