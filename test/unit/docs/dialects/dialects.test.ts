@@ -1,0 +1,106 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Dialect } from '../../../../src/gateway/dialects/index.ts';
+import { ROOT } from '../../../../tools/lib/paths.ts';
+import { fareOf, fareOfAnswer, fareOfPart, routeOf, SERVERS, type Way } from './matrix.ts';
+import { ANSWERS, BLOCKS, CHAT, ITEMS, MESSAGES, RESPONSES, type Sample } from './samples.ts';
+
+type Fare = (way: Way, name: string, sample: Sample) => string;
+
+function tableOf(rows: readonly (readonly string[])[]): string {
+  const [head = [], ...others] = rows;
+  return [head, head.map(() => '---'), ...others].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** One row for each sample, and one column for all servers at which every sample fares alike. */
+function table(client: Dialect, title: string, samples: Record<string, Sample[]>, fare: Fare): string {
+  const rows = Object.entries(samples).flatMap(([name, all]) => all.map((sample) => ({ name, sample })));
+  const columns = new Map<string, { servers: string[]; cells: string[] }>();
+  for (const server of SERVERS) {
+    const cells = rows.map(({ name, sample }) => fare({ client, server }, name, sample));
+    const key = cells.join('|');
+    const column = columns.get(key) ?? { servers: [], cells };
+    column.servers.push(server.name);
+    columns.set(key, column);
+  }
+  const all = [...columns.values()];
+  return tableOf([
+    [title, ...all.map(({ servers }) => servers.join(', '))],
+    ...rows.map(({ name, sample }, row) => [
+      `\`${name}\`${sample.part ?? ''}`,
+      ...all.map(({ cells }) => cells[row] ?? ''),
+    ]),
+  ]);
+}
+
+const ROUTES = tableOf([
+  ['Server', 'chat', 'responses', 'messages'],
+  ...SERVERS.map((server) => [
+    server.name,
+    ...(['chat', 'responses', 'messages'] as const).map((client) => routeOf(client, server)),
+  ]),
+]);
+
+const ANSWER = tableOf([
+  ['Field', 'to responses', 'to messages'],
+  ...Object.entries(ANSWERS).map(([name, more]) => [
+    `\`${name}\``,
+    fareOfAnswer('responses', more),
+    fareOfAnswer('messages', more),
+  ]),
+]);
+
+const PAGE = `# Dialects and engines
+
+What becomes of every field of the three dialects at every engine, as the code does it: a test writes this page from the
+published types of OpenAI's and Anthropic's clients and from the translators themselves, and fails when it is out of date
+(\`npx vitest run --project unit test/unit/docs/dialects -u\` writes it again).
+
+## Which calls pass through
+
+${ROUTES}
+
+A model that thinks unasked (Qwen3, GLM, SmolLM3) gets messages as chat. On vLLM, gpt-oss has responses native in all
+cases. Older releases: \`src/gateway/dialects/quirks.ts\`.
+
+## How to read the tables
+
+- **native**: the call passes through, and the server gets the field as the client wrote it. What the server makes of it
+  is its own matter.
+- **a name** such as \`tool_calls\`: the call is translated, and the server gets the field under this name, or its content
+  as text.
+- **gateway**: the gateway uses the field itself; the server does not get it.
+- **in the answer**: the answer repeats the value, and nothing else comes of it.
+- **refused**: 400, naming the field.
+- **shortened**: the oldest items are left out, as the field asks.
+- **lost**: left out without a word. They are hints about price, speed, caching, abuse and state at OpenAI and Anthropic;
+  \`seed\` and penalties where the other dialect has no field for them; and thinking where the engine has no switch for
+  it. Whatever else cannot be said to the server is refused.
+
+## Chat completions
+
+${table('chat', 'Field', CHAT, fareOf)}
+
+## Responses
+
+${table('responses', 'Field', RESPONSES, fareOf)}
+
+${table('responses', 'Item of `input`', ITEMS, fareOfPart)}
+
+## Messages
+
+${table('messages', 'Field', MESSAGES, fareOf)}
+
+${table('messages', 'Block', BLOCKS, fareOfPart)}
+
+## Answers of chat
+
+What of an engine's answer in chat reaches clients of the other dialects when their call was translated. **told** is
+under the name that their dialect has for it.
+
+${ANSWER}
+`;
+
+test('the page on dialects and engines says what the translators do', async () => {
+  await expect(PAGE).toMatchFileSnapshot(join(ROOT, 'docs/model-dialects.md'));
+});
