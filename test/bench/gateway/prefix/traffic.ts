@@ -19,6 +19,8 @@ export interface Answered {
   firstToken: number;
   promptTokens: number;
   cachedTokens: number;
+  /** What a server had to read for the turn before, so what one of them may have in its cache. */
+  seenTokens: number;
 }
 
 interface Message {
@@ -49,13 +51,15 @@ export async function talk(options: TrafficOptions): Promise<Answered[]> {
     const think = (): Promise<void> => delay(THINK.least + random() * THINK.more);
     for (let count = 0; count < options.conversations; count += 1) {
       const messages: Message[] = [{ role: 'system', content: system }];
+      let seenTokens = 0;
       for (let turn = 0; turn < options.turns; turn += 1) {
         await think();
         const size = turn === 0 ? FIRST.least + random() * FIRST.more : NEXT;
         messages.push({ role: 'user', content: text(random, size) });
         const { said, ...answer } = await ask(options, messages);
         messages.push({ role: 'assistant', content: said });
-        answers.push(answer);
+        answers.push({ ...answer, seenTokens });
+        seenTokens = answer.promptTokens;
       }
     }
   };
@@ -63,7 +67,7 @@ export async function talk(options: TrafficOptions): Promise<Answered[]> {
   return answers;
 }
 
-async function ask({ base, key, model }: TrafficOptions, messages: Message[]): Promise<Answered & { said: string }> {
+async function ask({ base, key, model }: TrafficOptions, messages: Message[]) {
   const startedAt = performance.now();
   const more = { stream: true, stream_options: { include_usage: true }, temperature: 0, max_tokens: ANSWER_TOKENS };
   const response = await fetch(`${base}/v1/chat/completions`, {
