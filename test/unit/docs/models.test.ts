@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { CACHES } from '../../../src/caches/table.ts';
 import { readServer } from '../../../src/gateway/discovery/server-spec.ts';
 import type { Service } from '../../../src/kube/types.ts';
 
@@ -54,4 +55,10 @@ test('every annotation in the table is one that is read', () => {
       models: ['a', 'b'],
     },
   });
+});
+
+test('a Service and an EndpointSlice without the label are not even watched, as the page says', () => {
+  const label = 'berth.dev/model-server=true';
+  expect([CACHES.services.labelSelector, CACHES.slices.labelSelector]).toEqual([label, label]);
+  expect(text.replaceAll('\n', ' ')).toContain(`there only when the EndpointSlice has the label \`${label}\``);
 });

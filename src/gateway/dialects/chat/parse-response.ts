@@ -28,10 +28,20 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   };
 }
 
-/** SGLang, llama.cpp and DeepSeek send reasoning in `reasoning_content`, vLLM and Ollama in `reasoning`. */
+/**
+ * SGLang, llama.cpp and DeepSeek send reasoning in `reasoning_content`, vLLM and Ollama in `reasoning`, Mistral as parts of
+ * the content.
+ */
 export function reasoningOf(message: Json): string | undefined {
   // Some send both, one of them empty.
-  return textValue(message.reasoning_content) || optionalString(message.reasoning);
+  return textValue(message.reasoning_content) || optionalString(message.reasoning) || thinkingIn(message.content);
+}
+
+function thinkingIn(content: unknown): string | undefined {
+  if (!Array.isArray(content)) return undefined;
+  return objectsOf(content)
+    .map(({ type, thinking }) => (type === 'thinking' ? textOfContent(thinking) : ''))
+    .join('');
 }
 
 /** Content as text. Some engines send it as a list of parts. */

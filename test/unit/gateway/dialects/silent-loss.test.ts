@@ -84,6 +84,23 @@ describe('whole chat answers', () => {
     expect(at(give({ content }), 'content.0.text')).toBe('Hello there');
   });
 
+  // Mistral's own form: spring-projects/spring-ai#5020, prism-php/prism#862
+  it('may have their reasoning in that list', () => {
+    const thinking = [
+      { type: 'text', text: 'Why ' },
+      { type: 'text', text: 'not' },
+    ];
+    const content = [
+      { type: 'thinking', thinking },
+      { type: 'text', text: 'Hello' },
+    ];
+    expect(at(give({ content }), 'content.0.thinking')).toBe('Why not');
+    expect(at(give({ content }), 'content.1.text')).toBe('Hello');
+    const first = chunk({ content: [{ type: 'thinking', thinking }] });
+    const stream = ROLE + first + chunk({ content: 'Hello' }) + chunk({}, 'stop') + DONE;
+    expect(receive('chat', 'messages', stream)).toMatchObject({ reasoning: 'Why not', text: 'Hello' });
+  });
+
   it('may have an empty field of reasoning beside the one in use', () => {
     expect(at(give({ content: 'x', reasoning_content: '', reasoning: 'why' }), 'content.0.thinking')).toBe('why');
     const stream = ROLE + chunk({ reasoning_content: '', reasoning: 'why' }) + chunk({}, 'stop') + DONE;
