@@ -7,9 +7,8 @@ import { freePort, start } from '../processes.ts';
 import { POLICIES, type Policy } from './policies.ts';
 import { talk, type Answered } from './traffic.ts';
 
-const KEY = 'bench-key';
 const ENGINES = 3;
-const TRAFFIC = { people: 8, conversations: 2, turns: 5, seed: 1, model: LLAMA_MODEL, key: KEY };
+const TRAFFIC = { people: 8, conversations: 2, turns: 5, seed: 1, model: LLAMA_MODEL };
 /** Large enough that a prompt of 2,000 tokens takes about a second of one core. */
 const SIZE = [256, 4] as const;
 /** As many conversations as there are people fit into the caches of all engines together, and one more. */
@@ -42,19 +41,8 @@ async function measure(policy: Policy): Promise<Answered[]> {
   const options = { size: SIZE, parameters: PARAMETERS };
   const engines = await Promise.all(Array.from({ length: ENGINES }, () => startLlama(options)));
   const port = await freePort();
-  const [here, upstreams] = [import.meta.dirname, engines.map((engine) => engine.port).join(',')];
-  const gateway = start(
-    [
-      process.execPath,
-      '--import',
-      join(here, 'policies.ts'),
-      join(here, '../berth-gateway.ts'),
-      `${port}`,
-      upstreams,
-      KEY,
-    ],
-    { BERTH_BENCH_POLICY: policy },
-  );
+  const ports = engines.map((engine) => engine.port).join(',');
+  const gateway = start([process.execPath, join(import.meta.dirname, 'gateway.ts'), `${port}`, ports, policy]);
   try {
     const base = `http://127.0.0.1:${port}/api`;
     await waitReady(base);
@@ -66,9 +54,8 @@ async function measure(policy: Policy): Promise<Answered[]> {
 }
 
 async function waitReady(base: string): Promise<void> {
-  const headers = { authorization: `Bearer ${KEY}` };
   for (const until = performance.now() + 60_000; performance.now() < until; await delay(100)) {
-    const response = await fetch(`${base}/v1/models/${LLAMA_MODEL}`, { headers }).catch(() => undefined);
+    const response = await fetch(`${base}/v1/models/${LLAMA_MODEL}`).catch(() => undefined);
     const model = response?.ok ? ((await response.json()) as { ready_endpoints: number }) : undefined;
     if (model?.ready_endpoints === ENGINES) return;
   }

@@ -4,7 +4,6 @@ import { randomFrom } from '../../../support/random.ts';
 export interface TrafficOptions {
   /** Of a server that speaks OpenAI's chat completions, up to `/v1`. */
   base: string;
-  key: string;
   model: string;
   /** People who talk at the same time. */
   people: number;
@@ -67,12 +66,12 @@ export async function talk(options: TrafficOptions): Promise<Answered[]> {
   return answers;
 }
 
-async function ask({ base, key, model }: TrafficOptions, messages: Message[]) {
+async function ask({ base, model }: TrafficOptions, messages: Message[]) {
   const startedAt = performance.now();
   const more = { stream: true, stream_options: { include_usage: true }, temperature: 0, max_tokens: ANSWER_TOKENS };
   const response = await fetch(`${base}/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model, messages, ...more }),
   });
   if (!response.ok || response.body === null)
