@@ -21,10 +21,10 @@ export class CliFailure extends Error {
   /** The next step, as a sentence of its own. */
   readonly next: string | undefined;
 
-  constructor(message: string, { exitCode = EXIT.failed as number, next = undefined as string | undefined } = {}) {
+  constructor(message: string, options: { exitCode?: number; next?: string | undefined } = {}) {
     super(message);
-    this.exitCode = exitCode;
-    this.next = next;
+    this.exitCode = options.exitCode ?? EXIT.failed;
+    this.next = options.next;
   }
 }
 

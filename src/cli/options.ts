@@ -15,7 +15,7 @@ export type Options = Readonly<Record<string, Option>>;
 /** A command line that was read. */
 export interface Input {
   operands: readonly string[];
-  /** Words for another program: after `--`, or after the last operand of a command that passes the rest on. */
+  /** Words for another program: after `--`, or after the first operand of a command that passes the rest on. */
   rest: readonly string[];
   flag(name: string): boolean;
   text(name: string): string | undefined;
@@ -35,7 +35,7 @@ export interface Command {
   operands: readonly string[];
   /** Takes more operands like the last one. */
   repeats?: boolean;
-  /** Everything after the operands goes to another program unread. */
+  /** Everything after the first operand goes to another program unread. */
   passesOn?: boolean;
   options: Options;
   examples?: readonly string[];

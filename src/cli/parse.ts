@@ -27,10 +27,7 @@ function split(command: Command, args: readonly string[]): { own: string[]; rest
     tokens: true,
   });
   const terminator = tokens.find(({ kind }) => kind === 'option-terminator');
-  const operands = tokens.filter(({ kind }) => kind === 'positional');
-  const last = command.passesOn
-    ? operands[command.operands.filter((word) => !word.startsWith('[')).length - 1]
-    : undefined;
+  const last = command.passesOn ? tokens.find(({ kind }) => kind === 'positional') : undefined;
   const end = Math.min(terminator?.index ?? args.length, last === undefined ? args.length : last.index + 1);
   const rest = args.slice(end);
   return { own: args.slice(0, end), rest: rest[0] === '--' ? rest.slice(1) : rest };

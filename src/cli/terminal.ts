@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
+import { isatty } from 'node:tty';
 import { CliFailure, EXIT } from './failure.ts';
 
 /** Where the program reads and writes. */
@@ -39,11 +40,11 @@ async function line(question: string, output: NodeJS.WritableStream): Promise<st
 
 /** The terminal of the process. */
 export function processTerminal(): Terminal {
-  const interactive = process.stdin.isTTY === true && process.stderr.isTTY === true;
+  const interactive = isatty(0) && isatty(2);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   return {
     interactive,
-    screen: process.stdout.isTTY === true,
+    screen: isatty(1),
     out: (text) =>
       new Promise((resolve) => {
         process.stdout.write(text, () => resolve());
@@ -51,7 +52,7 @@ export function processTerminal(): Terminal {
     say: (text) => void process.stderr.write(`${text}\n`),
     ask: (question) => line(question, process.stderr),
     secret: async (question) => {
-      if (!process.stdin.isTTY) return await textOf(process.stdin);
+      if (!isatty(0)) return await textOf(process.stdin);
       const answer = await line(question, silent);
       process.stderr.write('\n');
       return answer;
