@@ -33,7 +33,7 @@ export async function stop(input: Input, session: Session): Promise<void> {
 export async function start(input: Input, session: Session): Promise<void> {
   const { api, record } = await wanted(input, session);
   const asked = await patch(api, record, { state: 'running' });
-  const after = input.flag('no-wait') ? asked : await followStart(api, record.id, session);
+  const after = input.flag('no-wait') ? asked : await followStart(api, record.id, session, record);
   await told(session, input, after, input.flag('no-wait') ? `${record.id} starts.` : `${record.id} runs.`);
 }
 

@@ -74,10 +74,22 @@ export function isBroken(error: unknown): boolean {
   return error instanceof TypeError && (error.message === 'terminated' || error.message.startsWith('fetch failed'));
 }
 
-/** Tells about a start until its login works, and returns the record. Throws when it fails. */
-export async function followStart(api: Api, id: string, session: Session): Promise<Instance> {
-  let before: Instance | undefined;
+/** Whether the controller has not acted yet on the request for another start after `ended`. */
+function isStillOver(record: Instance, ended: Instance | undefined): boolean {
+  if (ended === undefined || record.desired_state !== 'running') return false;
+  const told = ({ state, reason, message, stages }: Instance): string =>
+    JSON.stringify([state, reason, message, stages]);
+  return OVER.has(record.state) && told(record) === told(ended);
+}
+
+/**
+ * Tells about a start until its login works, and returns the record. Throws when it fails.
+ * @param ended the record before another start was asked for
+ */
+export async function followStart(api: Api, id: string, session: Session, ended?: Instance): Promise<Instance> {
+  let before = ended;
   for await (const record of recordsOf(api, id, session)) {
+    if (isStillOver(record, ended)) continue;
     for (const line of progress(before, record)) session.terminal.say(line);
     if (isReady(record)) return record;
     before = record;

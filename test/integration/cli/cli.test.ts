@@ -116,6 +116,12 @@ it('rents on a simulated node as programs ask for it, and shows, changes and del
   expect((await cli.run(['usage'])).stdout).toMatch(/instances +1 of/);
   const completed = await cli.run(['__complete', 'show', '']);
   expect(completed.stdout).toBe(`${id}\n`);
+  expect((await cli.run(['stop', id])).code).toBe(0);
+  await waitFor('the stop', async () => (await cli.run(['ls'])).stdout.includes(' stopped '));
+  expect(await cli.run(['start', id])).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`${id} runs.`) as string,
+  });
   const login = await cli.run(['ssh', id]);
   expect([login.code, login.stderr]).toEqual([1, expect.stringContaining('simulated node')]);
   expect((await cli.run(['rm', 'sim'])).code).toBe(2);

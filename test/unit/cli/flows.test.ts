@@ -204,6 +204,19 @@ it('a start that fails is a failure, in the words of the instance', async () => 
   expect(result.said).toContain('berth: i-1 is failed: The registry says no.\nberth events i-1 tells');
 });
 
+it('a start waits for the controller, which may not have seen the request yet', async () => {
+  const stopped = { ...RECORD, state: 'stopped', reason: 'Stopped', desired_state: 'stopped' };
+  const events = [
+    { ...stopped, desired_state: 'running' },
+    { ...RECORD, desired_state: 'running' },
+  ];
+  const frames = events.map((one) => `event: instance\ndata: ${JSON.stringify(one)}\n\n`).join('');
+  const answers = [json(200, stopped), json(200, { ...stopped, desired_state: 'running' }), stream(frames)];
+  const result = await berth(['start', 'i-1'], answers);
+  expect([result.code, result.said]).toEqual([0, 'i-1 runs.']);
+  expect(JSON.parse(result.seen[1]?.body ?? '')).toEqual({ state: 'running' });
+});
+
 it('a followed log goes on after the last line that was printed, and ends with the log', async () => {
   const line = (n: number): string => `event: line\nid: ${n}\ndata: {"id":"${n}","at":"t","text":"line ${n}"}\n\n`;
   const answers = [
