@@ -49,6 +49,7 @@ export async function runCli(words: readonly string[], program: Program): Promis
     return await dispatch(words, program);
   } catch (error) {
     const { terminal } = program.session;
+    if (error instanceof Error && error.name === 'OutputClosed') return EXIT.done;
     if (!(error instanceof CliFailure)) {
       terminal.say(`berth: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       return EXIT.failed;

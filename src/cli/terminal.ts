@@ -38,16 +38,23 @@ async function line(question: string, output: NodeJS.WritableStream): Promise<st
   }
 }
 
+/** The reader of the output has left, as `head` does: there is nobody to tell. */
+class OutputClosed extends Error {
+  override name = 'OutputClosed';
+}
+
 /** The terminal of the process. */
 export function processTerminal(): Terminal {
+  // The write that fails says it; without a listener the process would end on the spot.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const interactive = isatty(0) && isatty(2);
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   return {
     interactive,
     screen: isatty(1),
     out: (text) =>
-      new Promise((resolve) => {
-        process.stdout.write(text, () => resolve());
+      new Promise((resolve, reject) => {
+        process.stdout.write(text, (error) => (error ? reject(new OutputClosed(error.message)) : resolve()));
       }),
     say: (text) => void process.stderr.write(`${text}\n`),
     ask: (question) => line(question, process.stderr),
