@@ -60,6 +60,7 @@ const INDEX = JSON.stringify({
   docs: '/docs',
   openapi: '/openapi.json',
   dashboard: '/dashboard',
+  cli: '/cli/berth.tgz',
 });
 
 /** Lists the entry points. Some clients ask their base URL before the first call (Claude Code: HEAD). */
