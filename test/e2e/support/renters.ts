@@ -27,10 +27,10 @@ const line = z.object({ text: z.string() });
 /** Follows a log as an event stream, and resumes it at the last id. */
 function followLog(url: string, token: string): FollowedLog {
   const streams: Events[] = [];
-  let stopped = false;
+  const stopped = new AbortController();
   const seen = () => streams.flatMap((one) => one.seen);
   async function goOn(): Promise<void> {
-    while (!stopped) {
+    while (!stopped.signal.aborted) {
       const lastId = seen().findLast(({ type }) => type === 'line')?.id;
       const stream = await openEvents(url, token, lastId).catch(() => undefined);
       if (stream === undefined) {
@@ -48,7 +48,7 @@ function followLog(url: string, token: string): FollowedLog {
         .filter(({ type }) => type === 'line')
         .map(({ json }) => line.parse(json).text),
     async stop() {
-      stopped = true;
+      stopped.abort();
       await streams.at(-1)?.close();
       await over;
     },
