@@ -8,17 +8,22 @@ Server roles, configured by environment variables (docs/operations.md):
   ssh          serve SSH
   all          all roles in one process
 
-Client:
+With a kubeconfig:
   keys create  create an API key and print its token [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
   ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
 
 Operator:
   host-key     rotate the SSH host key: announce | switch | retire
+
+Renters, with an API key (docs/cli.md): login, offers, rent, ls, ssh, logs and more; berth help lists them.
 `;
 
 const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'all']);
 
-const CLIENT = new Set(['keys', 'ssh-config', 'host-key']);
+/** Commands of the server's own program. `keys` alone lists SSH keys, as for every renter. */
+function isClient(command: string, [verb]: readonly string[]): boolean {
+  return command === 'ssh-config' || command === 'host-key' || (command === 'keys' && verb === 'create');
+}
 
 async function clientCommand(command: string, args: readonly string[]): Promise<string> {
   if (command === 'keys') return (await import('./commands/keys.ts')).keysCommand(args, process.env);
@@ -43,10 +48,12 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
     await runRole(command);
     return undefined;
   }
-  if (CLIENT.has(command)) return runClient(command, args);
-  const help = command === 'help' || command === '--help';
-  (help ? process.stdout : process.stderr).write(USAGE);
-  return help ? 0 : 2;
+  if (isClient(command, args)) return runClient(command, args);
+  if (command === '' || command === '--help') {
+    (command === '' ? process.stderr : process.stdout).write(USAGE);
+    return command === '' ? 2 : 0;
+  }
+  return (await import('./cli/process.ts')).runProcess([command, ...args]);
 }
 
 // A role ends when its last handle does. A command ends here, whatever handles are left.

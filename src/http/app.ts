@@ -1,4 +1,5 @@
 import express, { type Express } from 'express';
+import { cliRouter } from './cli/route.ts';
 import type { ApiContext } from './context.ts';
 import { noEndpoint } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
@@ -21,7 +22,7 @@ export function createApp(context: ApiContext, isStopping: () => boolean): Expre
   // Ports come before the metrics: their paths belong to the program in the instance.
   app.use(requestId, requestLog(context), portHosts(context), measureRequests(context));
   app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
-  app.use(security, requireHost, docsRouter());
+  app.use(security, requireHost, docsRouter(), cliRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));
   app.use(() => {

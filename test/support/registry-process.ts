@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:https';
 import { arch } from 'node:os';
-import { tarOf } from '../../tools/lib/tar.ts';
+import { tarOf } from '../../src/lib/tar.ts';
 import { createAuthority, issue } from '../../tools/lib/x509.ts';
 
 // The registry `localhost`, with one image under every name below team/, and nothing else. It prints a line when it

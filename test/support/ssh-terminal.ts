@@ -7,12 +7,14 @@ import { join } from 'node:path';
 import { run } from '../../tools/lib/shell.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A person at a terminal of 100 columns and 30 rows who runs ssh. */
+/** A person at a terminal of 100 columns and 30 rows. */
 export interface TerminalSession {
   /** Types and waits until the pattern comes after what was there before. */
   type(keys: string, until: RegExp): Promise<RegExpExecArray>;
   resize(columns: number, rows: number): Promise<void>;
-  /** Types and waits for the end of ssh; its exit status. */
+  /** Everything that was on the screen so far. */
+  readonly screen: string;
+  /** Types and waits for the end of the program; its exit status. */
   end(keys: string): Promise<number | null>;
 }
 
@@ -20,14 +22,19 @@ function quoteWord(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Runs ssh on a real terminal, that of util-linux's script, with what is typed coming from here. */
+/** Runs ssh on a real terminal. */
 export function terminalSession(args: readonly string[]): TerminalSession {
+  return programSession(['ssh', ...args], process.env);
+}
+
+/** Runs a program on a real terminal, that of util-linux's script, with what is typed coming from here. */
+export function programSession(words: readonly string[], env: NodeJS.ProcessEnv): TerminalSession {
   const folder = mkdtempSync(join(tmpdir(), `berth-tty-${randomBytes(2).toString('hex')}`));
   const name = join(folder, 'name');
   writeFileSync(name, '');
-  const line = `tty >${quoteWord(name)}; stty rows 30 cols 100; exec ${['ssh', ...args].map(quoteWord).join(' ')}`;
+  const line = `tty >${quoteWord(name)}; stty rows 30 cols 100; exec ${words.map(quoteWord).join(' ')}`;
   const child = spawn('script', ['-q', '-e', '-f', '-c', line, '/dev/null'], {
-    env: { ...process.env, TERM: 'xterm-256color', SHELL: '/bin/sh' },
+    env: { ...env, TERM: 'xterm-256color', SHELL: '/bin/sh' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const closed = once(child, 'close') as Promise<[number | null]>;
@@ -35,6 +42,9 @@ export function terminalSession(args: readonly string[]): TerminalSession {
   let seen = 0;
   child.stdout.on('data', (part) => (screen += String(part)));
   return {
+    get screen() {
+      return screen;
+    },
     type: async (keys, until) => {
       seen = screen.length;
       child.stdin.write(keys);

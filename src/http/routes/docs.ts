@@ -66,6 +66,7 @@ const INDEX = JSON.stringify({
   openapi: '/openapi.json',
   llms: '/llms.txt',
   dashboard: '/dashboard',
+  cli: '/cli/berth.tgz',
 });
 
 /** Lists the entry points. Some clients ask their base URL before the first call (Claude Code: HEAD). */

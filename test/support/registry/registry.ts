@@ -11,7 +11,7 @@ import { busyboxLayer } from '../../../tools/lib/images/image.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';
 import { findProgram, isExecutable, run } from '../../../tools/lib/shell.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
-import { tarOf } from '../../../tools/lib/tar.ts';
+import { tarOf } from '../../../src/lib/tar.ts';
 import { debFiles, unpackDeb } from '../../../tools/release/image/debian.ts';
 import { waitFor } from '../wait-for.ts';
 

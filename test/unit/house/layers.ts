@@ -39,6 +39,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/http': ['src/ports', 'src/access', 'src/caches', 'src/inventory', 'src/runtime', ...DOMAIN],
   'src/web': ['src/http', 'src/access', 'src/runtime', ...DOMAIN],
   'src/commands': ['src/config', 'src/ssh', 'src/access', ...DOMAIN],
+  'src/cli': [],
   'src/roles': [
     'src/config',
     'src/controllers',
@@ -53,7 +54,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/runtime',
     ...DOMAIN,
   ],
-  'src/main.ts': ['src/roles', 'src/commands'],
+  'src/main.ts': ['src/roles', 'src/commands', 'src/cli'],
   'tools/lib': DOMAIN,
   'tools/cluster': ['tools/lib', 'src/config', ...DOMAIN],
   'tools/release': ['tools/lib', ...DOMAIN],

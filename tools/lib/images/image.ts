@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LocalFailure } from '../failure.ts';
 import { run } from '../shell.ts';
-import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../tar.ts';
+import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../../src/lib/tar.ts';
 
 /** Where containerd listens, inside the cluster's mount namespace. */
 export const CONTAINERD_SOCKET = '/run/containerd/containerd.sock';

@@ -7,7 +7,7 @@ import { requireGo } from '../go/find.ts';
 import { isStatic, type ImageSpec } from './image.ts';
 import { ROOT } from '../paths.ts';
 import { findProgram, lastLines, run } from '../shell.ts';
-import type { TarEntry } from '../tar.ts';
+import type { TarEntry } from '../../../src/lib/tar.ts';
 
 const SOURCES = join(ROOT, 'deploy', 'tools');
 /** The reference of the tools image on the local cluster's real node. */

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { TarEntry } from '../../lib/tar.ts';
+import type { TarEntry } from '../../../src/lib/tar.ts';
 import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { LocalFailure } from '../../lib/failure.ts';
 import { findProgram } from '../../lib/shell.ts';
-import type { TarEntry } from '../../lib/tar.ts';
+import type { TarEntry } from '../../../src/lib/tar.ts';
 import { debFiles, unpackDeb } from './debian.ts';
 import type { DebianPackage } from './sbom.ts';
 

@@ -8,7 +8,7 @@ import { LocalFailure, runMain } from '../../lib/failure.ts';
 import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
-import type { TarEntry } from '../../lib/tar.ts';
+import type { TarEntry } from '../../../src/lib/tar.ts';
 import { IMAGE_NAME } from '../names.ts';
 import { appEntries } from './app.ts';
 import { baseEntries, withParents } from './base.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../lib/tar.ts';
+import { TAR_END, tarHeader, tarOf, tarPadding, type TarEntry } from '../../../src/lib/tar.ts';
 
 export interface ImageConfig {
   /** Go's name of the processor architecture, such as amd64. */

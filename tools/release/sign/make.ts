@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ROOT } from '../../lib/paths.ts';
-import { filesInTar } from '../../lib/tar.ts';
+import { filesInTar } from '../../../src/lib/tar.ts';
 import { CHART_NAME, IMAGE_NAME } from '../names.ts';
 import { statementAbout, type Subject } from './dsse.ts';
 import { type KeyPair, publicPem } from './keys.ts';

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { LocalFailure } from '../../lib/failure.ts';
 import { ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
-import { filesInTar, tarOf } from '../../lib/tar.ts';
+import { filesInTar, tarOf } from '../../../src/lib/tar.ts';
 import { helmEnvironment } from '../helm.ts';
 import { blob, descriptor, json, OCI } from '../image/oci.ts';
 import type { Layout } from './layout.ts';

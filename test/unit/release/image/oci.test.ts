@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { TarEntry } from '../../../../tools/lib/tar.ts';
+import type { TarEntry } from '../../../../src/lib/tar.ts';
 import { layerOf, ociArchive } from '../../../../tools/release/image/oci.ts';
 
 const ENTRIES: TarEntry[] = [

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { filesInTar } from '../../../../tools/lib/tar.ts';
+import { filesInTar } from '../../../../src/lib/tar.ts';
 import { layerOf, ociArchive } from '../../../../tools/release/image/oci.ts';
 import { statementAbout } from '../../../../tools/release/sign/dsse.ts';
 import { keyPair, type KeyPair } from '../../../../tools/release/sign/keys.ts';

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ROOT } from '../../../../tools/lib/paths.ts';
-import { tarOf } from '../../../../tools/lib/tar.ts';
+import { tarOf } from '../../../../src/lib/tar.ts';
 import { blobOf } from '../../../../tools/release/sign/layout.ts';
 import { chartArtifact, withDigest } from '../../../../tools/release/sign/packed-chart.ts';
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { tarHeader, tarOf } from '../../../tools/lib/tar.ts';
+import { tarHeader, tarOf } from '../../../src/lib/tar.ts';
 
 describe('tarOf', () => {
   it('makes archives that tar reads', () => {

@@ -1,0 +1,78 @@
+import type { Api } from '../api/client.ts';
+import { findInstance, instancePath } from '../api/find-instance.ts';
+import type { Instance } from '../api/records.ts';
+import { CliFailure, usageFailure } from '../failure.ts';
+import type { Input } from '../options.ts';
+import { lifeOf } from '../rent/body.ts';
+import { followStart } from '../rent/progress.ts';
+import { confirm, printJson, type Session } from '../session.ts';
+import { durationOf, plain, secondsOf } from '../text.ts';
+
+function patch(api: Api, { id }: Instance, body: Record<string, unknown>): Promise<Instance> {
+  return api.call<Instance>('PATCH', instancePath(id), { body });
+}
+
+async function wanted(input: Input, session: Session): Promise<{ api: Api; record: Instance }> {
+  const api = await session.api();
+  return { api, record: await findInstance(api, input.operands[0] ?? '') };
+}
+
+async function told(session: Session, input: Input, record: Instance, text: string): Promise<void> {
+  session.terminal.say(text);
+  if (input.flag('json')) await printJson(session, record);
+}
+
+/** `berth stop`: frees the GPUs and keeps the disk. */
+export async function stop(input: Input, session: Session): Promise<void> {
+  const { api, record } = await wanted(input, session);
+  const after = await patch(api, record, { state: 'stopped' });
+  await told(session, input, after, `${record.id} stops. Its disk stays; a later start may have to wait for a GPU.`);
+}
+
+/** `berth start`: starts an instance that is stopped, and tells about it until a login works. */
+export async function start(input: Input, session: Session): Promise<void> {
+  const { api, record } = await wanted(input, session);
+  const asked = await patch(api, record, { state: 'running' });
+  const after = input.flag('no-wait') ? asked : await followStart(api, record.id, session);
+  await told(session, input, after, input.flag('no-wait') ? `${record.id} starts.` : `${record.id} runs.`);
+}
+
+/** `berth rm`: gives an instance back. */
+export async function remove(input: Input, session: Session): Promise<void> {
+  const { api, record } = await wanted(input, session);
+  const disk = record.disk_policy === 'retain' ? 'its disk is kept' : 'its disk is deleted too';
+  const name = record.name === null ? record.id : `${record.id} (${plain(record.name)})`;
+  if (!(await confirm(session, `Delete ${name}? It is ${record.state}, and ${disk}.`, input.flag('yes')))) {
+    throw new CliFailure('Nothing was deleted.');
+  }
+  await api.call('DELETE', instancePath(record.id));
+  session.terminal.say(`${record.id} is being deleted.`);
+}
+
+/** `berth set`: changes what may change in the life of an instance. */
+export async function set(input: Input, session: Session): Promise<void> {
+  const label = input.text('label');
+  const body = { ...lifeOf(input, true), ...(label !== undefined && { label: label === 'none' ? null : label }) };
+  if (Object.keys(body).length === 0) throw usageFailure('berth set needs an option.', 'Run berth set --help.');
+  const { api, record } = await wanted(input, session);
+  await told(session, input, await patch(api, record, body), `${record.id} is changed.`);
+}
+
+/** The longest time of a start with `more` added. Throws for times that are not valid. */
+export function extended(now: string, more: string): string {
+  const [before, added] = [secondsOf(now), secondsOf(more)];
+  if (before !== undefined && added !== undefined && added > 0) return durationOf(before + added);
+  throw usageFailure(`${more} is no time: write, for example, 90m or 12h.`);
+}
+
+/** `berth extend`: lets an instance run for longer than it was rented for. */
+export async function extend(input: Input, session: Session): Promise<void> {
+  const more = input.operands[1] ?? '';
+  extended('1s', more);
+  const { api, record } = await wanted(input, session);
+  if (record.max_duration === null)
+    return told(session, input, record, `${record.id} has no end that could be extended.`);
+  const after = await patch(api, record, { max_duration: extended(record.max_duration, more) });
+  const end = after.expires_at === null ? `for ${after.max_duration} from its login on` : `until ${after.expires_at}`;
+  await told(session, input, after, `${record.id} may run ${end}.`);
+}

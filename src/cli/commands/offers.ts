@@ -1,0 +1,54 @@
+import type { Offer } from '../api/records.ts';
+import type { Input } from '../options.ts';
+import { offersFor } from '../rent/search.ts';
+import { printJson, type Session } from '../session.ts';
+import { gigabytes, table } from '../text.ts';
+
+/** How an offer shares its GPU with others. */
+function kindOf({ isolation, mig_profile: profile }: Offer): string {
+  if (isolation === 'mig') return `MIG ${profile ?? ''}`.trim();
+  return isolation === 'whole' ? 'whole' : 'time-sliced';
+}
+
+/** Offers as people compare them. `numbered` puts the numbers to choose by in front. */
+export function offerTable(offers: readonly Offer[], { interruptible = false, numbered = false } = {}): string {
+  const titles = ['OFFER', 'GPU', 'MEMORY', 'KIND', 'CPU', 'RAM', 'DISK', 'FREE', 'PER HOUR', 'NOTES'];
+  const rows = offers.map((offer) => [
+    String(offer.id),
+    `${offer.gpu_count} x ${offer.gpu_name}`,
+    gigabytes(offer.gpu_memory_mb),
+    kindOf(offer),
+    String(offer.cpu_cores),
+    gigabytes(offer.memory_mb),
+    `${offer.disk_gb_max} GB`,
+    String(offer.available),
+    priceOf(offer, interruptible),
+    notesOf(offer),
+  ]);
+  if (!numbered) return table(titles, rows);
+  return table(
+    ['', ...titles],
+    rows.map((row, index) => [`${index + 1})`, ...row]),
+  );
+}
+
+/** The price of an hour with its currency. */
+export function priceOf({ price_per_hour: price }: Offer, interruptible: boolean): string {
+  return `${interruptible ? price.interruptible : price.on_demand} ${price.currency}`;
+}
+
+function notesOf({ simulated, image_cached: cached, expected_start_seconds: seconds }: Offer): string {
+  const start = seconds === undefined ? undefined : `starts in about ${Math.ceil(seconds)} s`;
+  const notes = [simulated ? 'simulated' : undefined, cached ? 'image is there' : undefined, start];
+  return notes.filter((note) => note !== undefined).join(', ');
+}
+
+/** `berth offers`: what is for rent, cheapest first. */
+export async function offers(input: Input, session: Session): Promise<void> {
+  const found = await offersFor(await session.api(), input);
+  const shown = input.flag('all') ? found : found.filter(({ available }) => available > 0);
+  if (input.flag('json')) return printJson(session, { object: 'list', data: shown });
+  if (shown.length > 0) return session.terminal.out(offerTable(shown, { interruptible: input.flag('interruptible') }));
+  const taken = found.length > 0 ? ` ${found.length} fit and are taken: add --all to see them.` : '';
+  session.terminal.say(`No offer that fits has a free place.${taken}`);
+}

@@ -1,0 +1,35 @@
+import type { List, Registry } from '../api/records.ts';
+import { usageFailure } from '../failure.ts';
+import type { Input } from '../options.ts';
+import { printJson, type Session } from '../session.ts';
+import { age, table } from '../text.ts';
+
+/** `berth registries`: credentials for private images. */
+export async function registries(input: Input, session: Session): Promise<void> {
+  const answer = await (await session.api()).get<List<Registry>>('/registries');
+  if (input.flag('json')) return printJson(session, answer);
+  if (answer.data.length === 0)
+    return session.terminal.say('There are no credentials. berth registries add stores some.');
+  const rows = answer.data.map((one) => [one.name, one.server, one.username, age(one.created_at, session.now())]);
+  await session.terminal.out(table(['NAME', 'SERVER', 'USER', 'AGE'], rows));
+}
+
+/** `berth registries add`: stores credentials. The password comes from the terminal or the input, never from the command line. */
+export async function addRegistry(input: Input, session: Session): Promise<void> {
+  const [name = '', server = '', username = ''] = input.operands;
+  const password = (
+    await session.terminal.secret(`Password or token of ${username} at ${server} (it is not shown): `)
+  ).replace(/\r?\n$/, '');
+  if (password === '') throw usageFailure('There was no password in the input.');
+  const body = { name, server, username, password };
+  const made = await (await session.api()).call<Registry>('POST', '/registries', { body });
+  if (input.flag('json')) return printJson(session, made);
+  session.terminal.say(`Stored. Rent a private image with: berth rent --image IMAGE --registry ${made.name}`);
+}
+
+/** `berth registries rm`: deletes credentials. */
+export async function removeRegistry({ operands }: Input, session: Session): Promise<void> {
+  const name = operands[0] ?? '';
+  await (await session.api()).call('DELETE', `/registries/${encodeURIComponent(name)}`);
+  session.terminal.say(`The credentials ${name} are deleted.`);
+}

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import type { Api } from '../api/client.ts';
+import { insist } from '../api/client.ts';
+import { ApiFailure } from '../api/failures.ts';
+import type { Instance, Offer } from '../api/records.ts';
+import { CliFailure, EXIT, usageFailure } from '../failure.ts';
+import type { Input } from '../options.ts';
+import { lifeOf, present, programOf } from '../rent/body.ts';
+import { chooseOffer, offerKey } from '../rent/choose.ts';
+import { followStart } from '../rent/progress.ts';
+import { offersFor } from '../rent/search.ts';
+import { confirm, printJson, type Session } from '../session.ts';
+import { plain } from '../text.ts';
+import { offerTable, priceOf } from './offers.ts';
+
+/** Options that choose an offer. Without all of them a person at a terminal is asked. */
+const CHOICE = ['offer', 'gpu', 'gpus', 'memory', 'max-price', 'yes', 'queue', 'json'];
+
+function isBare(input: Input): boolean {
+  return !CHOICE.some((name) => input.text(name) !== undefined || input.flag(name));
+}
+
+/** The offer to rent: the one that is named or chosen, else the cheapest free one. */
+async function wantedOffer(found: readonly Offer[], input: Input, session: Session): Promise<Offer | undefined> {
+  const id = input.number('offer');
+  if (id !== undefined) {
+    const named = found.find((offer) => offer.id === id);
+    if (named !== undefined) return named;
+    throw new CliFailure(`There is no offer ${id} that fits.`, {
+      exitCode: EXIT.noCapacity,
+      next: 'berth offers lists them.',
+    });
+  }
+  const free = found.filter(({ available }) => available > 0);
+  if (free.length > 1 && isBare(input) && session.terminal.interactive) {
+    return await chooseOffer(session, free, input.flag('interruptible'));
+  }
+  if (free.length > 0 || input.flag('queue')) return free[0];
+  throw new CliFailure('No offer that fits has a free place.', {
+    exitCode: EXIT.noCapacity,
+    next: 'berth offers --all shows what is taken. Add --queue to wait in line.',
+  });
+}
+
+/** Which GPUs to wait for when no place is free now: any of the kind that would do. */
+function gpuOf(found: readonly Offer[], input: Input): Record<string, unknown> {
+  const [cheapest] = found;
+  if (cheapest === undefined) {
+    throw new CliFailure('No offer fits, so there is nothing to wait for.', {
+      exitCode: EXIT.noCapacity,
+      next: 'berth offers --all lists all of them.',
+    });
+  }
+  const { gpu_name: name, gpu_count: count, isolation, mig_profile: profile } = cheapest;
+  return {
+    name: input.text('gpu') === undefined ? undefined : name,
+    count,
+    isolation,
+    ...(profile && { mig_profile: profile }),
+  };
+}
+
+async function bodyOf(input: Input, session: Session): Promise<Record<string, unknown>> {
+  const template = input.number('template', 1);
+  return present({
+    ...(await programOf(input, session.env)),
+    ...lifeOf(input),
+    type: input.flag('interruptible') ? 1 : undefined,
+    template_id: template,
+    template_image: input.text('image'),
+    install_monitoring: input.flag('monitoring') || undefined,
+    disk_policy: input.flag('keep-disk') ? 'retain' : undefined,
+    on_no_capacity: input.flag('queue') ? 'queue' : undefined,
+  });
+}
+
+/** Rents, and tries again with the same Idempotency-Key when the connection is lost: nothing is rented twice. */
+async function create(api: Api, body: Record<string, unknown>, session: Session): Promise<Instance> {
+  const headers = { 'idempotency-key': randomUUID() };
+  try {
+    return await insist(() => api.call<Instance>('POST', '/instances', { body, headers }), session.sleep);
+  } catch (error) {
+    if (error instanceof ApiFailure && error.alternatives.length > 0) {
+      session.terminal.say(`Free offers that are near:\n${offerTable(error.alternatives).trimEnd()}`);
+    }
+    throw error;
+  }
+}
+
+/** `berth rent`: rents an instance, and tells about its start until a login works. */
+export async function rent(input: Input, session: Session): Promise<void> {
+  const { terminal } = session;
+  const body = await bodyOf(input, session);
+  if (input.rest.length > 0 && input.text('runtype') !== undefined && input.text('runtype') !== 'args') {
+    throw usageFailure('The words after -- are for the image of an instance with --runtype args.');
+  }
+  const api = await session.api();
+  const found = await offersFor(api, input);
+  const offer = await wantedOffer(found, input, session);
+  const what =
+    offer === undefined
+      ? 'Wait in line, and rent'
+      : `Rent ${offer.gpu_count} x ${plain(offer.gpu_name)} for ${priceOf(offer, input.flag('interruptible'))} per hour`;
+  if (input.flag('yes')) terminal.say(`${what}.`);
+  if (!(await confirm(session, `${what}?`, input.flag('yes')))) throw new CliFailure('Nothing was rented.');
+  if (body['args'] === undefined && input.text('runtype') !== 'args') await offerKey(api, session);
+  const place = offer === undefined ? { gpu: gpuOf(found, input) } : { ask_id: offer.id };
+  const created = await create(api, { ...body, ...place }, session);
+  terminal.say(`Rented ${created.id}.`);
+  for (const warning of created.warnings) terminal.say(`Warning: ${plain(warning)}`);
+  const record = input.flag('no-wait') ? created : await waitFor(api, created, session);
+  await printRented(session, record, input);
+}
+
+async function waitFor(api: Api, { id }: Instance, session: Session): Promise<Instance> {
+  const leave = (): void => {
+    session.terminal.say(
+      `\n${id} stays rented and goes on starting. berth show ${id} says how far it is, berth rm ${id} gives it back.`,
+    );
+    process.exit(EXIT.interrupted);
+  };
+  process.once('SIGINT', leave);
+  try {
+    return await followStart(api, id, session);
+  } finally {
+    process.removeListener('SIGINT', leave);
+  }
+}
+
+async function printRented(session: Session, record: Instance, input: Input): Promise<void> {
+  if (input.flag('json')) return printJson(session, record);
+  if (record.simulated) session.terminal.say('Its node is simulated: no container runs there.');
+  else if (record.ssh !== null) session.terminal.say(`Log in with: berth ssh ${record.id}`);
+  await session.terminal.out(`${record.id}\n`);
+}

@@ -1,0 +1,179 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { constants, homedir } from 'node:os';
+import { join } from 'node:path';
+import { findInstance } from '../api/find-instance.ts';
+import type { Instance, List } from '../api/records.ts';
+import { CliFailure, EXIT, usageFailure } from '../failure.ts';
+import type { Input } from '../options.ts';
+import type { Session } from '../session.ts';
+import { type Environment, settingsFolder, writePrivate } from '../settings.ts';
+import { plain } from '../text.ts';
+
+/** Where an instance is logged in to. */
+export interface Login {
+  host: string;
+  port: number;
+  user: string;
+  knownHosts: string | null;
+}
+
+const WORD = /^[A-Za-z0-9[_][A-Za-z0-9._:%[\]-]*$/;
+
+/** The login of an instance. Throws when there is none, and for words that ssh would read as something else. */
+export function loginOf({ id, ssh, simulated, state }: Instance): Login {
+  if (simulated) throw new CliFailure(`${plain(id)} is on a simulated node, where no container runs.`);
+  if (ssh === null || state !== 'running') {
+    throw new CliFailure(`${plain(id)} is ${plain(state)}, so there is nothing to log in to.`, {
+      next: state === 'stopped' ? `Run berth start ${plain(id)}.` : `berth show ${plain(id)} says what it waits for.`,
+    });
+  }
+  const { host, port, user, known_hosts: knownHosts } = ssh;
+  if (WORD.test(host) && WORD.test(user) && Number.isInteger(port)) return { host, port, user, knownHosts };
+  throw new CliFailure(`The server names a login that is none: ${plain(`${user}@${host}`)}.`);
+}
+
+/** Adds host keys to the lines of a known_hosts file, in place of older ones of the same hosts. */
+export function withHostKeys(text: string, added: readonly string[]): string {
+  const lines = [...new Set(added.flatMap((one) => one.split('\n')).filter((line) => line.trim() !== ''))];
+  const hosts = new Set(lines.map((line) => line.split(' ', 1)[0]));
+  const kept = text.split('\n').filter((line) => line !== '' && !hosts.has(line.split(' ', 1)[0]));
+  return [...kept, ...lines].map((line) => `${line}\n`).join('');
+}
+
+async function saveHostKeys(env: Environment, logins: readonly Login[]): Promise<string> {
+  const path = join(settingsFolder(env), 'known_hosts');
+  const before = await readFile(path, 'utf8').catch(() => '');
+  const added = logins.flatMap(({ knownHosts }) => knownHosts ?? []);
+  const after = withHostKeys(before, added);
+  if (after !== before) await writePrivate(env, path, after);
+  return path;
+}
+
+/** The options by which ssh knows the host key of the server, and asks nothing about it. */
+async function hostKeyOptions(env: Environment, login: Login): Promise<string[]> {
+  if (login.knownHosts === null) return [];
+  const path = await saveHostKeys(env, [login]);
+  return ['-o', `UserKnownHostsFile="${path}"`, '-o', 'GlobalKnownHostsFile=none', '-o', 'StrictHostKeyChecking=yes'];
+}
+
+/** Runs a program of the system on this terminal. Its exit status, or 128 and the signal that ended it. */
+async function runProgram(program: string, args: readonly string[]): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit' });
+  // The terminal sends Ctrl-C to both; what it means is for the program to say.
+  const ignore = (): void => undefined;
+  process.on('SIGINT', ignore);
+  try {
+    const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    const next = program === 'rsync' ? 'Install rsync.' : "Install OpenSSH's client.";
+    throw new CliFailure(`This machine has no program ${program}.`, { next });
+  } finally {
+    process.removeListener('SIGINT', ignore);
+  }
+}
+
+function sshOptions(input: Input): string[] {
+  const identity = input.text('identity');
+  return identity === undefined ? [] : ['-i', identity, '-o', 'IdentitiesOnly=yes'];
+}
+
+/** `berth ssh`: logs in with the ssh of the system, or writes entries for its configuration. */
+export async function ssh(input: Input, session: Session): Promise<number | void> {
+  if (input.flag('config')) return writeConfig(input, session);
+  const api = await session.api();
+  const [wanted] = input.operands;
+  if (wanted === undefined) throw usageFailure('berth ssh needs INSTANCE.', 'berth ls lists your instances.');
+  const login = loginOf(await findInstance(api, wanted));
+  const forwards = input.texts('forward').flatMap((text) => ['-L', text]);
+  const flags = [...(input.flag('tty') ? ['-t'] : []), ...(input.flag('no-command') ? ['-N'] : [])];
+  const known = await hostKeyOptions(session.env, login);
+  const options = ['-p', String(login.port), ...known, ...sshOptions(input), ...forwards, ...flags];
+  return await runProgram('ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
+}
+
+/** The parts of INSTANCE:PATH; undefined for a path of this machine. As scp reads it: a slash before the colon makes it local. */
+export function remotePath(text: string): { instance: string; path: string } | undefined {
+  const [, instance, path] = /^([^/:]+):(.*)$/s.exec(text) ?? [];
+  return instance === undefined ? undefined : { instance, path: path ?? '' };
+}
+
+/** `berth cp`: copies files with the scp or the rsync of the system. */
+export async function copy(input: Input, session: Session): Promise<number> {
+  const remote = input.operands.map(remotePath);
+  const names = new Set(remote.flatMap((one) => one?.instance ?? []));
+  const [name] = names;
+  if (name === undefined || names.size > 1) {
+    throw usageFailure(
+      'berth cp copies between this machine and one instance.',
+      'Write INSTANCE:PATH for what is there.',
+    );
+  }
+  const login = loginOf(await findInstance(await session.api(), name));
+  const host = login.host.includes(':') ? `[${login.host}]` : login.host;
+  const paths = input.operands.map((text, index) => {
+    const there = remote[index];
+    if (there !== undefined) return `${login.user}@${host}:${there.path}`;
+    return text.startsWith('-') ? `./${text}` : text;
+  });
+  const options = [...(await hostKeyOptions(session.env, login)), ...sshOptions(input)];
+  if (!input.flag('rsync')) {
+    const recursive = input.flag('recursive') ? ['-r'] : [];
+    return await runProgram('scp', ['-P', String(login.port), ...recursive, ...options, '--', ...paths]);
+  }
+  // rsync splits this at spaces, and knows quotes.
+  const shell = ['ssh', '-p', String(login.port), ...options]
+    .map((word) => `'${word.replaceAll("'", "''")}'`)
+    .join(' ');
+  return await runProgram('rsync', ['-a', '--partial', '-e', shell, '--', ...paths]);
+}
+
+/** One block of ssh_config(5). */
+function blockOf(record: Instance, login: Login, knownHosts: string, identity: string | undefined): string {
+  // A name of an instance that ssh_config could read as more than one word is left out.
+  const names = [
+    record.id,
+    ...(record.name !== null && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(record.name) ? [record.name] : []),
+  ];
+  const lines = [
+    `Host ${[...new Set(names)].join(' ')}`,
+    `  HostName ${login.host}`,
+    `  Port ${login.port}`,
+    `  User ${login.user}`,
+    '  ServerAliveInterval 30',
+    ...(login.knownHosts === null ? [] : [`  UserKnownHostsFile "${knownHosts}"`, '  StrictHostKeyChecking yes']),
+    ...(identity === undefined ? [] : [`  IdentityFile "${identity}"`, '  IdentitiesOnly yes']),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Writes a block for each instance that runs, and has ~/.ssh/config include them. */
+async function writeConfig(input: Input, { api, env, terminal }: Session): Promise<void> {
+  const identity = input.text('identity');
+  const folder = settingsFolder(env);
+  if (/["\n\r]/.test(`${identity ?? ''}${folder}`)) {
+    throw new CliFailure('ssh_config cannot carry quotes or line breaks in paths.', { exitCode: EXIT.usage });
+  }
+  const { data } = await (await api()).get<List<Instance>>('/instances');
+  const running = data.filter(({ state, simulated, ssh }) => state === 'running' && !simulated && ssh !== null);
+  const logins = running.map((record) => [record, loginOf(record)] as const);
+  const known = await saveHostKeys(
+    env,
+    logins.map(([, login]) => login),
+  );
+  const path = join(folder, 'ssh_config');
+  await writePrivate(env, path, logins.map(([record, login]) => blockOf(record, login, known, identity)).join('\n'));
+  const main = join(env['HOME'] || homedir(), '.ssh', 'config');
+  const text = await readFile(main, 'utf8').catch(() => '');
+  const include = `Include "${path}"`;
+  if (!text.split('\n').includes(include)) {
+    await mkdir(join(env['HOME'] || homedir(), '.ssh'), { recursive: true, mode: 0o700 });
+    // First: below a Host line it would count for that host alone.
+    await writeFile(main, `${include}\n${text === '' ? '' : `\n${text}`}`, { mode: 0o600 });
+    terminal.say(`${main} now includes ${path}.`);
+  }
+  terminal.say(`Wrote ${logins.length} ${logins.length === 1 ? 'entry' : 'entries'}. Use them with: ssh INSTANCE`);
+}

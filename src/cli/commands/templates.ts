@@ -1,0 +1,69 @@
+import type { List, Template } from '../api/records.ts';
+import { usageFailure } from '../failure.ts';
+import type { Input } from '../options.ts';
+import { fileOf, present, programOf } from '../rent/body.ts';
+import { printJson, type Session } from '../session.ts';
+import { plain, table } from '../text.ts';
+
+const pathOf = ({ operands }: Input): string => `/templates/${encodeURIComponent(operands[0] ?? '')}`;
+
+/** `berth templates`: the templates that the tenant may use. */
+export async function templates(input: Input, session: Session): Promise<void> {
+  const answer = await (await session.api()).get<List<Template>>('/templates');
+  if (input.flag('json')) return printJson(session, answer);
+  if (answer.data.length === 0)
+    return session.terminal.say('There are no templates. berth templates create makes one.');
+  const rows = answer.data.map((one) => [
+    String(one.id),
+    one.name,
+    one.image ?? 'the default image',
+    one.runtype ?? '',
+    one.shared ? 'shared' : '',
+    one.hash_id,
+  ]);
+  await session.terminal.out(table(['ID', 'NAME', 'IMAGE', 'RUNTYPE', 'NOTES', 'HASH'], rows));
+}
+
+/** `berth templates show`: all of one template. */
+export async function showTemplate(input: Input, session: Session): Promise<void> {
+  await printJson(session, await (await session.api()).get<Template>(pathOf(input)));
+}
+
+async function contentOf(input: Input, session: Session): Promise<unknown> {
+  const text = await fileOf('file', input.text('file'));
+  if (text === undefined) {
+    const options = { name: input.text('name'), image: input.text('image'), ...(await programOf(input, session.env)) };
+    return present(options);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usageFailure(`--file is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`);
+  }
+}
+
+async function stored(input: Input, session: Session, call: [method: string, path: string]): Promise<void> {
+  const body = await contentOf(input, session);
+  const made = await (await session.api()).call<Template>(...call, { body });
+  if (input.flag('json')) return printJson(session, made);
+  session.terminal.say(
+    `The template ${plain(made.name)} has the hash ${made.hash_id}. Rent it with: berth rent --template ${made.id}`,
+  );
+  await session.terminal.out(`${made.id}\n`);
+}
+
+/** `berth templates create`: makes a template of options, or of a JSON file. */
+export function createTemplate(input: Input, session: Session): Promise<void> {
+  return stored(input, session, ['POST', '/templates']);
+}
+
+/** `berth templates replace`: the same id with another content. */
+export function replaceTemplate(input: Input, session: Session): Promise<void> {
+  return stored(input, session, ['PUT', pathOf(input)]);
+}
+
+/** `berth templates rm`: deletes a template; instances of it go on. */
+export async function removeTemplate(input: Input, session: Session): Promise<void> {
+  await (await session.api()).call('DELETE', pathOf(input));
+  session.terminal.say(`The template ${input.operands[0]} is deleted. Instances that were rented with it go on.`);
+}

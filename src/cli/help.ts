@@ -1,0 +1,52 @@
+import { COMMANDS, GROUPS } from './table/commands.ts';
+import type { Command, Options } from './options.ts';
+
+const HELP: Options = { help: { type: 'boolean', short: 'h', help: 'print this' } };
+
+const HEAD = `Usage: berth COMMAND
+
+Rents GPUs of a Berth server. berth COMMAND --help tells more about a command.
+`;
+
+const TAIL = `
+Other
+  completion SHELL     print a completion script for bash, zsh or fish
+  help, --help         print this
+  --version            print the version
+
+The server and the key are those of berth login, or BERTH_URL and BERTH_API_KEY.
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no access, 4 not found,
+5 no free GPU, 6 server not reached or too busy, 130 interrupted.
+`;
+
+function usageOf({ name, operands }: Command): string {
+  return [name, ...operands].join(' ');
+}
+
+/** What `berth --help` prints. */
+export function help(): string {
+  const width = 21;
+  const groups = GROUPS.map(([title, commands]) => {
+    const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width - 1)} ${summary}\n`);
+    return `\n${title}\n${lines.join('')}`;
+  });
+  return `${HEAD}${groups.join('')}${TAIL}`;
+}
+
+/** What `berth COMMAND --help` prints. */
+export function helpOf(command: Command): string {
+  const options = Object.entries({ ...command.options, ...HELP });
+  const rows = options.map(([name, option]) => {
+    const value = option.value !== undefined ? ` ${option.value}` : '';
+    return [`  ${option.short === undefined ? '   ' : `-${option.short},`} --${name}${value}`, option.help] as const;
+  });
+  const width = Math.max(...rows.map(([left]) => left.length));
+  const below = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `));
+  const title = command.summary.charAt(0).toUpperCase() + command.summary.slice(1);
+  return [
+    `Usage: berth ${usageOf(command)} [OPTION...]\n\n${title}.\n`,
+    `\nOptions\n${rows.map(([left, right]) => `${left.padEnd(width)}  ${right}\n`).join('')}`,
+    below.length === 0 ? '' : `\nSee also\n${below.map((one) => `  berth ${usageOf(one)}: ${one.summary}\n`).join('')}`,
+    command.examples === undefined ? '' : `\nExamples\n${command.examples.map((line) => `  ${line}\n`).join('')}`,
+  ].join('');
+}

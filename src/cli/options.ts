@@ -1,0 +1,46 @@
+import type { Session } from './session.ts';
+
+/** An option of a command, for parsing, help and completion. */
+export interface Option {
+  type: 'string' | 'boolean';
+  short?: string;
+  multiple?: boolean;
+  /** What stands for the value in help. */
+  value?: string;
+  help: string;
+}
+
+export type Options = Readonly<Record<string, Option>>;
+
+/** A command line that was read. */
+export interface Input {
+  operands: readonly string[];
+  /** Words for another program: after `--`, or after the first operand of a command that passes the rest on. */
+  rest: readonly string[];
+  flag(name: string): boolean;
+  text(name: string): string | undefined;
+  texts(name: string): readonly string[];
+  /** The text as a whole number of at least `least`. Throws a usage failure for other text. */
+  number(name: string, least?: number): number | undefined;
+}
+
+/** Does the work of a command. Its number is the exit status; without one it is 0. */
+export type Run = (input: Input, session: Session) => Promise<number | void>;
+
+export interface Command {
+  /** One or two words. */
+  name: string;
+  summary: string;
+  /** The operands as help writes them; those in brackets may be absent. */
+  operands: readonly string[];
+  /** Takes more operands like the last one. */
+  repeats?: boolean;
+  /** Everything after the first operand goes to another program unread. */
+  passesOn?: boolean;
+  options: Options;
+  examples?: readonly string[];
+  load: () => Promise<Run>;
+}
+
+export const JSON_OPTION: Options = { json: { type: 'boolean', help: 'print JSON for programs' } };
+export const YES: Options = { yes: { type: 'boolean', short: 'y', help: 'do it without a question' } };

@@ -1,0 +1,82 @@
+import { parseArgs } from 'node:util';
+import { usageFailure } from './failure.ts';
+import type { Command, Input } from './options.ts';
+
+const HELP = { help: { type: 'boolean', short: 'h' } } as const;
+
+/** Whether the words before the rest ask for help. */
+export function asksForHelp(command: Command, args: readonly string[]): boolean {
+  return split(command, args).own.some((word) => word === '--help' || word === '-h');
+}
+
+function parserOptions({ options }: Command) {
+  const known = Object.entries(options).map(([name, { type, short, multiple }]) => [
+    name,
+    { type, ...(short && { short }), ...(multiple && { multiple }) },
+  ]);
+  return { ...(Object.fromEntries(known) as Record<string, { type: 'string' | 'boolean'; short?: string }>), ...HELP };
+}
+
+/** The words that the command reads itself, and those that it passes on. */
+function split(command: Command, args: readonly string[]): { own: string[]; rest: string[] } {
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: parserOptions(command),
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const terminator = tokens.find(({ kind }) => kind === 'option-terminator');
+  const last = command.passesOn ? tokens.find(({ kind }) => kind === 'positional') : undefined;
+  const end = Math.min(terminator?.index ?? args.length, last === undefined ? args.length : last.index + 1);
+  const rest = args.slice(end);
+  return { own: args.slice(0, end), rest: rest[0] === '--' ? rest.slice(1) : rest };
+}
+
+function checkOperands({ name, operands, repeats }: Command, given: readonly string[]): void {
+  const required = operands.filter((word) => !word.startsWith('['));
+  const missing = required[given.length];
+  const next = `Run berth ${name} --help.`;
+  if (missing !== undefined) throw usageFailure(`berth ${name} needs ${missing}.`, next);
+  if (!repeats && given.length > operands.length)
+    throw usageFailure(`berth ${name} does not take ${given.at(-1)}.`, next);
+}
+
+/** Reads the words after the name of a command. Throws a usage failure that says what is not valid. */
+export function parseCommand(command: Command, args: readonly string[]): Input {
+  const { own, rest } = split(command, args);
+  const { values, positionals } = parse(command, own);
+  const value = (name: string): unknown => values[name];
+  const takesRest = command.passesOn || command.operands.at(-1) === '[-- WORD...]';
+  if (rest.length > 0 && !takesRest) throw usageFailure(`berth ${command.name} takes nothing after --.`);
+  checkOperands({ ...command, operands: command.operands.filter((word) => !word.startsWith('[--')) }, positionals);
+  const text = (name: string): string | undefined => {
+    const found = value(name);
+    return typeof found === 'string' ? found : undefined;
+  };
+  return {
+    operands: positionals,
+    rest,
+    flag: (name) => value(name) === true,
+    text,
+    texts: (name) => {
+      const found = value(name);
+      return Array.isArray(found) ? found.map(String) : [];
+    },
+    number: (name, least = 0) => {
+      const found = text(name);
+      if (found === undefined) return undefined;
+      if (/^\d{1,15}$/.test(found) && Number(found) >= least) return Number(found);
+      throw usageFailure(`--${name} ${found} is not valid: write a whole number of ${least} or more.`);
+    },
+  };
+}
+
+function parse(command: Command, args: string[]): { values: Record<string, unknown>; positionals: string[] } {
+  try {
+    return parseArgs({ args, options: parserOptions(command), allowPositionals: true });
+  } catch (error) {
+    const said = error instanceof Error ? error.message.replace(/\. To specify.*/s, '.') : String(error);
+    throw usageFailure(said, `Run berth ${command.name} --help.`);
+  }
+}

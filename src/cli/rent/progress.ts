@@ -1,0 +1,86 @@
+import type { Api } from '../api/client.ts';
+import { isPassing } from '../api/client.ts';
+import { readEvents } from '../api/event-stream.ts';
+import { instancePath } from '../api/find-instance.ts';
+import type { Instance } from '../api/records.ts';
+import { CliFailure } from '../failure.ts';
+import type { Session } from '../session.ts';
+import { plain } from '../text.ts';
+
+const STAGES: Readonly<Record<string, string>> = {
+  accepted: 'accepted',
+  claimed: 'has a place',
+  scheduled: 'has a node',
+  pulled: 'has its image',
+  started: 'runs',
+  ready: 'login works',
+};
+
+/** States that no start leaves by itself. */
+const OVER = new Set(['failed', 'stopped', 'deleting']);
+
+/** Reasons that a start passes through in seconds: nothing to tell. */
+const BRIEF = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'WaitingForLogin', 'Running']);
+
+/** The new lines about a start between two records of its instance. */
+export function progress(before: Instance | undefined, now: Instance): string[] {
+  const begin = Date.parse(now.stages['accepted'] ?? now.created_at);
+  const lines = Object.entries(STAGES).flatMap(([stage, words]) => {
+    const at = now.stages[stage];
+    if (at === undefined || before?.stages[stage] === at) return [];
+    const seconds = Math.max(0, Date.parse(at) - begin) / 1000;
+    return [`  ${words.padEnd(14)} ${seconds.toFixed(1).padStart(6)} s`];
+  });
+  const said = (record: Instance | undefined): string => `${record?.reason} ${record?.message}`;
+  if (BRIEF.has(now.reason) || said(before) === said(now)) return lines;
+  const place = now.place_in_line === null ? '' : ` Place in line: ${now.place_in_line}.`;
+  return [...lines, `  ${now.state}: ${plain(now.message || now.reason)}${place}`];
+}
+
+/** Whether a login works; throws when it never will. */
+function isReady(record: Instance): boolean {
+  if (OVER.has(record.state)) {
+    throw new CliFailure(`${plain(record.id)} is ${record.state}: ${plain(record.message || record.reason)}`, {
+      next: `berth events ${plain(record.id)} tells its history, and berth rm ${plain(record.id)} removes it.`,
+    });
+  }
+  return record.state === 'running';
+}
+
+/** The records of an instance as they change, over lost connections and from replica to replica. */
+async function* recordsOf(api: Api, id: string, session: Session): AsyncGenerator<Instance> {
+  let lastEventId = '';
+  for (let failures = 0; ;) {
+    try {
+      const headers = { accept: 'text/event-stream', ...(lastEventId && { 'last-event-id': lastEventId }) };
+      const body = await api.open('GET', instancePath(id), { headers });
+      failures = 0;
+      for await (const event of readEvents(body)) {
+        lastEventId = event.id || lastEventId;
+        if (event.type === 'deleted') throw new CliFailure(`${plain(id)} was deleted.`);
+        yield JSON.parse(event.data) as Instance;
+      }
+    } catch (error) {
+      if (!isPassing(error) && !isBroken(error)) throw error;
+      failures += 1;
+      if (failures > 30) throw error;
+    }
+    await session.sleep(2000);
+  }
+}
+
+/** Whether a stream broke that had begun: Node's fetch says so with a TypeError. */
+export function isBroken(error: unknown): boolean {
+  return error instanceof TypeError && (error.message === 'terminated' || error.message.startsWith('fetch failed'));
+}
+
+/** Tells about a start until its login works, and returns the record. Throws when it fails. */
+export async function followStart(api: Api, id: string, session: Session): Promise<Instance> {
+  let before: Instance | undefined;
+  for await (const record of recordsOf(api, id, session)) {
+    for (const line of progress(before, record)) session.terminal.say(line);
+    if (isReady(record)) return record;
+    before = record;
+  }
+  throw new CliFailure('The stream of events ended.');
+}

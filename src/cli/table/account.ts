@@ -1,0 +1,105 @@
+import { type Command, JSON_OPTION, type Options } from '../options.ts';
+import { NAMED, PROGRAM } from '../rent/body.ts';
+import { IMAGE } from '../rent/search.ts';
+
+const TEMPLATE_OPTIONS: Options = {
+  file: {
+    type: 'string',
+    short: 'f',
+    value: 'FILE',
+    help: 'the whole template as JSON, in place of the options below',
+  },
+  ...NAMED,
+  ...IMAGE,
+  ...PROGRAM,
+  ...JSON_OPTION,
+};
+
+/** Commands for what a tenant has beside instances. */
+export const ACCOUNT: Command[] = [
+  {
+    name: 'keys',
+    summary: 'list your SSH keys',
+    operands: [],
+    options: JSON_OPTION,
+    load: async () => (await import('../commands/keys.ts')).keys,
+  },
+  {
+    name: 'keys add',
+    summary: 'register an SSH public key, by default that of ~/.ssh',
+    operands: ['[FILE]'],
+    options: { ...NAMED, ...JSON_OPTION },
+    load: async () => (await import('../commands/keys.ts')).addKey,
+  },
+  {
+    name: 'keys rm',
+    summary: 'delete an SSH key and end its sessions',
+    operands: ['ID'],
+    options: {},
+    load: async () => (await import('../commands/keys.ts')).removeKey,
+  },
+  {
+    name: 'templates',
+    summary: 'list templates',
+    operands: [],
+    options: JSON_OPTION,
+    load: async () => (await import('../commands/templates.ts')).templates,
+  },
+  {
+    name: 'templates show',
+    summary: 'show all of a template, as JSON',
+    operands: ['ID'],
+    options: {},
+    load: async () => (await import('../commands/templates.ts')).showTemplate,
+  },
+  {
+    name: 'templates create',
+    summary: 'make a template',
+    operands: ['[-- WORD...]'],
+    options: TEMPLATE_OPTIONS,
+    load: async () => (await import('../commands/templates.ts')).createTemplate,
+  },
+  {
+    name: 'templates replace',
+    summary: 'give a template another content',
+    operands: ['ID', '[-- WORD...]'],
+    options: TEMPLATE_OPTIONS,
+    load: async () => (await import('../commands/templates.ts')).replaceTemplate,
+  },
+  {
+    name: 'templates rm',
+    summary: 'delete a template',
+    operands: ['ID'],
+    options: {},
+    load: async () => (await import('../commands/templates.ts')).removeTemplate,
+  },
+  {
+    name: 'registries',
+    summary: 'list credentials for private images',
+    operands: [],
+    options: JSON_OPTION,
+    load: async () => (await import('../commands/registries.ts')).registries,
+  },
+  {
+    name: 'registries add',
+    summary: 'store credentials; asks for the password',
+    operands: ['NAME', 'SERVER', 'USER'],
+    options: JSON_OPTION,
+    examples: ['berth registries add ghcr ghcr.io octocat <token.txt'],
+    load: async () => (await import('../commands/registries.ts')).addRegistry,
+  },
+  {
+    name: 'registries rm',
+    summary: 'delete credentials',
+    operands: ['NAME'],
+    options: {},
+    load: async () => (await import('../commands/registries.ts')).removeRegistry,
+  },
+  {
+    name: 'usage',
+    summary: 'show costs and limits',
+    operands: [],
+    options: JSON_OPTION,
+    load: async () => (await import('../commands/usage.ts')).usage,
+  },
+];

@@ -1,0 +1,262 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/main.ts';
+import { createSession } from '../../../src/cli/session.ts';
+import type { Terminal } from '../../../src/cli/terminal.ts';
+import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+
+interface Seen {
+  line: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+type Answer = (response: ServerResponse, seen: Seen) => void;
+
+const KEY = 'berth_secret';
+let server: Server | undefined;
+afterEach(async () => {
+  server?.closeAllConnections();
+  await new Promise((resolve) => {
+    if (server === undefined) resolve(undefined);
+    else server.close(resolve);
+  });
+  server = undefined;
+});
+
+/** Runs a command line against a server that gives these answers, one after the other; the last one again and again. */
+async function berth(words: readonly string[], answers: readonly Answer[], typed: readonly string[] = []) {
+  const seen: Seen[] = [];
+  server = createServer((request, response) => {
+    void text(request).then((body) => {
+      const one = { line: `${request.method} ${request.url}`, headers: request.headers, body };
+      seen.push(one);
+      answers[Math.min(seen.length, answers.length) - 1]?.(response, one);
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server?.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const said: string[] = [];
+  let out = '';
+  const lines = [...typed];
+  const ask = (question: string): Promise<string> => {
+    said.push(question);
+    return Promise.resolve(lines.shift() ?? 'q');
+  };
+  const terminal: Terminal = {
+    interactive: typed.length > 0,
+    screen: false,
+    out: async (more) => void (out += more),
+    say: (more) => void said.push(more),
+    ask,
+    secret: ask,
+    input: async () => lines.join('\n'),
+  };
+  const env = { BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: KEY, HOME: '/nowhere' };
+  const session = { ...createSession(env, terminal), sleep: () => Promise.resolve() };
+  const code = await runCli(words, { session, version: () => '1.2.3' });
+  return { code, out, said: said.join('\n'), seen };
+}
+
+function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(body));
+  };
+}
+
+const drop: Answer = (response) => void response.destroy();
+const list = (...data: unknown[]): Answer => json(200, { object: 'list', data });
+const refuse = (status: number, code: string | number, message: string, more = {}): Answer =>
+  json(status, { error: { code, message, ...more } });
+const stream =
+  (events: string, end = true): Answer =>
+  (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(events);
+    if (end) response.end();
+    else setImmediate(() => response.destroy());
+  };
+
+const OFFER = {
+  id: 7,
+  gpu_name: 'NVIDIA-L4',
+  gpu_count: 1,
+  gpu_memory_mb: 23034,
+  isolation: 'whole',
+  mig_profile: null,
+  available: 1,
+  simulated: false,
+  price_per_hour: { on_demand: '0.50', interruptible: '0.20', currency: 'USD' },
+  cpu_cores: 4,
+  memory_mb: 16384,
+  disk_gb_max: 100,
+  image_cached: true,
+};
+const RECORD = {
+  id: 'i-1',
+  name: null,
+  state: 'running',
+  reason: 'Running',
+  message: '',
+  stages: { ready: '2026-01-01T00:00:01Z' },
+  created_at: '2026-01-01T00:00:00Z',
+  place_in_line: null,
+  simulated: false,
+  ssh: { command: 'ssh' },
+  warnings: ['No SSH key opens it.'],
+};
+const READY = stream(`event: snapshot\nid: 1\ndata: ${JSON.stringify(RECORD)}\n\n`);
+
+it.each([
+  [401, 'invalid_api_key', 3],
+  [401, 401, 3],
+  [403, 'insufficient_scope', 3],
+  [403, 'tenant_limit', 1],
+  [404, 'template_not_found', 4],
+  [409, 'offer_unavailable', 5],
+  [422, 'validation_failed', 1],
+  [429, 'rate_limit_exceeded', 6],
+  [503, 'overloaded', 6],
+])('%i %s: the words of the server, and its exit status', async (status, code, exit) => {
+  const result = await berth(['usage'], [refuse(status, code, 'Because \u001b[2Jof this.')]);
+  expect([result.code, result.out]).toEqual([exit, '']);
+  expect(result.said).toContain('berth: Because ?[2Jof this.');
+  expect(result.said).not.toContain(KEY);
+});
+
+it('a server that is no Berth, or none at all, is said to be so', async () => {
+  const page: Answer = (response) => void response.writeHead(502).end('<html>');
+  expect(await berth(['ls'], [page])).toMatchObject({
+    code: 6,
+    said: 'berth: The server answered with the status 502.',
+  });
+  const gone = await berth(['ls'], [drop]);
+  expect([gone.code, gone.said]).toEqual([6, expect.stringContaining('does not answer')]);
+});
+
+it('the key follows no redirect', async () => {
+  const result = await berth(['ls'], [json(307, {}, { location: 'http://127.0.0.1:1/elsewhere' })]);
+  expect([result.code, result.seen.length]).toEqual([1, 1]);
+  expect(result.said).toContain('The key is not sent there.');
+});
+
+it('a rental that lost its answer is sent again under the same key, and nothing is rented twice', async () => {
+  const answers = [list(OFFER), list({ id: 1 }), drop, refuse(503, 'claim_timeout', 'Late.'), json(201, RECORD), READY];
+  const result = await berth(['rent', '--gpu', 'l4', '--yes'], answers);
+  expect([result.code, result.out]).toEqual([0, 'i-1\n']);
+  const posts = result.seen.filter(({ line }) => line === 'POST /api/v1/instances');
+  expect(posts).toHaveLength(3);
+  expect(new Set(posts.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
+  expect(posts.map(({ body }) => JSON.parse(body) as unknown)).toEqual(Array(3).fill({ ask_id: 7 }));
+  expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour.');
+  expect(result.said).toContain('Warning: No SSH key opens it.');
+  expect(result.said).toContain('Log in with: berth ssh i-1');
+});
+
+it('who does not say yes rents nothing', async () => {
+  const result = await berth(['rent', '--gpu', 'l4'], [list(OFFER)], ['']);
+  expect([result.code, result.seen.length]).toEqual([1, 1]);
+  expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour? [y/N]');
+});
+
+it('bare, it asks: a part of a name, a number, and yes', async () => {
+  const other = { ...OFFER, id: 8, gpu_name: 'NVIDIA-H100' };
+  const answers = [list(OFFER, other), list({ id: 1 }), json(201, RECORD), READY];
+  const result = await berth(['rent'], answers, ['nothing', 'h100', '1', 'y']);
+  expect(result.code).toBe(0);
+  expect(result.said).toContain('No free offer is called nothing.');
+  expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({ ask_id: 8 });
+});
+
+it('without a free place it waits in line for the kind that would do, when it may', async () => {
+  const taken = { ...OFFER, available: 0 };
+  const none = await berth(['rent', '--gpu', 'l4', '--yes'], [list(taken)]);
+  expect([none.code, none.said]).toEqual([5, expect.stringContaining('Add --queue to wait in line.')]);
+  const answers = [list(taken), list({ id: 1 }), json(201, RECORD), READY];
+  const result = await berth(['rent', '--gpu', 'l4', '--queue', '--yes'], answers);
+  expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({
+    on_no_capacity: 'queue',
+    gpu: { name: 'NVIDIA-L4', count: 1, isolation: 'whole' },
+  });
+});
+
+it('a start that fails is a failure, in the words of the instance', async () => {
+  const failed = {
+    ...RECORD,
+    state: 'failed',
+    reason: 'ImagePullFailed',
+    message: 'The registry says no.',
+    stages: {},
+  };
+  const answers = [list(OFFER), list({ id: 1 }), json(201, RECORD), stream(`data: ${JSON.stringify(failed)}\n\n`)];
+  const result = await berth(['rent', '--offer', '7', '--yes'], answers);
+  expect([result.code, result.out]).toEqual([1, '']);
+  expect(result.said).toContain('berth: i-1 is failed: The registry says no.\nberth events i-1 tells');
+});
+
+it('a followed log goes on after the last line that was printed, and ends with the log', async () => {
+  const line = (n: number): string => `event: line\nid: ${n}\ndata: {"id":"${n}","at":"t","text":"line ${n}"}\n\n`;
+  const answers = [
+    json(200, RECORD),
+    stream(`${line(1)}${line(2)}event: line\nid: 3\ndata: {"id"`, false),
+    refuse(503, 'log_unavailable', 'Not now.'),
+    stream(`${line(3)}event: end\ndata: {"state":"stopped","reason":"Stopped","message":"It was stopped."}\n\n`),
+  ];
+  const result = await berth(['logs', '-f', '--tail', '5', 'i-1'], answers);
+  expect([result.code, result.out]).toEqual([0, 'line 1\nline 2\nline 3\n']);
+  expect(result.said).toContain('The log ends: stopped: It was stopped.');
+  expect(result.seen.slice(1).map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '2', '2']);
+  expect(result.seen[1]?.line).toBe('GET /api/v1/instances/i-1/logs?follow=true&tail=5');
+});
+
+it('a name stands for its instance, and two of the same name for none', async () => {
+  const missing = refuse(404, 'instance_not_found', 'No instance.');
+  const named = { ...RECORD, name: 'mine', disk_policy: 'delete' };
+  const removed = await berth(['rm', 'mine', '-y'], [missing, list(named), json(200, {})]);
+  expect([removed.code, removed.seen[2]?.line]).toEqual([0, 'DELETE /api/v1/instances/i-1']);
+  const both = await berth(['rm', 'mine', '-y'], [missing, list(named, { ...named, id: 'i-2' })]);
+  expect([both.code, both.said]).toEqual([2, expect.stringContaining('i-1, i-2')]);
+});
+
+it('chat streams the answer, and takes the only model', async () => {
+  const chunk = (content: string): string => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+  const answers = [list({ id: 'qwen' }), stream(`${chunk('Hel')}${chunk('lo')}data: [DONE]\n\n`)];
+  const result = await berth(['chat', 'how', 'are', 'you'], answers);
+  expect([result.code, result.out]).toEqual([0, 'Hello\n']);
+  expect(JSON.parse(result.seen[1]?.body ?? '')).toEqual({
+    model: 'qwen',
+    messages: [{ role: 'user', content: 'how are you' }],
+    stream: true,
+  });
+});
+
+it('a password of a registry comes from the terminal, and is not shown', async () => {
+  const result = await berth(
+    ['registries', 'add', 'ghcr', 'ghcr.io', 'me'],
+    [json(201, { name: 'ghcr' })],
+    ['hunter2'],
+  );
+  expect(JSON.parse(result.seen[0]?.body ?? '')).toMatchObject({ password: 'hunter2' });
+  expect(result.said + result.out).not.toContain('hunter2');
+});
+
+it('a private key stays on the machine', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-keys-'));
+  try {
+    const path = join(folder, 'id_ed25519');
+    await writeFile(path, newEd25519Key('').private);
+    const result = await berth(['keys', 'add', path], [json(201, {})]);
+    expect([result.code, result.seen]).toEqual([2, []]);
+    expect(result.said).toContain(`Write ${path}.pub.`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { extended } from '../../../src/cli/commands/change.ts';
+import { runningCost } from '../../../src/cli/commands/usage.ts';
+import type { Instance, Limits, LogLine, Offer, Registry, SshKey, Template } from '../../../src/cli/api/records.ts';
+import type { Input } from '../../../src/cli/options.ts';
+import { parseCommand } from '../../../src/cli/parse.ts';
+import { lifeOf, programOf, variablesOf } from '../../../src/cli/rent/body.ts';
+import { progress } from '../../../src/cli/rent/progress.ts';
+import { hasName, searchOf } from '../../../src/cli/rent/search.ts';
+import { findCommand } from '../../../src/cli/table/commands.ts';
+import type { InstanceRecord } from '../../../src/http/schemas/instance.ts';
+import type { LimitsRecord } from '../../../src/http/schemas/limits.ts';
+import type { FoundOffer } from '../../../src/http/schemas/offer.ts';
+import type { RegistryRecord } from '../../../src/http/schemas/registry.ts';
+import type { SshKeyRecord } from '../../../src/http/schemas/ssh-key.ts';
+import type { TemplateRecord } from '../../../src/http/schemas/template.ts';
+
+function read(...words: string[]): Input {
+  const { command, args = [] } = findCommand(words) ?? {};
+  if (command === undefined) throw new Error(`no command in ${words.join(' ')}`);
+  return parseCommand(command, args);
+}
+
+const record = (changes: Partial<Instance>): Instance =>
+  ({
+    id: 'i-1',
+    state: 'pending',
+    reason: 'Pending',
+    message: '',
+    stages: {},
+    created_at: '2026-01-01T00:00:00Z',
+    place_in_line: null,
+    price_per_hour: null,
+    ...changes,
+  }) as Instance;
+
+it('what the program reads is what the server has', () => {
+  // The compiler compares: each line is an error when a field is renamed or changes its type.
+  const compared: [
+    (one: InstanceRecord) => Instance,
+    (one: FoundOffer) => Offer,
+    (one: LimitsRecord) => Limits,
+    (one: SshKeyRecord) => SshKey,
+    (one: TemplateRecord) => Template,
+    (one: RegistryRecord) => Registry,
+    (one: { id: string; at: string; text: string }) => LogLine,
+  ] = [(one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one];
+  expect(compared).toHaveLength(7);
+});
+
+describe('the body of a rental', () => {
+  it('has what the options say and nothing else', async () => {
+    const words = [
+      'rent',
+      '-e',
+      'A=1=2',
+      '-e',
+      'FROM_HERE',
+      '-p',
+      '8000',
+      '-p',
+      '53/udp',
+      '--disk',
+      '40',
+      '--',
+      'x',
+      '-y',
+    ];
+    expect(await programOf(read(...words), { FROM_HERE: 'here' })).toEqual({
+      env: { A: '1=2', FROM_HERE: 'here' },
+      ports: [{ container_port: 8000 }, { container_port: 53, protocol: 'udp' }],
+      disk_gb: 40,
+      args: ['x', '-y'],
+    });
+    expect(await programOf(read('rent'), {})).toEqual({});
+    expect(lifeOf(read('set', 'i-1', '--max-duration', 'none', '--key', '7'), true)).toEqual({
+      max_duration: null,
+      ssh_key_ids: [7],
+    });
+  });
+
+  it('names no variable that has no value, and repeats no line of a file of secrets', async () => {
+    await expect(programOf(read('rent', '-e', 'NOT_HERE'), {})).rejects.toThrow('--env NOT_HERE has no value');
+    expect(variablesOf('# a comment\nA=b c\n\nB=\r\n')).toEqual([
+      ['A', 'b c'],
+      ['B', ''],
+    ]);
+    expect(() => variablesOf('A=1\nhunter2\n')).toThrow(/^Variable 2 of --env-file has no =\.$/);
+    await expect(programOf(read('rent', '--env-file', '/nowhere'), {})).rejects.toThrow('--env-file: ENOENT');
+  });
+
+  it('asks for memory as data sheets write it, and for names in any case', () => {
+    const search = searchOf(read('rent', '--memory', '24', '--gpus', '2', '--interruptible'));
+    expect(search).toEqual({ min_gpu_memory_mb: 22_888, gpu_count: 2, type: 1 });
+    const offer = { gpu_name: 'NVIDIA-H100-80GB-HBM3' } as Offer;
+    expect(['h100', 'H100 80gb', 'a100', 'hbm3-h100'].map((text) => hasName(offer, text))).toEqual([
+      true,
+      true,
+      false,
+      true,
+    ]);
+  });
+});
+
+it('progress tells each stage once, and what a start waits for', () => {
+  const claimed = record({
+    reason: 'Starting',
+    stages: { accepted: '2026-01-01T00:00:00Z', claimed: '2026-01-01T00:00:01.5Z' },
+  });
+  expect(progress(undefined, claimed)).toEqual(['  accepted          0.0 s', '  has a place       1.5 s']);
+  expect(progress(claimed, claimed)).toEqual([]);
+  const waits = record({ reason: 'WaitingForCapacity', message: 'No place\u001b is free.', place_in_line: 3 });
+  expect(progress(record({}), waits)).toEqual(['  pending: No place? is free. Place in line: 3.']);
+  expect(progress(waits, waits)).toEqual([]);
+});
+
+it('an extension adds to the longest time of a start', () => {
+  expect([extended('1h', '30m'), extended('90m', '12h')]).toEqual(['1h30m', '13h30m']);
+  for (const text of ['soon', '0s', '']) expect(() => extended('1h', text)).toThrow('is no time');
+});
+
+it('the running cost counts from the login on, and only while it runs', () => {
+  const ready = { ready: '2026-01-01T00:00:00Z' };
+  const now = Date.parse('2026-01-01T02:00:00Z');
+  expect(runningCost(record({ state: 'running', price_per_hour: '2.5', stages: ready }), now)).toBe(5);
+  expect(runningCost(record({ state: 'stopped', price_per_hour: '2.5', stages: ready }), now)).toBe(0);
+  expect(runningCost(record({ state: 'starting', price_per_hour: '2.5' }), now)).toBe(0);
+});
