@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { ROOT, stateFolder } from '../../tools/lib/paths.ts';
+import { type BerthCli, installCli } from '../support/berth-cli.ts';
 import { PythonClient } from '../support/generated/python-client.ts';
 import { PASSWORD, type PrivateRegistry, startRegistry, USER } from '../support/registry/registry.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -10,9 +11,9 @@ import { tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE } from './support/images.ts';
 import { lastBlock, paste } from './support/paste.ts';
 import { kill, replicasOf } from './support/processes.ts';
-import { NAMESPACE, TENANT } from './support/release.ts';
-import { httpRenter, pythonRenter, type Renter } from './support/renters.ts';
-import { login, newIdentity, runOver } from './support/ssh.ts';
+import { NAMESPACE, sshAt, TENANT } from './support/release.ts';
+import { cliRenter, httpRenter, pythonRenter, type Renter } from './support/renters.ts';
+import { newIdentity } from './support/ssh.ts';
 import { World } from './support/world.ts';
 
 const MINUTES = 60_000;
@@ -34,12 +35,15 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
   let world: World;
   let registry: PrivateRegistry;
   let user: Tenant;
+  let cli: BerthCli | undefined;
   let base: string;
 
   beforeAll(async () => {
     world = await World.open(options);
     const config = { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'Always', logLevel: 'info' };
-    await world.release.upgrade({ config, defaultPool: { spec: POOL } });
+    const values = { config, defaultPool: { spec: POOL } };
+    await world.release.upgrade(values);
+    await world.release.upgrade({ ...values, ...sshAt(await world.service('berth-ssh')) });
     registry = await startRegistry(initPid);
     const { host, port } = await world.service('berth-api');
     base = `http://${host}:${port}`;
@@ -47,15 +51,20 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
     await waitFor('the key works', async () => (await user.call('GET', '/api/v1/offers')).status === 200);
   });
   afterAll(async () => {
+    await cli?.[Symbol.asyncDispose]();
     await registry[Symbol.asyncDispose]();
     await world.client.close();
   });
 
   const ways: Record<string, () => Promise<Renter>> = {
-    'requests over HTTP': () => Promise.resolve(httpRenter(user, base)),
+    'requests over HTTP': () => Promise.resolve(httpRenter(user, base, newIdentity())),
+    'berth, the command line': async () => {
+      cli = await installCli(base);
+      return cliRenter(cli, user, base, newIdentity());
+    },
     'the generated Python client': async () => {
       const folder = join(stateFolder(), 'e2e', 'python');
-      return pythonRenter(await PythonClient.generate({ url: base, token: user.token }, folder));
+      return pythonRenter(await PythonClient.generate({ url: base, token: user.token }, folder), newIdentity());
     },
   };
 
@@ -87,9 +96,8 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
     async (way, renterBy) => {
       const renter = await renterBy();
       const name = way.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
-      const identity = newIdentity();
       const image = await registry.push(`private/${name}:1`);
-      const key = await renter.addKey({ name, public_key: identity.publicKey });
+      const key = await renter.addKey(name);
       const credentials = { name, server: registry.server, username: USER, password: PASSWORD };
       await renter.addRegistry(credentials);
 
@@ -132,13 +140,10 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
       const headers = { authorization: `Bearer ${user.token}` };
       const page = await fetch(`${base}/api/v1/instances/${id}/proxy/8080/`, { headers });
       expect(await page.text()).toBe(`served for ${name}\n`);
-      const { known_hosts: hostKey, user: loginName } = running['ssh'] as { known_hosts: string; user: string };
-      const session = await login({ ...(await world.service('berth-ssh')), user: loginName, hostKey }, identity);
-      expect(await runOver(session, 'echo "$GREETING"')).toBe(`${name}\n`);
-      session.end();
+      expect(await renter.run(id, 'echo "$GREETING"')).toBe(`${name}\n`);
 
       const until = Date.parse(String((await renter.show(id))['expires_at']));
-      expect(await renter.change(id, { max_duration: '2h' })).toMatchObject({ max_duration: '2h' });
+      expect(await renter.extend(id)).toMatchObject({ max_duration: '2h' });
       await waitFor('the later end', async () => {
         return Date.parse(String((await renter.show(id))['expires_at'])) === until + 60 * MINUTES;
       });

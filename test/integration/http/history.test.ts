@@ -82,7 +82,8 @@ it('tells it as it happens, and goes on after the last event that a client has',
   expect(reasonsOf({ ...rest, seen: all })).toEqual(
     expect.arrayContaining(['Accepted', 'Claimed', 'Scheduled', 'Ready', 'Deleting', 'Deleted']),
   );
-  // The history says the same afterwards, and a stream of it ends at once.
+  // The history says the same when it is written, and a stream of it ends at once.
+  await waitFor('the whole history', async () => (await call('GET', '/instances/followed/events')).status === 200);
   const late = await openEvents(url, token);
   await late.ended;
   expect(late.seen.at(-1)?.type).toBe('end');
