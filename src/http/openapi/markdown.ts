@@ -1,6 +1,7 @@
 import { ERRORS } from '../errors/catalogue.ts';
 import type { Operation } from '../routes/route.ts';
 import { OPERATIONS } from '../routes/table.ts';
+import { GUIDES } from './guides.ts';
 import { DESCRIPTION, errorsOf, parametersOf } from './document.ts';
 import { componentSchemas } from './registry.ts';
 
@@ -172,7 +173,7 @@ export const LLMS_TEXT = `# Berth
 
 - [API reference in Markdown](/docs/api.md): every endpoint, field and error
 - [OpenAPI 3.1 document](/openapi.json): the same for generators of clients
-
+${GUIDES.map(({ file, title, about }) => `- [${title}](/docs/${file}): ${about}\n`).join('')}
 ## Optional
 
 - [Interactive documentation](/docs): the OpenAPI document, rendered for people

@@ -3,6 +3,7 @@ import helmet from 'helmet';
 import { absolutePath } from 'swagger-ui-dist';
 import { compress } from '../middleware/compress.ts';
 import { openApiDocument } from '../openapi/document.ts';
+import { GUIDES, guideText } from '../openapi/guides.ts';
 import { apiMarkdown, LLMS_TEXT } from '../openapi/markdown.ts';
 import { sendJson } from '../send.ts';
 import { methodNotAllowed } from './route.ts';
@@ -104,6 +105,10 @@ export function docsRouter(): Router {
   router.get('/docs/start.js', compress(), (_request, response) => {
     response.type('js').send(START);
   });
+  for (const { file } of GUIDES) {
+    const text = guideText(file);
+    router.get(`/docs/${file}`, compress(), (_request, response) => sendOpenText(response, 'text/markdown', text));
+  }
   for (const file of FILES) {
     router.get(`/docs/${file}`, compress(), (_request, response) => {
       response.sendFile(file, { root, maxAge: '1d' });

@@ -185,6 +185,21 @@ describe('what programs read', () => {
     for (const [, anchor = ''] of text.matchAll(/\]\((#[^)]+)\)/g)) expect(titles, anchor).toContain(anchor);
   });
 
+  it('the guides are handed out as Markdown, and each of their links leads somewhere', async () => {
+    const index = await (await fetch(`${api.url}/llms.txt`)).text();
+    const guides = links(index).filter((path) => path.endsWith('.md') && path !== '/docs/api.md');
+    expect(guides.length).toBeGreaterThan(2);
+    for (const path of guides) {
+      const answer = await fetch(`${api.url}${path}`);
+      expect(answer.headers.get('content-type')).toBe('text/markdown; charset=utf-8');
+      const text = await answer.text();
+      expect(text).toMatch(/^# /);
+      for (const [, target = ''] of text.matchAll(/\]\((?!https?:)([^)\s#]+)/g)) {
+        expect((await fetch(new URL(target, `${api.url}${path}`))).status, `${path}: ${target}`).toBe(200);
+      }
+    }
+  });
+
   it('/docs answers Markdown to programs that ask for it, and the page to browsers and all others', async () => {
     const type = async (accept: string): Promise<string | null> =>
       (await fetch(`${api.url}/docs`, { headers: { accept } })).headers.get('content-type');
