@@ -15,7 +15,8 @@ With a kubeconfig:
 Operator:
   host-key     rotate the SSH host key: announce | switch | retire
 
-Renters, with an API key (docs/cli.md): login, offers, rent, ls, ssh, logs and more; berth help lists them.
+Renters, with an API key (docs/cli.md lists all):
+  login, offers, rent, ls, show, logs, ssh, cp, stop, start, rm, keys, templates, models, chat
 `;
 
 const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'all']);
@@ -49,9 +50,10 @@ async function main([command = '', ...args]: readonly string[]): Promise<number 
     return undefined;
   }
   if (isClient(command, args)) return runClient(command, args);
-  if (command === '' || command === '--help') {
-    (command === '' ? process.stderr : process.stdout).write(USAGE);
-    return command === '' ? 2 : 0;
+  const help = command === '--help' || (command === 'help' && args.length === 0);
+  if (help || command === '') {
+    (help ? process.stdout : process.stderr).write(USAGE);
+    return help ? 0 : 2;
   }
   return (await import('./cli/process.ts')).runProcess([command, ...args]);
 }

@@ -2,7 +2,6 @@ import type { Instance, List } from './api/records.ts';
 import { COMMANDS, findCommand } from './table/commands.ts';
 import { usageFailure } from './failure.ts';
 import type { Session } from './session.ts';
-import { plain } from './text.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 
@@ -78,7 +77,8 @@ async function instancesOf(session: Session): Promise<string[]> {
   try {
     const signal = AbortSignal.timeout(PATIENCE_MS);
     const { data } = await (await session.api()).call<List<Instance>>('GET', '/instances', { signal });
-    return data.map(({ id }) => plain(id));
+    // Shells put the words into a command line as they are.
+    return data.map(({ id }) => id).filter((id) => /^[a-z0-9][a-z0-9.-]*$/.test(id));
   } catch {
     return [];
   }

@@ -39,6 +39,8 @@ export interface Command {
   passesOn?: boolean;
   options: Options;
   examples?: readonly string[];
+  /** The next step after a wrong line, in place of its help. */
+  hint?: string;
   load: () => Promise<Run>;
 }
 

@@ -33,10 +33,10 @@ function split(command: Command, args: readonly string[]): { own: string[]; rest
   return { own: args.slice(0, end), rest: rest[0] === '--' ? rest.slice(1) : rest };
 }
 
-function checkOperands({ name, operands, repeats }: Command, given: readonly string[]): void {
+function checkOperands({ name, operands, repeats, hint }: Command, given: readonly string[]): void {
   const required = operands.filter((word) => !word.startsWith('['));
   const missing = required[given.length];
-  const next = `Run berth ${name} --help.`;
+  const next = hint ?? `Run berth ${name} --help.`;
   if (missing !== undefined) throw usageFailure(`berth ${name} needs ${missing}.`, next);
   if (!repeats && given.length > operands.length)
     throw usageFailure(`berth ${name} does not take ${given.at(-1)}.`, next);

@@ -20,10 +20,24 @@ export function settingsFolder(env: Environment): string {
 
 const fileOf = (env: Environment): string => join(settingsFolder(env), 'access.json');
 
+function urlOf(text: string): URL | undefined {
+  try {
+    return new URL(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The base URL of what people type: with or without scheme and /api/v1. Throws a usage failure for other text. */
 export function baseUrl(text: string): string {
-  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '') {
+  const url = urlOf(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`);
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== '' ||
+    url.search !== '' ||
+    url.hash !== ''
+  ) {
     throw usageFailure(`${text} is no address of a server: write, for example, https://gpu.example.com.`);
   }
   const path = url.pathname.replace(/\/+$/, '').replace(/(\/api\/v1)+$/, '');

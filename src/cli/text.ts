@@ -45,9 +45,9 @@ export function age(from: string, now: number): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** MiB as the GB of a data sheet: 81559 is 80 GB of NVIDIA, whose GB are 10^9 bytes or 2^30 as it pleases. */
-export function gigabytes(mib: number): string {
-  return `${Math.round((mib * 1_048_576) / 1e9)} GB`;
+/** MiB as GiB: an H100 with 80 GB on its data sheet has 81559 MiB and shows 80. */
+export function gibibytes(mib: number): string {
+  return `${Math.round(mib / 1024)} GiB`;
 }
 
 const DURATION = /^(?=\d)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/;

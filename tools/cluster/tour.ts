@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { quoteWord } from '../lib/shell.ts';
 import { BUSYBOX_IMAGE } from './built/real-node.ts';
 
@@ -54,24 +55,39 @@ export function tourOf({ nodes, kubeconfig, programs, state, server }: TourFacts
     '# set the values above as variables, and put kubectl on the PATH',
     `set -a; . ${quoteWord(envFile)}; set +a`,
     '',
+    ...install(state, url),
     ...rent(offers),
     ...withKubectl(),
-    ...withSsh(state, sshPort, offers),
+    ...withSsh(state, offers),
+    '# the same over HTTP',
+    'curl -sS -H "Authorization: Bearer $BERTH_API_KEY" "$BERTH_URL/offers"; echo',
+    '',
   ].join('\n');
+}
+
+/** The command line of this server. It takes BERTH_URL and BERTH_API_KEY, so the tour needs no login. */
+function install(state: string, url: string): string[] {
+  const prefix = join(state, 'cli');
+  return [
+    '# install the command line that fits the server, here into a folder of its own',
+    `npm install --silent --no-audit --no-fund --global --prefix ${quoteWord(prefix)} '${new URL('/cli/berth.tgz', url).href}'`,
+    `export PATH="$PATH":${quoteWord(join(prefix, 'bin'))}`,
+    '',
+  ];
 }
 
 function rent(offers: readonly TourOffer[]): string[] {
   const free = offers.filter(({ simulated, available }) => simulated && available > 0);
   const offer = free.find(({ isolation, gpu_count: count }) => isolation === 'whole' && count === 1) ?? free[0];
-  if (offer === undefined) return ['# no GPU is free', call('offers'), ''];
+  if (offer === undefined) return ['# no GPU is free', 'berth offers --all', ''];
   return [
-    `# list the offers, rent ${offer.gpu_count} x ${offer.gpu_name}, look at it, rename it, give it back, list the models`,
-    call('offers'),
-    createLine(`{"ask_id":${offer.id},"name":"tour"}`),
-    call('instances/$ID'),
-    call('instances/$ID', `-X PATCH -d '{"label":"mine"}'`),
-    call('instances/$ID', '-X DELETE'),
-    call('models'),
+    `# list the offers, rent ${offer.gpu_count} x ${offer.gpu_name}, label it, look at it, give it back, list the models`,
+    'berth offers',
+    `ID=$(berth rent --offer ${offer.id} --name tour --yes); echo "$ID"`,
+    'berth set "$ID" --label mine',
+    'berth show "$ID"',
+    'berth rm "$ID" --yes',
+    'berth models',
     '',
   ];
 }
@@ -87,37 +103,18 @@ function withKubectl(): string[] {
 }
 
 /** Lines for a container of the real node; the simulated nodes have none. */
-function withSsh(state: string, port: number, offers: readonly TourOffer[]): string[] {
+function withSsh(state: string, offers: readonly TourOffer[]): string[] {
   const offer = offers.find(({ simulated, available }) => !simulated && available > 0);
   if (offer === undefined) return [];
-  const key = `${state}/tour_key`;
-  const known = `${state}/known_hosts`;
-  const fromRecord = (field: string): string =>
-    `${call('instances/$ID').replace(/; echo$/, '')} | grep -o '"${field}":"[^"]*"' | cut -d'"' -f4`;
-  const body = `{"ask_id":${offer.id},"name":"shell","template_image":"${BUSYBOX_IMAGE}"}`;
+  const key = quoteWord(join(state, 'tour_key'));
   return [
-    '# rent a real container, and run a command in it over SSH',
-    `[ -f '${key}' ] || ssh-keygen -q -t ed25519 -N '' -f '${key}'`,
-    call('ssh-keys', `-d "{\\"name\\":\\"tour\\",\\"public_key\\":\\"$(cat '${key}.pub')\\"}"`),
-    createLine(body),
-    'kubectl wait gpuinstance "$ID" --for=condition=Ready --timeout=60s',
-    `${fromRecord('known_hosts')} > '${known}'`,
-    `LOGIN=$(${fromRecord('user')})`,
-    `ssh -i '${key}' -p ${port} -o UserKnownHostsFile='${known}' "$LOGIN@127.0.0.1" 'hostname; env | sort'`,
-    call('instances/$ID', '-X DELETE'),
+    '# rent a real container, run a command in it over SSH, and look at its log',
+    `[ -f ${key} ] || ssh-keygen -q -t ed25519 -N '' -f ${key}`,
+    `berth keys add ${quoteWord(join(state, 'tour_key.pub'))} --name tour`,
+    `ID=$(berth rent --offer ${offer.id} --name shell --image ${BUSYBOX_IMAGE} --yes); echo "$ID"`,
+    `berth ssh -i ${key} "$ID" 'hostname; env | sort'`,
+    'berth logs "$ID"',
+    'berth rm "$ID" --yes',
     '',
   ];
-}
-
-/** One curl line; `options` come before the URL. */
-function call(path: string, options = ''): string {
-  const json = options.includes('-d ') ? ` -H 'Content-Type: application/json'` : '';
-  const more = options === '' ? '' : ` ${options}`;
-  return `curl -sS -H "Authorization: Bearer $BERTH_API_KEY"${json}${more} "$BERTH_URL/${path}"; echo`;
-}
-
-/** Creates an instance and keeps its id in $ID, with programs that every system has. */
-function createLine(body: string): string {
-  const create = call('instances', `-d '${body}'`).replace(/; echo$/, '');
-  return `ID=$(${create} | grep -o '"id":"i-[^"]*"' | head -1 | cut -d'"' -f4); echo "$ID"`;
 }

@@ -2,7 +2,7 @@ import type { Offer } from '../api/records.ts';
 import type { Input } from '../options.ts';
 import { offersFor } from '../rent/search.ts';
 import { printJson, type Session } from '../session.ts';
-import { gigabytes, table } from '../text.ts';
+import { gibibytes, table } from '../text.ts';
 
 /** How an offer shares its GPU with others. */
 function kindOf({ isolation, mig_profile: profile }: Offer): string {
@@ -16,10 +16,10 @@ export function offerTable(offers: readonly Offer[], { interruptible = false, nu
   const rows = offers.map((offer) => [
     String(offer.id),
     `${offer.gpu_count} x ${offer.gpu_name}`,
-    gigabytes(offer.gpu_memory_mb),
+    gibibytes(offer.gpu_memory_mb),
     kindOf(offer),
     String(offer.cpu_cores),
-    gigabytes(offer.memory_mb),
+    gibibytes(offer.memory_mb),
     `${offer.disk_gb_max} GB`,
     String(offer.available),
     priceOf(offer, interruptible),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { Api } from '../api/client.ts';
 import { insist } from '../api/client.ts';
 import { ApiFailure } from '../api/failures.ts';
@@ -112,16 +113,17 @@ export async function rent(input: Input, session: Session): Promise<void> {
   await printRented(session, record, input);
 }
 
+/** Follows the start, until Ctrl-C: that ends the following alone. */
 async function waitFor(api: Api, { id }: Instance, session: Session): Promise<Instance> {
-  const leave = (): void => {
-    session.terminal.say(
-      `\n${id} stays rented and goes on starting. berth show ${id} says how far it is, berth rm ${id} gives it back.`,
-    );
-    process.exit(EXIT.interrupted);
-  };
+  const left = new AbortController();
+  const leave = (): void => left.abort();
+  const interrupted = once(left.signal, 'abort').then(() => {
+    const next = `berth show ${id} says how far it is, and berth rm ${id} gives it back.`;
+    throw new CliFailure(`${id} stays rented and goes on starting.`, { exitCode: EXIT.interrupted, next });
+  });
   process.once('SIGINT', leave);
   try {
-    return await followStart(api, id, session);
+    return await Promise.race([followStart(api, id, session), interrupted]);
   } finally {
     process.removeListener('SIGINT', leave);
   }

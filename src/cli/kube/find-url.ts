@@ -7,7 +7,7 @@ import type { Kubectl } from './kubectl.ts';
 /** How to reach the server. */
 export interface Route {
   url: string;
-  close: () => void;
+  close: () => Promise<void>;
 }
 
 interface Service {
@@ -21,7 +21,7 @@ const NEXT = 'Set BERTH_URL to the address of the server; your operator knows it
 /** The address in BERTH_URL, else a forward to the Service of the api role through the API server of the cluster. */
 export async function findRoute(kubectl: Kubectl, env: Environment): Promise<Route> {
   const known = env['BERTH_URL'];
-  if (known) return { url: baseUrl(known), close: () => undefined };
+  if (known) return { url: baseUrl(known), close: () => Promise.resolve() };
   const text = await kubectl
     .run(['get', 'services', '--all-namespaces', '-l', LABELS, '-o', 'json'])
     .catch((error: unknown) => {
@@ -37,7 +37,6 @@ export async function findRoute(kubectl: Kubectl, env: Environment): Promise<Rou
 async function forward(kubectl: Kubectl, { metadata, spec }: Service): Promise<Route> {
   const port = (spec.ports.find(({ name }) => name === 'http') ?? spec.ports[0])?.port ?? 80;
   const child = kubectl.start(['port-forward', '-n', metadata.namespace, `service/${metadata.name}`, `:${port}`]);
-  const close = (): void => void child.kill();
   let said = '';
   let errors = '';
   child.stderr?.on('data', (part) => (errors += String(part)));
@@ -53,6 +52,10 @@ async function forward(kubectl: Kubectl, { metadata, spec }: Service): Promise<R
   });
   const local = await Promise.race([ready, ended]);
   // What ends it later shows as a server that does not answer.
-  ended.catch(() => undefined);
+  const gone = ended.catch(() => undefined);
+  const close = async (): Promise<void> => {
+    child.kill();
+    await gone;
+  };
   return { url: baseUrl(`http://127.0.0.1:${local}`), close };
 }

@@ -34,7 +34,7 @@ export interface KubeSession {
 
 export function createKubeSession(env: Environment, terminal: Terminal, flags: readonly string[]): KubeSession {
   const kubectl = new Kubectl(flags);
-  const closing: (() => void | Promise<void>)[] = [];
+  const closing: (() => Promise<void>)[] = [];
   const session: Session = createSession(env, terminal, async () => {
     const route = await findRoute(kubectl, env);
     closing.push(route.close);

@@ -44,14 +44,12 @@ export async function ownPublicKey(home: string): Promise<{ path: string; text: 
 /** Before a rental: offers to register a key where none would open the instance. */
 export async function offerKey(api: Api, session: Session): Promise<void> {
   const { env, terminal } = session;
+  // Else the record says it in its warnings.
+  if (!terminal.interactive) return;
   if ((await api.get<List<SshKey>>('/ssh-keys')).data.length > 0) return;
   const own = await ownPublicKey(env['HOME'] || homedir());
   const missing = 'You have no SSH key here, so nobody can log in yet.';
-  if (own === undefined || !terminal.interactive) {
-    const path = own?.path ?? 'FILE.pub';
-    terminal.say(`Warning: ${missing} Add one at any time: berth keys add ${path}`);
-    return;
-  }
+  if (own === undefined) return terminal.say(`Warning: ${missing} Add one at any time: berth keys add FILE.pub`);
   const answer = (await terminal.ask(`${missing} Register ${own.path}? [Y/n] `)).trim();
   if (/^n/i.test(answer)) return;
   const name = own.text.split(' ')[2] || 'berth';

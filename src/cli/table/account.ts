@@ -22,6 +22,7 @@ export const ACCOUNT: Command[] = [
     summary: 'list your SSH keys',
     operands: [],
     options: JSON_OPTION,
+    hint: 'berth keys add registers an SSH key. API keys are made on the page /dashboard of the server.',
     load: async () => (await import('../commands/keys.ts')).keys,
   },
   {

@@ -46,7 +46,7 @@ export function packCli(): CliPackage {
     description: 'Rents GPUs of a Berth server.',
     license: 'Apache-2.0',
     type: 'module',
-    engines: { node: '>=22' },
+    engines: { node: '>=20.12' },
     bin: COMMANDS,
   };
   const commands: string[] = Object.values(COMMANDS);

@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { methodNotAllowed } from '../routes/route.ts';
 import { type CliPackage, packCli } from './package.ts';
 
-export const CLI_PATH = '/cli/berth.tgz';
+const CLI_PATH = '/cli/berth.tgz';
 
 /** The renters' command line, for everyone: it has no secret, and who has no key yet needs it. */
 export function cliRouter(): Router {

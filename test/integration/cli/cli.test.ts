@@ -112,7 +112,7 @@ it('rents on a simulated node as programs ask for it, and shows, changes and del
   expect(JSON.parse(extended.stdout)).toMatchObject({ id, max_duration: '3h' });
   const set = await cli.run(['set', id, '--label', 'mine', '--max-duration', 'none', '--json']);
   expect(JSON.parse(set.stdout)).toMatchObject({ label: 'mine', max_duration: null });
-  expect((await cli.run(['events', id])).stdout).toContain('Granted');
+  expect((await cli.run(['events', id])).stdout).toMatch(/Claimed +The controller granted a place/);
   expect((await cli.run(['usage'])).stdout).toMatch(/instances +1 of/);
   const completed = await cli.run(['__complete', 'show', '']);
   expect(completed.stdout).toBe(`${id}\n`);

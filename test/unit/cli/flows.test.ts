@@ -33,11 +33,13 @@ afterEach(async () => {
 async function berth(words: readonly string[], answers: readonly Answer[], typed: readonly string[] = []) {
   const seen: Seen[] = [];
   server = createServer((request, response) => {
-    void text(request).then((body) => {
-      const one = { line: `${request.method} ${request.url}`, headers: request.headers, body };
+    const reply = async (): Promise<void> => {
+      const { method, url, headers } = request;
+      const one = { line: `${method} ${url}`, headers, body: await text(request) };
       seen.push(one);
       answers[Math.min(seen.length, answers.length) - 1]?.(response, one);
-    });
+    };
+    void reply();
   });
   await new Promise<void>((resolve) => {
     server?.listen(0, '127.0.0.1', resolve);
@@ -149,13 +151,13 @@ it('the key follows no redirect', async () => {
 });
 
 it('a rental that lost its answer is sent again under the same key, and nothing is rented twice', async () => {
-  const answers = [list(OFFER), list({ id: 1 }), drop, refuse(503, 'claim_timeout', 'Late.'), json(201, RECORD), READY];
+  const answers = [list(OFFER), drop, refuse(503, 'claim_timeout', 'Late.'), json(201, RECORD), READY];
   const result = await berth(['rent', '--gpu', 'l4', '--yes'], answers);
   expect([result.code, result.out]).toEqual([0, 'i-1\n']);
   const posts = result.seen.filter(({ line }) => line === 'POST /api/v1/instances');
   expect(posts).toHaveLength(3);
   expect(new Set(posts.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
-  expect(posts.map(({ body }) => JSON.parse(body) as unknown)).toEqual(Array(3).fill({ ask_id: 7 }));
+  expect(posts.map(({ body }) => JSON.parse(body) as unknown)).toEqual([1, 2, 3].map(() => ({ ask_id: 7 })));
   expect(result.said).toContain('Rent 1 x NVIDIA-L4 for 0.50 USD per hour.');
   expect(result.said).toContain('Warning: No SSH key opens it.');
   expect(result.said).toContain('Log in with: berth ssh i-1');
@@ -180,9 +182,9 @@ it('without a free place it waits in line for the kind that would do, when it ma
   const taken = { ...OFFER, available: 0 };
   const none = await berth(['rent', '--gpu', 'l4', '--yes'], [list(taken)]);
   expect([none.code, none.said]).toEqual([5, expect.stringContaining('Add --queue to wait in line.')]);
-  const answers = [list(taken), list({ id: 1 }), json(201, RECORD), READY];
+  const answers = [list(taken), json(201, RECORD), READY];
   const result = await berth(['rent', '--gpu', 'l4', '--queue', '--yes'], answers);
-  expect(JSON.parse(result.seen[2]?.body ?? '')).toEqual({
+  expect(JSON.parse(result.seen[1]?.body ?? '')).toEqual({
     on_no_capacity: 'queue',
     gpu: { name: 'NVIDIA-L4', count: 1, isolation: 'whole' },
   });
@@ -196,7 +198,7 @@ it('a start that fails is a failure, in the words of the instance', async () => 
     message: 'The registry says no.',
     stages: {},
   };
-  const answers = [list(OFFER), list({ id: 1 }), json(201, RECORD), stream(`data: ${JSON.stringify(failed)}\n\n`)];
+  const answers = [list(OFFER), json(201, RECORD), stream(`data: ${JSON.stringify(failed)}\n\n`)];
   const result = await berth(['rent', '--offer', '7', '--yes'], answers);
   expect([result.code, result.out]).toEqual([1, '']);
   expect(result.said).toContain('berth: i-1 is failed: The registry says no.\nberth events i-1 tells');
@@ -246,6 +248,11 @@ it('a password of a registry comes from the terminal, and is not shown', async (
   );
   expect(JSON.parse(result.seen[0]?.body ?? '')).toMatchObject({ password: 'hunter2' });
   expect(result.said + result.out).not.toContain('hunter2');
+});
+
+it('who looks for API keys among the SSH keys is told where they are made', async () => {
+  const result = await berth(['keys', 'create'], [json(200, {})]);
+  expect([result.code, result.said]).toEqual([2, expect.stringContaining('API keys are made on the page /dashboard')]);
 });
 
 it('a private key stays on the machine', async () => {

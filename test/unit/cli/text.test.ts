@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { age, durationOf, gigabytes, logLine, plain, secondsOf, table } from '../../../src/cli/text.ts';
+import { age, durationOf, gibibytes, logLine, plain, secondsOf, table } from '../../../src/cli/text.ts';
 
 it('a table aligns its columns, and no cell can move the cursor or turn the text around', () => {
   const rows = [
@@ -34,5 +34,5 @@ it('ages and memory are in the units of people', () => {
   const now = Date.parse('2026-01-03T00:00:00Z');
   const ages = ['2026-01-02T23:59:20Z', '2026-01-02T23:48:00Z', '2026-01-02T19:00:00Z', '2025-12-31T00:00:00Z'];
   expect(ages.map((from) => age(from, now))).toEqual(['40s', '12m', '5h', '3d']);
-  expect([81559, 23034].map(gigabytes)).toEqual(['86 GB', '24 GB']);
+  expect([81559, 23034].map(gibibytes)).toEqual(['80 GiB', '22 GiB']);
 });

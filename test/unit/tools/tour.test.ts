@@ -33,9 +33,9 @@ function facts(offers: TourOffer[]): TourFacts {
 describe('the tour', () => {
   it('rents an offer that is free, and logs in only where containers are real', () => {
     const simulated = tourOf(facts([{ ...SIMULATED, id: 4, available: 0 }, SIMULATED]));
-    expect(simulated).toContain('"ask_id":5');
-    expect(simulated).not.toContain('ssh -i');
-    expect(tourOf(facts([SIMULATED, REAL]))).toMatch(/"ask_id":6[^]*ssh -i/);
+    expect(simulated).toContain('--offer 5 ');
+    expect(simulated).not.toContain('berth ssh');
+    expect(tourOf(facts([SIMULATED, REAL]))).toMatch(/--offer 6 [^]*berth ssh -i/);
   });
 
   it('shows where everything is', () => {

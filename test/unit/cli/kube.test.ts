@@ -1,0 +1,107 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { splitGlobal } from '../../../src/cli/kube/kube-session.ts';
+import { finished } from '../../support/ssh-client.ts';
+
+const MAIN = fileURLToPath(new URL('../../../src/cli/kubectl-berth.ts', import.meta.url));
+
+let folder: string;
+let server: Server;
+let tokens: (string | undefined)[];
+let running: ChildProcess | undefined;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-kubectl-'));
+  tokens = [];
+  server = createServer((request, response) => {
+    tokens.push(request.headers.authorization);
+    // As a replica that has not seen the new key yet.
+    const known = tokens.length > 1;
+    response.writeHead(known ? 200 : 401, { 'content-type': 'application/json' });
+    response.end(known ? '{"object":"list","data":[]}' : '{"error":{"message":"Invalid API key."}}');
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await rm(folder, { recursive: true });
+});
+
+/** Puts a kubectl on the PATH that writes down what it is given, and runs the plugin. */
+async function plugin(services: object, words: readonly string[]) {
+  const { port } = server.address() as AddressInfo;
+  const script = [
+    '#!/bin/sh',
+    `echo "$*" >>'${folder}/calls'`,
+    'case "$*" in',
+    `*'get services'*) echo '${JSON.stringify(services)}' ;;`,
+    `*port-forward*) echo $$ >'${folder}/forward'; echo 'Forwarding from 127.0.0.1:${port} -> 8080'; exec sleep 600 ;;`,
+    `*create*) cat >'${folder}/key.json'; echo apikey.berth.dev/kubectl-berth-x ;;`,
+    'esac',
+  ];
+  await writeFile(join(folder, 'kubectl'), script.join('\n'));
+  await chmod(join(folder, 'kubectl'), 0o755);
+  const PATH = `${folder}${delimiter}${process.env['PATH']}`;
+  const { BERTH_URL: _url, BERTH_API_KEY: _key, ...env } = process.env;
+  const child = spawn(process.execPath, [MAIN, ...words], { env: { ...env, PATH, HOME: folder } });
+  running = child;
+  const result = await finished(child);
+  const calls = await readFile(join(folder, 'calls'), 'utf8').catch(() => '');
+  return { ...result, calls: calls.trim().split('\n') };
+}
+
+const SERVICE = {
+  metadata: { name: 'berth-api', namespace: 'berth-system' },
+  spec: { ports: [{ name: 'http', port: 80 }] },
+};
+
+it('kubectl berth finds the server, makes a key of its own, and takes both away again', async () => {
+  const { code, stderr, calls } = await plugin({ items: [SERVICE] }, ['-n', 'team', 'ls']);
+  expect([code, stderr]).toEqual([0, 'You have no instances. berth rent rents one.\n']);
+  expect(calls).toEqual([
+    expect.stringMatching(/^-n team get services --all-namespaces -l app.kubernetes.io\/name=berth,/),
+    '-n team port-forward -n berth-system service/berth-api :80',
+    '-n team create -f - -o name',
+    '-n team delete apikey.berth.dev/kubectl-berth-x --wait=false',
+  ]);
+  const key = JSON.parse(await readFile(join(folder, 'key.json'), 'utf8')) as { spec: { expiresAt: string } };
+  expect(JSON.stringify(key)).not.toContain(String(tokens[0]).slice('Bearer '.length));
+  expect(Date.parse(key.spec.expiresAt) - Date.now()).toBeLessThan(3_600_001);
+  const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
+  expect(() => process.kill(forward, 0)).toThrow('ESRCH');
+});
+
+it('without a Service of Berth it says how to name the server, and makes no key', async () => {
+  const { code, stderr, calls } = await plugin({ items: [] }, ['ls']);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('Set BERTH_URL to the address of the server')]);
+  expect(calls).toHaveLength(1);
+});
+
+it('options for kubectl stand before the command', () => {
+  expect(splitGlobal(['-n', 'team', '--context=x', 'logs', '-n', '5'])).toEqual({
+    flags: ['-n', 'team', '--context=x'],
+    words: ['logs', '-n', '5'],
+  });
+});
+
+it('Ctrl-C takes the key and the forward away too', async () => {
+  server.removeAllListeners('request');
+  // A log that says nothing: the command waits.
+  server.on('request', (_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    if (tokens.push('') < 3) response.end('{"id":"i-1"}');
+    else response.write(':\n\n', () => running?.kill('SIGINT'));
+  });
+  const { code, calls } = await plugin({ items: [SERVICE] }, ['logs', '-f', 'i-1']);
+  expect([code, calls.at(-1)]).toEqual([130, 'delete apikey.berth.dev/kubectl-berth-x --wait=false']);
+  const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
+  expect(() => process.kill(forward, 0)).toThrow('ESRCH');
+});
