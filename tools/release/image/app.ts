@@ -5,7 +5,7 @@ import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;
 /** The files of docs/ that the server hands out. */
-const GUIDES: readonly string[] = ['http.md', 'cli.md', 'ssh.md', 'models.md'];
+const GUIDES: ReadonlySet<string> = new Set(['http.md', 'cli.md', 'ssh.md', 'models.md']);
 const SOURCE = /\.(ts|mts|cts|map)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
@@ -36,7 +36,7 @@ export interface AppSources {
 export async function appEntries({ root, compiled, packages }: AppSources): Promise<TarEntry[]> {
   const code = await filesOf(compiled, 'app/', () => true);
   const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path));
-  const guides = await filesOf(join(root, 'docs'), 'app/docs/', (path) => GUIDES.includes(path));
+  const guides = await filesOf(join(root, 'docs'), 'app/docs/', (path) => GUIDES.has(path));
   const modules = await Promise.all(
     packages.map((path) =>
       filesOf(join(root, path), `app/${path}/`, (name) => !name.startsWith('node_modules/') && isRuntimeFile(name)),
