@@ -45,7 +45,7 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
 /** Logs and histories that a replica reads at once. An answer may hold 1 MiB of text. */
 const LOG_READS_AT_ONCE = 64;
-/** Logs that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
+/** Logs and histories that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
 const LOG_FOLLOWS_AT_ONCE = 128;
 /** Requests of one replica that wait for the controller's decision at the same time. */
 const CLAIMS_AT_ONCE = 32;

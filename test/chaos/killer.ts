@@ -1,11 +1,10 @@
-import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { PODS } from '../../src/kube/types.ts';
 import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
-import { run } from '../../tools/lib/shell.ts';
 import type { BuiltE2eCluster } from '../e2e/support/built-driver.ts';
+import { kill as end, processesOf, replicasOf } from '../e2e/support/processes.ts';
 import { NAMESPACE, ROLES } from '../e2e/support/release.ts';
 import type { Kill, Log } from './record.ts';
 
@@ -33,21 +32,6 @@ export interface KillerOptions {
   log: Log;
   random: () => number;
   stopping: AbortSignal;
-}
-
-/** Process ids, inside the cluster's namespaces, of the programs whose command line the test takes. */
-async function processesOf(initPid: number, matches: (command: string[]) => boolean): Promise<string[]> {
-  const proc = `/proc/${initPid}/root/proc`;
-  const pids = (await readdir(proc)).filter((name) => /^\d+$/.test(name));
-  const commands = await Promise.all(
-    // A process that has ended in between matches nothing.
-    pids.map(async (pid) => (await readFile(join(proc, pid, 'cmdline'), 'utf8').catch(() => '')).split('\0')),
-  );
-  return pids.filter((_, index) => matches(commands[index] ?? []));
-}
-
-async function end(initPid: number, pid: string): Promise<void> {
-  await run('nsenter', ['--target', String(initPid), '--pid', 'sh', '-c', `kill -KILL ${pid}`]);
 }
 
 /** Kills at random until `stopping` aborts, and starts again what Kubernetes does not. */
@@ -114,7 +98,7 @@ async function killPod(
       return;
     }
   }
-  const found = await processesOf(cluster.initPid, (command) => command[1] === '/app/main.js' && command[2] === role);
+  const found = await replicasOf(cluster.initPid, role);
   const pid = pick(found);
   // All replicas wait for their restart, so there is nothing to kill.
   if (pid === undefined) return;

@@ -53,6 +53,13 @@ export const VERIFY_SIGNATURES: GoProgram = {
   package: '.',
 };
 
+/** The program that reads Terraform configuration, with HashiCorp's code for its language. */
+export const TERRAFORM_MANIFESTS: GoProgram = {
+  name: 'terraform-manifests',
+  module: 'deploy/tools-go/terraform',
+  package: '.',
+};
+
 export interface GoToolOptions {
   cache: string;
   /** First part of the folder's name in the cache. */

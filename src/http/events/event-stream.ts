@@ -10,7 +10,7 @@ export type LogEventType = 'line' | 'restart' | 'gap' | 'waiting' | 'end';
 
 /** One event. `data` is JSON text, so it has no line breaks. */
 export interface StreamEvent {
-  type: 'snapshot' | 'resync' | 'instance' | 'offer' | 'deleted' | LogEventType;
+  type: 'snapshot' | 'resync' | 'instance' | 'offer' | 'deleted' | 'event' | LogEventType;
   /** Without it the client keeps the id of the event before. */
   id?: string;
   data: string;

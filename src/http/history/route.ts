@@ -1,3 +1,4 @@
+import { keyOf } from '../../kube/types.ts';
 import { fold } from '../../resources/history/fold.ts';
 import {
   HISTORY_OF,
@@ -9,10 +10,13 @@ import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded } from '../errors/busy.ts';
-import { route } from '../routes/route.ts';
-import type { EventListRecord } from '../schemas/event.ts';
+import { lastEventId, wantsEvents } from '../events/event-stream.ts';
+import { limitLife } from '../events/stream-life.ts';
+import { type Call, route } from '../routes/route.ts';
 import { sendJson } from '../send.ts';
 import { instanceNotFound, instanceOf } from '../tenant.ts';
+import { type FollowedHistory, followHistory } from './follow.ts';
+import { toRecord } from './record.ts';
 
 /** A label's value, which the names of instances are. */
 const ID = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
@@ -37,17 +41,54 @@ function historyOf(
   return newest?.spec;
 }
 
-function toRecord({ instance, endedAt, dropped, entries }: InstanceHistorySpec): EventListRecord {
-  const data = entries.map(({ at, lastAt, type, reason, message, count, start }) => ({
-    at,
-    last_at: lastAt ?? null,
-    type: type === 'Warning' ? ('warning' as const) : ('normal' as const),
-    reason,
-    message,
-    count,
-    start,
-  }));
-  return { object: 'list', instance_id: instance, ended_at: endedAt ?? null, dropped, data };
+/** Throws 404 when there is none. */
+async function read(
+  context: ApiContext,
+  { request, caller: { namespace } }: Call,
+  instance: GpuInstance | undefined,
+): Promise<InstanceHistorySpec> {
+  const { clock, logReads } = context;
+  // Each reading asks the API server.
+  if (logReads.take(namespace, 1) !== 'taken') throw overloaded('readings of histories');
+  try {
+    const stored = await histories(context, namespace, String(request.params['instanceId']));
+    const history = historyOf(stored, instance, clock.now());
+    if (history === undefined) throw instanceNotFound();
+    return history;
+  } finally {
+    logReads.give(namespace, 1);
+  }
+}
+
+function follow(
+  { clock, logFollows, stores, streams }: ApiContext,
+  { request, response, caller: { namespace } }: Call,
+  found: Pick<FollowedHistory, 'history' | 'instance' | 'wasCached'>,
+): void {
+  // It closed while the history was read: nothing would give back what it holds.
+  if (response.destroyed) return;
+  if (logFollows.take(namespace, 1) !== 'taken') throw overloaded('followed histories');
+  response.once('close', () => logFollows.give(namespace, 1));
+  const stream = streams.open(request, response);
+  const ended = new AbortController();
+  response.once('close', () => ended.abort());
+  const alive = limitLife(stream, clock, ended);
+  const unfollow = followHistory(
+    {
+      instances: stores.instances,
+      clock,
+      send: (event) => {
+        alive();
+        stream.send(event);
+      },
+      end: () => {
+        ended.abort();
+        stream.end();
+      },
+    },
+    { namespace, ...found, lastId: lastEventId(request) },
+  );
+  ended.signal.addEventListener('abort', unfollow);
 }
 
 export const readEventsRoute = route({
@@ -57,25 +98,24 @@ export const readEventsRoute = route({
   tag: 'Instances',
   scope: 'compute:read',
   compressed: true,
-  summary: 'Read the history of an instance',
-  description: 'What happened to it, in words. It answers for a week after the instance is gone, too.',
+  summary: 'Read or follow the history of an instance',
+  description:
+    'What happened to it, in words. It answers for a week after the instance is gone, too. With Accept: ' +
+    'text/event-stream: event (one that the client has not, or that happened again), end (the instance is gone: the ' +
+    'last event). A stream ends after an hour, and after 15 minutes without an event; it goes on at any replica with ' +
+    'the last id as Last-Event-ID.',
   success: { status: 200, schema: 'EventList', description: 'The history, oldest first: at most 100 events.' },
+  events: 'event, end',
   errors: ['instance_not_found'],
-  async handle(context, { request, response, caller: { namespace } }) {
-    const { clock, logReads } = context;
+  async handle(context, call) {
+    const { request, response } = call;
     const instance = await instanceOf(context, request).catch((error: unknown) => {
       if (error instanceof ApiError && error.code === 'instance_not_found') return undefined;
       throw error;
     });
-    // Each reading asks the API server.
-    if (logReads.take(namespace, 1) !== 'taken') throw overloaded('readings of histories');
-    try {
-      const stored = await histories(context, namespace, String(request.params['instanceId']));
-      const history = historyOf(stored, instance, clock.now());
-      if (history === undefined) throw instanceNotFound();
-      sendJson(response, JSON.stringify(toRecord(history)));
-    } finally {
-      logReads.give(namespace, 1);
-    }
+    const wasCached = instance !== undefined && context.stores.instances.get(keyOf(instance.metadata)) !== undefined;
+    const history = await read(context, call, instance);
+    if (wantsEvents(request)) follow(context, call, { history, instance, wasCached });
+    else sendJson(response, JSON.stringify(toRecord(history)));
   },
 });

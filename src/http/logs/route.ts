@@ -1,9 +1,9 @@
-import type { EventStream } from '../events/event-stream.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
 import type { ApiContext } from '../context.ts';
 import { overloaded } from '../errors/busy.ts';
 import { lastEventId, wantsEvents } from '../events/event-stream.ts';
+import { limitLife } from '../events/stream-life.ts';
 import { type LogQuery, logQuerySchema } from '../schemas/log.ts';
 import { parseQuery } from '../middleware/validate.ts';
 import { type Call, route } from '../routes/route.ts';
@@ -16,9 +16,6 @@ import { readLog } from './read.ts';
 
 /** Milliseconds for one answer. */
 const READ_MS = 30_000;
-/** Milliseconds that a log is followed, in all and without a line. A client goes on with Last-Event-ID. */
-const LIFE_MS = 60 * 60_000;
-const IDLE_MS = 15 * 60_000;
 
 /** The log of the container as one answer. */
 async function read(context: ApiContext, { request, response, caller }: Call, query: LogQuery, instance: GpuInstance) {
@@ -52,24 +49,6 @@ async function read(context: ApiContext, { request, response, caller }: Call, qu
   }
 }
 
-/** Ends a stream after its life, and after a time without a line. */
-function limit(stream: EventStream, { clock }: ApiContext, ended: AbortController): () => void {
-  const stop = (): void => {
-    ended.abort();
-    stream.end();
-  };
-  const cancelLife = clock.setTimeout(stop, LIFE_MS);
-  let cancelIdle = clock.setTimeout(stop, IDLE_MS);
-  ended.signal.addEventListener('abort', () => {
-    cancelLife();
-    cancelIdle();
-  });
-  return () => {
-    cancelIdle();
-    if (!ended.signal.aborted) cancelIdle = clock.setTimeout(stop, IDLE_MS);
-  };
-}
-
 async function follow(
   context: ApiContext,
   { request, response, caller }: Call,
@@ -89,7 +68,7 @@ async function follow(
   const stream = streams.open(request, response);
   const ended = new AbortController();
   response.once('close', () => ended.abort());
-  const alive = limit(stream, context, ended);
+  const alive = limitLife(stream, clock, ended);
   const follower = new LogFollower(
     {
       client,

@@ -65,7 +65,8 @@ function errorSchemaOf({ path }: Operation): SchemaName {
   return ({ compute: 'ApiError', openai: 'OpenAIError', anthropic: 'AnthropicError' } as const)[familyOf(path)];
 }
 
-function errorsOf(operation: Operation): Set<ErrorCode> {
+/** Every error that an operation may answer with. */
+export function errorsOf(operation: Operation): Set<ErrorCode> {
   const { path, request, events, errors = [] } = operation;
   if (!isCompute(operation)) return new Set(COMMON);
   return new Set([
@@ -147,7 +148,8 @@ function queryParameters(query: z.ZodObject) {
   });
 }
 
-function parametersOf(operation: Operation) {
+/** The parameters of an operation in its path, its query and its headers, as OpenAPI has them. */
+export function parametersOf(operation: Operation) {
   const { path, idempotent, method, events, query } = operation;
   const key = 'A repeated request with the same key and body gets the first answer; with another body it gets 409.';
   return [
@@ -179,7 +181,8 @@ function operationObject(operation: Operation): Record<string, unknown> {
   };
 }
 
-const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
+/** What the interface is, and what holds for every call. Markdown. */
+export const DESCRIPTION = `Rent GPU instances, reach them by SSH, and call the models of the cluster.
 
 Every call needs \`Authorization: Bearer <API key>\`. Create keys on the [API access page](/dashboard).
 Unknown fields are refused. null equals absent; in PATCH it clears the field. Lists are complete. Under \`/api/v1\`, records and answers

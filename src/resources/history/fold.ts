@@ -6,6 +6,8 @@ import type { ReadyReason } from '../instances/instance-state.ts';
 import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE } from './instance-history.ts';
 
 type Stage = (typeof STAGES)[number];
+/** What a history is made from. */
+type Told = Pick<GpuInstance, 'metadata' | 'status'>;
 
 const STAGE_WORDS: Readonly<Record<Stage, { reason: string; message: string }>> = {
   accepted: { reason: 'Accepted', message: 'The controller accepted the instance.' },
@@ -51,7 +53,7 @@ function entry(fields: Pick<HistoryEntry, 'at' | 'reason' | 'message' | 'start'>
 }
 
 /** What the status says has happened, each with its own time. */
-function datedEntries({ metadata, status = {} }: GpuInstance): HistoryEntry[] {
+function datedEntries({ metadata, status = {} }: Told): HistoryEntry[] {
   const { incarnation: start = 0, stages = {}, claim, ending } = status;
   const found: HistoryEntry[] = [];
   for (const stage of STAGES) {
@@ -72,7 +74,7 @@ function datedEntries({ metadata, status = {} }: GpuInstance): HistoryEntry[] {
 }
 
 /** What the instance waits for now. Its time is when it is seen. */
-function stateEntry({ metadata, status = {} }: GpuInstance, at: string): HistoryEntry | undefined {
+function stateEntry({ metadata, status = {} }: Told, at: string): HistoryEntry | undefined {
   const ready = findCondition(status.conditions, 'Ready');
   if (ready === undefined || ready.status === 'True' || metadata.deletionTimestamp !== undefined) return undefined;
   if (ready.reason === status.ending?.reason) return undefined;
@@ -112,7 +114,7 @@ export function factsHash(instance: GpuInstance, gone: boolean): string {
  */
 export function fold(
   history: InstanceHistorySpec | undefined,
-  instance: GpuInstance,
+  instance: Told,
   { gone, now }: { gone: boolean; now: number },
 ): InstanceHistorySpec {
   const at = rfc3339(now);

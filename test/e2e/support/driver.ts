@@ -10,6 +10,8 @@ export interface E2eCluster {
   kubectl: string;
   /** Path of the API server's audit log, one JSON object per line. */
   auditLog: string;
+  /** The first process of the cluster's namespaces, where the cluster gives a way into them. */
+  initPid?: number;
   stop(): Promise<void>;
 }
 

@@ -30,6 +30,11 @@ export function dashboardAt({ host, port }: { host: string; port: number }): obj
   return { dashboard: { ...VALUES.dashboard, url: `http://${host}:${port}` } };
 }
 
+/** Values by which records name the address of the ssh Service, which people reach from outside. */
+export function sshAt({ host }: { host: string }): object {
+  return { ssh: { ...VALUES.ssh, publicHost: host } };
+}
+
 export interface ReleaseOptions {
   /** Paths. */
   helm: string;

@@ -1,7 +1,3 @@
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ERRORS } from '../../../src/http/errors/catalogue.ts';
@@ -13,18 +9,6 @@ import { startGranter } from '../../support/http/granter.ts';
 import { openCluster } from '../../support/http/open.ts';
 import type { Addresses } from '../../support/http/replicas.ts';
 import { waitFor } from '../../support/wait-for.ts';
-
-const exec = promisify(execFile);
-
-/** What a program prints; what it printed stands in the failure. */
-async function run(program: string, args: string[]): Promise<string> {
-  const { stdout, stderr } = await exec(program, args).catch((error: { stdout: string; stderr: string }) => {
-    throw new Error(`${program}: ${error.stdout}${error.stderr}`);
-  });
-  return stdout === '' ? stderr : stdout;
-}
-
-const bin = (name: string): string => join(process.cwd(), 'node_modules/.bin', name);
 
 let cluster: Cluster;
 let api: Addresses;
@@ -144,36 +128,6 @@ describe('every example works as it stands', () => {
   });
 });
 
-it('makes a typed client that compiles and works', async () => {
-  const parent = join(process.cwd(), '.berth');
-  await mkdir(parent, { recursive: true });
-  const folder = await mkdtemp(join(parent, 'client-'));
-  try {
-    const description = await (await fetch(`${api.url}/openapi.json`)).text();
-    await writeFile(join(folder, 'openapi.json'), description);
-    await run(bin('oazapfts'), [join(folder, 'openapi.json'), join(folder, 'client.ts')]);
-    const program = `
-      import { defaults, createInstance, listOffers, type Instance } from './client.ts';
-      defaults.baseUrl = '${api.url}/api/v1';
-      defaults.headers = { authorization: 'Bearer ${token}' };
-      const offers = await listOffers();
-      if (offers.status !== 200) throw new Error(String(offers.status));
-      const cheapest: number | undefined = offers.data.data.find(({ available }) => available > 0)?.id;
-      const made = await createInstance({ ask_id: cheapest ?? null, name: 'typed' });
-      if (made.status !== 201) throw new Error(String(made.status));
-      const instance: Instance = made.data;
-      console.log(instance.name, instance.state);
-    `;
-    const file = join(folder, 'program.ts');
-    await writeFile(file, program);
-    const flags = '--ignoreConfig --noEmit --strict --module nodenext --target es2024 --types node';
-    await run(bin('tsc'), [...flags.split(' '), '--allowImportingTsExtensions', '--skipLibCheck', file]);
-    expect(await run(process.execPath, [file])).toMatch(/^typed (pending|scheduling|pulling|starting|running)\n$/);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
-
 describe('/docs', () => {
   it('serves the renderer from here, under a policy that lets it load nothing from elsewhere', async () => {
     const page = await fetch(`${api.url}/docs`);
@@ -183,6 +137,76 @@ describe('/docs', () => {
     expect(html).not.toMatch(/https?:/);
     const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
     for (const path of files) expect((await fetch(`${api.url}${path}`)).status, path).toBe(200);
+  });
+});
+
+describe('what programs read', () => {
+  const links = (text: string): string[] => [...text.matchAll(/\]\((\/[^)#]*)\)/g)].map(([, path]) => path ?? '');
+
+  it('/llms.txt has the form of llmstxt.org, needs no key, may be kept, and each of its links answers', async () => {
+    const answer = await fetch(`${api.url}/llms.txt`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8']);
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=3600');
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    const etag = answer.headers.get('etag') ?? '';
+    const text = await answer.text();
+    expect(text).toMatch(/^# Berth\n\n> [^\n]+\n/);
+    const lists = text.split(/^## /m).slice(1);
+    expect(lists.length).toBeGreaterThan(1);
+    for (const list of lists) expect(list).toMatch(/^[^\n]+\n\n(?:- \[[^\]]+\]\([^)]+\): [^\n]+\n)+\s*$/);
+    expect(links(text)).toContain('/docs/api.md');
+    for (const path of links(text)) expect((await fetch(`${api.url}${path}`)).status, path).toBe(200);
+    for (const [, path] of text.matchAll(/`(\/api\/v1\/[a-z/-]+)`/g)) {
+      const headers = { authorization: `Bearer ${token}` };
+      expect((await fetch(`${api.url}${path}`, { method: 'OPTIONS', headers })).status, path).toBe(200);
+    }
+    expect(etag).toMatch(/^W?\/?"/);
+  });
+
+  it('/docs/api.md has every endpoint, every field of every schema and every error, and its links lead somewhere', async () => {
+    const text = await (await fetch(`${api.url}/docs/api.md`)).text();
+    const { paths, components } = z
+      .object({
+        paths: z.record(z.string(), z.record(z.string(), z.unknown())),
+        components: z.object({
+          schemas: z.record(z.string(), z.object({ properties: z.record(z.string(), z.unknown()).optional() })),
+        }),
+      })
+      .parse(await (await fetch(`${api.url}/openapi.json`)).json());
+    for (const [path, methods] of Object.entries(paths)) {
+      for (const method of Object.keys(methods)) expect(text).toContain(`\n### ${method.toUpperCase()} ${path}\n`);
+    }
+    for (const [name, { properties = {} }] of Object.entries(components.schemas)) {
+      const chapter = text.split(`\n### ${name}\n`)[1]?.split('\n#')[0] ?? '';
+      for (const field of Object.keys(properties)) expect(chapter, name).toContain(`\n| \`${field}\` |`);
+    }
+    for (const code of Object.keys(ERRORS)) expect(text).toContain(`| \`${code}\` |`);
+    const titles = new Set([...text.matchAll(/^### (\S+)$/gm)].map(([, title = '']) => `#${title.toLowerCase()}`));
+    for (const [, anchor = ''] of text.matchAll(/\]\((#[^)]+)\)/g)) expect(titles, anchor).toContain(anchor);
+  });
+
+  it('the guides are handed out as Markdown, and each of their links leads somewhere', async () => {
+    const index = await (await fetch(`${api.url}/llms.txt`)).text();
+    const guides = links(index).filter((path) => path.endsWith('.md') && path !== '/docs/api.md');
+    expect(guides.length).toBeGreaterThan(2);
+    for (const path of guides) {
+      const answer = await fetch(`${api.url}${path}`);
+      expect(answer.headers.get('content-type')).toBe('text/markdown; charset=utf-8');
+      const text = await answer.text();
+      expect(text).toMatch(/^# /);
+      for (const [, target = ''] of text.matchAll(/\]\((?!https?:)([^)\s#]+)/g)) {
+        expect((await fetch(new URL(target, `${api.url}${path}`))).status, `${path}: ${target}`).toBe(200);
+      }
+    }
+  });
+
+  it('/docs answers Markdown to programs that ask for it, and the page to browsers and all others', async () => {
+    const type = async (accept: string): Promise<string | null> =>
+      (await fetch(`${api.url}/docs`, { headers: { accept } })).headers.get('content-type');
+    expect(await type('text/markdown, */*;q=0.1')).toBe('text/markdown; charset=utf-8');
+    for (const accept of ['*/*', 'text/html,application/xhtml+xml,*/*;q=0.8']) {
+      expect(await type(accept)).toBe('text/html; charset=utf-8');
+    }
   });
 });
 

@@ -73,3 +73,28 @@ it('is that of the newest instance of the name, once it is gone, and of the tena
   expect((await get('a', 'one,x!=y')).status).toBe(404);
   expect(asked).toHaveLength(2);
 });
+
+it('gives back what a followed history took when its client goes', async () => {
+  await serve([history('uid-one', AT)], true);
+  const url = `http://127.0.0.1:${api?.address.port}/api/v1/instances/one/events`;
+  const headers = { authorization: 'Bearer a', accept: 'text/event-stream' };
+  // More than a replica follows at once, one after the other.
+  for (let index = 0; index < 150; index += 1) {
+    const left = new AbortController();
+    const answer = await fetch(url, { headers, signal: left.signal });
+    expect([index, answer.status]).toEqual([index, 200]);
+    left.abort();
+  }
+});
+
+it('follows as many histories of one key as it may have streams', async () => {
+  await serve([history('uid-one', AT)], true);
+  const url = `http://127.0.0.1:${api?.address.port}/api/v1/instances/one/events`;
+  const headers = { authorization: 'Bearer a', accept: 'text/event-stream' };
+  const left = new AbortController();
+  const statuses: number[] = [];
+  for (let index = 0; index < 33; index += 1)
+    statuses.push((await fetch(url, { headers, signal: left.signal })).status);
+  expect([new Set(statuses.slice(0, 32)), statuses.at(-1)]).toEqual([new Set([200]), 429]);
+  left.abort();
+});

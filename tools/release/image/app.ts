@@ -4,6 +4,8 @@ import type { TarEntry } from '../../../src/lib/tar.ts';
 import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;
+/** The files of docs/ that the server hands out. */
+const GUIDES: ReadonlySet<string> = new Set(['http.md', 'cli.md', 'ssh.md', 'models.md']);
 const SOURCE = /\.(ts|mts|cts|map)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
@@ -30,10 +32,11 @@ export interface AppSources {
   packages: readonly string[];
 }
 
-/** The compiled code, the files that it reads, and its packages, under /app; and `berth` on the PATH. */
+/** The compiled code, the files that it reads, those of docs/ that it hands out among them, and its packages, under /app; and `berth` on the PATH. */
 export async function appEntries({ root, compiled, packages }: AppSources): Promise<TarEntry[]> {
   const code = await filesOf(compiled, 'app/', () => true);
   const assets = await filesOf(join(root, 'src'), 'app/', (path) => !SOURCE.test(path));
+  const guides = await filesOf(join(root, 'docs'), 'app/docs/', (path) => GUIDES.has(path));
   const modules = await Promise.all(
     packages.map((path) =>
       filesOf(join(root, path), `app/${path}/`, (name) => !name.startsWith('node_modules/') && isRuntimeFile(name)),
@@ -44,6 +47,7 @@ export async function appEntries({ root, compiled, packages }: AppSources): Prom
   const entries: TarEntry[] = [
     ...code.map((entry) => (entry.name === 'app/main.js' ? asCommand(entry) : entry)),
     ...assets,
+    ...guides,
     ...modules.flat(),
     {
       name: 'app/package.json',

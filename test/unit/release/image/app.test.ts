@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { run } from '../../../../tools/lib/shell.ts';
 import { ROOT } from '../../../../tools/lib/paths.ts';
+import { GUIDES } from '../../../../src/http/openapi/guides.ts';
 import { appEntries } from '../../../../tools/release/image/app.ts';
 
 const compiled = await mkdtemp(join(tmpdir(), 'berth-app-'));
@@ -20,6 +21,9 @@ test('the image has every file of src, compiled or as it is, and nothing of tool
     .map((entry) => join(entry.parentPath, entry.name).slice(join(ROOT, 'src').length + 1));
   const entries = await appEntries({ root: ROOT, compiled, packages: [] });
   const names = entries.map(({ name }) => name).filter((name) => name.startsWith('app/'));
-  const expected = shipped.map((path) => `app/${path.replace(/\.ts$/, '.js')}`);
+  const programs = shipped.map((path) => `app/${path.replace(/\.ts$/, '.js')}`);
+  // The documents that the server hands out.
+  const documents = GUIDES.map(({ file }) => `app/docs/${file}`);
+  const expected = [...programs, ...documents];
   expect(names.toSorted()).toEqual([...expected, 'app/package.json', 'app/LICENSE'].toSorted());
 });

@@ -1,0 +1,179 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
+import { ROOT, stateFolder } from '../../tools/lib/paths.ts';
+import { type BerthCli, installCli } from '../support/berth-cli.ts';
+import { PythonClient } from '../support/generated/python-client.ts';
+import { PASSWORD, type PrivateRegistry, startRegistry, USER } from '../support/registry/registry.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { tenant, type Tenant } from './support/http.ts';
+import { INSTANCE_IMAGE } from './support/images.ts';
+import { lastBlock, paste } from './support/paste.ts';
+import { kill, replicasOf } from './support/processes.ts';
+import { NAMESPACE, sshAt, TENANT } from './support/release.ts';
+import { cliRenter, httpRenter, pythonRenter, type Renter } from './support/renters.ts';
+import { newIdentity } from './support/ssh.ts';
+import { World } from './support/world.ts';
+
+const MINUTES = 60_000;
+const { initPid = 0, ...options } = inject('e2e');
+
+/** Ten cents for each second. */
+const POOL = { currency: 'USD', prices: [{ product: '*', onDemand: '360', interruptible: '360' }] };
+
+/** Serves a page on the port, and counts in the log. */
+const ON_START = `
+echo "served for $GREETING" > /tmp/index.html
+httpd -p 8080 -h /tmp
+count=0
+while sleep 1; do count=$((count + 1)); echo "$GREETING $count"; done &
+`;
+
+// A registry in the network of the node needs a way into it, which kind does not give.
+describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
+  let world: World;
+  let registry: PrivateRegistry;
+  let user: Tenant;
+  let cli: BerthCli | undefined;
+  let base: string;
+
+  beforeAll(async () => {
+    world = await World.open(options);
+    const config = { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'Always', logLevel: 'info' };
+    const values = { config, defaultPool: { spec: POOL } };
+    await world.release.upgrade(values);
+    await world.release.upgrade({ ...values, ...sshAt(await world.service('berth-ssh')) });
+    registry = await startRegistry(initPid);
+    const { host, port } = await world.service('berth-api');
+    base = `http://${host}:${port}`;
+    user = await tenant(world.client, TENANT, base);
+    await waitFor('the key works', async () => (await user.call('GET', '/api/v1/offers')).status === 200);
+  });
+  afterAll(async () => {
+    await cli?.[Symbol.asyncDispose]();
+    await registry[Symbol.asyncDispose]();
+    await world.client.close();
+  });
+
+  const ways: Record<string, () => Promise<Renter>> = {
+    'requests over HTTP': () => Promise.resolve(httpRenter(user, base, newIdentity())),
+    'berth, the command line': async () => {
+      cli = await installCli(base);
+      return cliRenter(cli, user, base, newIdentity());
+    },
+    'the generated Python client': async () => {
+      const folder = join(stateFolder(), 'e2e', 'python');
+      return pythonRenter(await PythonClient.generate({ url: base, token: user.token }, folder), newIdentity());
+    },
+  };
+
+  /** Kills all replicas of the api role at once, so that the one that serves is among them, and waits for the next ones. */
+  async function killReplicas(): Promise<void> {
+    const pids = await replicasOf(initPid, 'api');
+    expect(pids).toHaveLength(2);
+    await Promise.all(pids.map((pid) => kill(initPid, pid)));
+  }
+
+  /** Waits until every replica of the api role answers again. */
+  async function replicasAreBack(): Promise<void> {
+    await waitFor(
+      'the replicas are back',
+      async () => {
+        const pods = await world.pods(NAMESPACE, 'app.kubernetes.io/component=api');
+        const running = await replicasOf(initPid, 'api');
+        const isReady = pods.every(({ status }) =>
+          status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+        );
+        return running.length === 2 && isReady;
+      },
+      2 * MINUTES,
+    );
+  }
+
+  it.each(Object.entries(ways))(
+    'rents a private image by %s: with variables, a port, a start script, its log, SSH, more time, a bill',
+    async (way, renterBy) => {
+      const renter = await renterBy();
+      const name = way.replaceAll(/[^a-z]+/gi, '-').toLowerCase();
+      const image = await registry.push(`private/${name}:1`);
+      const key = await renter.addKey(name);
+      const credentials = { name, server: registry.server, username: USER, password: PASSWORD };
+      await renter.addRegistry(credentials);
+
+      const { id: made } = await renter.rent({
+        name,
+        template_image: image,
+        registry: name,
+        env: { GREETING: name },
+        ports: [{ container_port: 8080 }],
+        on_start: ON_START,
+        disk_gb: 1,
+        max_duration: '1h',
+      });
+      const id = String(made);
+      const running = await waitFor(
+        'the instance runs',
+        async () => {
+          const record = await renter.show(id);
+          if (record['state'] === 'failed') throw new Error(`the instance failed: ${String(record['message'])}`);
+          return record['state'] === 'running' && record;
+        },
+        3 * MINUTES,
+      );
+      expect(running).toMatchObject({ template_image: image, registry: name, env_names: ['GREETING'] });
+
+      const log = renter.follow(id);
+      try {
+        const counted = (): string[] => log.lines().filter((text) => text.startsWith(`${name} `));
+        await waitFor('the log', () => counted().length >= 3);
+        await killReplicas();
+        const before = counted().length;
+        await waitFor('the log goes on', () => counted().length >= before + 10, MINUTES);
+        // None is missing and none came twice.
+        expect(counted()).toEqual(counted().map((_, index) => `${name} ${index + 1}`));
+      } finally {
+        await log.stop();
+      }
+      await replicasAreBack();
+
+      const headers = { authorization: `Bearer ${user.token}` };
+      const page = await fetch(`${base}/api/v1/instances/${id}/proxy/8080/`, { headers });
+      expect(await page.text()).toBe(`served for ${name}\n`);
+      expect(await renter.run(id, 'echo "$GREETING"')).toBe(`${name}\n`);
+
+      const until = Date.parse(String((await renter.show(id))['expires_at']));
+      expect(await renter.extend(id)).toMatchObject({ max_duration: '2h' });
+      await waitFor('the later end', async () => {
+        return Date.parse(String((await renter.show(id))['expires_at'])) === until + 60 * MINUTES;
+      });
+
+      await renter.giveBack(id);
+      const bill = await waitFor(
+        'the bill',
+        async () => {
+          const { items } = await world.client.list(USAGE_RECORDS, { namespace: TENANT });
+          return items.find(({ spec }) => spec.instance === id)?.spec;
+        },
+        2 * MINUTES,
+      );
+      expect(bill).toMatchObject({ currency: 'USD', gpuCount: 1, product: 'NVIDIA-L4' });
+      expect(Number(bill.cost)).toBeCloseTo(bill.gpuSeconds / 10, 1);
+      // The log alone took longer.
+      expect(bill.gpuSeconds).toBeGreaterThan(10);
+      const told = await waitFor('the end of the history', async () => {
+        const history = await renter.events(id);
+        return history['ended_at'] !== null && history;
+      });
+      const reasons = (told['data'] as { reason: string }[]).map(({ reason }) => reason);
+      expect(reasons).toEqual(expect.arrayContaining(['Claimed', 'Ready', 'Deleting', 'Deleted']));
+      await renter.removeRegistry(name);
+      await renter.removeKey(key['id']);
+    },
+  );
+
+  it('leaves nothing behind', async () => {
+    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    await paste(lastBlock(manual, 'Remove'), { ...options, identity: newIdentity() });
+  });
+});
