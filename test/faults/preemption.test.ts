@@ -21,8 +21,8 @@ async function hold(world: World, podName: string, finalizers: string[]): Promis
 
 test('a pod that does not end stops no preemption, and eight preempt eight', async () => {
   await using world = await createWorld({ nodes: 2 });
-  // The minute that the controller gives a pod to end, in twelve seconds.
-  const replica = await world.replica({ clock: hurriedClock(5) });
+  // The minute that the controller gives a pod to end, in fifteen seconds.
+  const replica = await world.replica({ clock: hurriedClock(4) });
   // One node is full of on-demand instances and the one that will not end, the other of interruptible ones.
   await world.create('stuck', { gpu: { count: 4 } });
   const { status } = await world.reached('stuck', 'Running');

@@ -38,14 +38,14 @@ function filePages(pid: number | undefined): number {
 }
 
 /** In a container Node limits its heap to half of the container's memory, for which the chart has 1 GiB. */
-const FLAGS = ['--max-semi-space-size=4', '--max-old-space-size=512'];
+const FLAGS = ['--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=512'];
 
 /** The controller role as the chart runs it, compiled, in a process of its own. `namespace` is for its lease. */
 export async function startController(kubeconfig: string, namespace: string): Promise<RunningController> {
   const compiled = join(ROOT, 'dist/bench');
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', compiled]);
-  const env = { NODE_ENV: 'production', BERTH_LOG_LEVEL: 'error' };
+  const env = { NODE_ENV: 'production', BERTH_LOG_LEVEL: 'error', MALLOC_ARENA_MAX: '2' };
   const program = [...FLAGS, join(compiled, 'main.js')];
   const controller = await startBerth(kubeconfig, 'controller', namespace, { env, program });
   return {
