@@ -4,7 +4,9 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
+import { EVENTS } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
@@ -47,6 +49,8 @@ export interface RunningControllers {
 const LEASE = 'berth-controller';
 /** Milliseconds that running reconciles get to finish before they are aborted: the next leader goes on with them. */
 const GRACE_MS = 1_000;
+/** Kinds that tell what happened, and that nothing is decided by. */
+const TOLD: ReadonlySet<unknown> = new Set([EVENTS, INSTANCE_HISTORIES]);
 
 /** The controllers of one replica. Its inventory is always up to date; it reconciles while it has the lease. */
 export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
@@ -60,6 +64,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const metrics = createControllerMetrics(registry, clock);
   const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
   // A grant that was cut off may arrive after the next leader has looked, unless that leader waits for the lease to end.
+  // What is only told does not matter to it, and a leader that goes after a burst has much of that left.
   let isCut = false;
   const election = new Election({
     client: deps.leaseClient,
@@ -77,7 +82,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const client = guardWrites(
     deps.client,
     () => election.mayWrite(),
-    () => (isCut ||= abort.signal.aborted),
+    (type) => (isCut ||= abort.signal.aborted && !TOLD.has(type)),
   );
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
     lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind, noteStages }, signals),

@@ -1,12 +1,12 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { Agent } from 'undici';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import { Agent } from '../lib/undici.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { tokenOf, unauthorized } from './auth/middleware.ts';
 import { ERRORS, type ErrorCode } from './errors/catalogue.ts';
 import { familyOf, relativePath } from './errors/families.ts';
 import { renderError } from './errors/handler.ts';
+import { STATUS_CODES } from '../lib/node-http.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',

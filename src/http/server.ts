@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { createApp } from './app.ts';
 import { brokenRequests } from './broken-request.ts';
@@ -6,6 +5,7 @@ import { type ApiDeps, createContext } from './context.ts';
 import { drain } from './drain.ts';
 import { runReaper } from './instances/reaper.ts';
 import { listen } from './listener.ts';
+import { createServer } from '../lib/node-http.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
 /** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */

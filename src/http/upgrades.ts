@@ -1,6 +1,7 @@
-import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Socket } from 'node:net';
+import { ServerResponse } from '../lib/node-http.ts';
 
 interface Upgrade {
   socket: Duplex;

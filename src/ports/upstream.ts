@@ -1,7 +1,8 @@
-import { request as httpRequest, type ClientRequest, type OutgoingHttpHeaders } from 'node:http';
+import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Lru } from '../lib/lru.ts';
+import { request as httpRequest } from '../lib/node-http.ts';
 import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
-import { ValkeyStore } from '../gateway/state/valkey-store.ts';
+import type { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
 import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { CallLimits } from '../http/middleware/request-limit.ts';
@@ -10,7 +10,7 @@ import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
-import { type Counters, localCounters, sharedCounters } from '../runtime/shared-counter.ts';
+import { type Counters, localCounters } from '../runtime/counter.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
 import type { Role, RoleContext } from './role.ts';
 
@@ -26,9 +26,22 @@ interface Shared {
   sessionKey: () => Promise<Buffer>;
 }
 
-function createShared({ process, caches, shutdown }: RoleContext): Shared {
-  const { client, clock, config, log } = process;
-  const counters = config.valkeyUrl === undefined ? localCounters() : sharedCounters(config.valkeyUrl, log);
+// Loaded on demand, as is the other below: the client of Valkey takes 5 MiB, which most installations have no use for.
+async function createCounters({ config, log }: RoleContext['process']): Promise<Counters> {
+  if (config.valkeyUrl === undefined) return localCounters();
+  return (await import('../runtime/shared-counter.ts')).sharedCounters(config.valkeyUrl, log);
+}
+
+/** Undefined without Valkey. */
+async function createResponseStore({ config, log }: RoleContext['process']): Promise<ValkeyStore | undefined> {
+  if (config.valkeyUrl === undefined) return undefined;
+  const stores = await import('../gateway/state/valkey-store.ts');
+  return new stores.ValkeyStore(config.valkeyUrl, log);
+}
+
+async function createShared({ process, caches, shutdown }: RoleContext): Promise<Shared> {
+  const { client, clock, config } = process;
+  const counters = await createCounters(process);
   shutdown.defer('counters', () => counters.close());
   const ceilings = ceilingsReader(caches.get('tenantLimits'));
   return {
@@ -56,11 +69,11 @@ function scaleFromZero({ process, caches, shutdown }: RoleContext): ModelGateway
   return { client, leases: caches.get('modelLeases'), namespaces, identity: hostname(), stopping };
 }
 
-function createModels(context: RoleContext, { counters, ceilings }: Shared) {
+async function createModels(context: RoleContext, { counters, ceilings }: Shared) {
   const { process, caches, shutdown } = context;
   const { config, client, log, registry, clock } = process;
   const { namespace } = config;
-  const store = config.valkeyUrl === undefined ? undefined : new ValkeyStore(config.valkeyUrl, log);
+  const store = await createResponseStore(process);
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
@@ -121,8 +134,8 @@ export async function startApiRole(context: RoleContext, dashboard: ApiDeps['das
   const { process, caches, shutdown } = context;
   const { config, log } = process;
   const inventory = createInventory(context);
-  const shared = createShared(context);
-  const models = createModels(context, shared);
+  const shared = await createShared(context);
+  const models = await createModels(context, shared);
   const ports = createPorts(context, shared);
   const stores = caches.pick(API_CACHES);
   const server = await startApi({

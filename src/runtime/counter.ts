@@ -19,3 +19,14 @@ export function minuteCounter(limiter: RateLimiterAbstract): MinuteCounter {
 export function memoryCounter(): MinuteCounter {
   return minuteCounter(new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: 60 }));
 }
+
+export interface Counters {
+  /** @param prefix the name of what is counted */
+  counter(prefix: string): MinuteCounter;
+  close(): void;
+}
+
+/** Counters of this process alone. */
+export function localCounters(): Counters {
+  return { counter: () => memoryCounter(), close: () => undefined };
+}

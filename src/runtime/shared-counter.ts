@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { RateLimiterMemory, RateLimiterValkey } from 'rate-limiter-flexible';
-import { memoryCounter, type MinuteCounter, minuteCounter } from './counter.ts';
+import { type Counters, minuteCounter } from './counter.ts';
 import { connectValkey } from './valkey.ts';
 
 /** The caller compares with the limit of the key. */
@@ -13,17 +13,6 @@ const COUNT_SCRIPT = `
 redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')
 return {redis.call('incrby', KEYS[1], ARGV[1]), redis.call('pttl', KEYS[1])}
 `;
-
-export interface Counters {
-  /** @param prefix the name of what is counted */
-  counter(prefix: string): MinuteCounter;
-  close(): void;
-}
-
-/** Counters of this process alone. */
-export function localCounters(): Counters {
-  return { counter: () => memoryCounter(), close: () => undefined };
-}
 
 /** Counters in Valkey or Redis for all replicas. In an outage each counts alone: limits loosen, and no tenant stops. */
 export function sharedCounters(url: string, log: Logger): Counters {

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { Pool } from 'undici';
 import { ApiError } from '../http/errors/api-error.ts';
 import { Shares } from '../lib/shares.ts';
+import { Pool } from '../lib/undici.ts';
 
 /** Calls of one replica that are passed on at the same time: of all clients, and of one address. */
 const CALLS_AT_ONCE = 64;

@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import express from 'express';
 import { brokenRequests } from '../http/broken-request.ts';
 import { Connections } from '../http/connections.ts';
@@ -9,6 +8,7 @@ import { listen } from '../http/listener.ts';
 import { requestId, requestLog } from '../http/middleware/request-log.ts';
 import { requireHost } from '../http/middleware/require-host.ts';
 import { security } from '../http/middleware/security.ts';
+import { createServer } from '../lib/node-http.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { PODS } from '../../src/kube/types.ts';
+import { hurriedClock } from '../support/scaled-clock.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { createWorld, readyReason, violationsAtRest, type World } from './support/world.ts';
 
@@ -20,7 +21,8 @@ async function hold(world: World, podName: string, finalizers: string[]): Promis
 
 test('a pod that does not end stops no preemption, and eight preempt eight', async () => {
   await using world = await createWorld({ nodes: 2 });
-  const replica = await world.replica();
+  // The minute that the controller gives a pod to end, in fifteen seconds.
+  const replica = await world.replica({ clock: hurriedClock(4) });
   // One node is full of on-demand instances and the one that will not end, the other of interruptible ones.
   await world.create('stuck', { gpu: { count: 4 } });
   const { status } = await world.reached('stuck', 'Running');

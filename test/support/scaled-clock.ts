@@ -12,3 +12,10 @@ export function scaledClock(factor: number): Clock {
     sleep: (ms, signal) => sleepWith(schedule, ms, signal),
   };
 }
+
+/** The same, and wall time passes faster too: for one process that compares its own stamps with it. */
+export function hurriedClock(factor: number): Clock {
+  const scaled = scaledClock(factor);
+  const [wall, start] = [scaled.now(), scaled.monotonic()];
+  return { ...scaled, now: () => wall + scaled.monotonic() - start };
+}

@@ -15,7 +15,7 @@ import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
 import { foreseeRefusal, type Foreseen, type Foreseer } from './foresee.ts';
 import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from './idempotency.ts';
-import type { PendingRemovals } from './reaper.ts';
+import { CONFIRM_MS, type PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */
 const DECISION_MS = 15_000;
@@ -23,7 +23,6 @@ const DECISION_MS = 15_000;
 const QUEUE_MS = 2_000;
 /** How much later than this replica the controller may learn of a template. */
 const TEMPLATE_LAG_MS = 2_000;
-const CONFIRM_MS = 30_000;
 /** Every try after the first means that the controller wrote between a read and the delete right after it. */
 const WITHDRAW_TRIES = 5;
 

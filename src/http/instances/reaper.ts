@@ -4,11 +4,11 @@ import { ConflictError } from '../../kube/errors.ts';
 import type { ObjectRef } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CONFIRM_BY, GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
-const EVERY_MS = 15_000;
-/** The replica that created the instance may have another clock than this one. */
-const SKEW_MS = 30_000;
+const EVERY_MS = 5_000;
+/** Within this time of the creation the replica that creates an instance answers its client, or removes the instance. */
+export const CONFIRM_MS = 30_000;
 /** Only an API server that fails for long leaves so many; beyond them the oldest are given up. */
 const MAX_PENDING = 1000;
 
@@ -60,18 +60,38 @@ async function remove(
   }
 }
 
+/** How long this replica has seen instances without an answer, by its own clock: that of their creator may be another. */
+class Unanswered {
+  readonly #deps: ReaperDeps;
+  /** Monotonic milliseconds, by uid. */
+  #seenAt = new Map<string, number>();
+
+  constructor(deps: ReaperDeps) {
+    this.#deps = deps;
+  }
+
+  /** Those that are due now. Call it again and again. */
+  due(): GpuInstance[] {
+    const { clock, stores } = this.#deps;
+    const now = clock.monotonic();
+    const all = stores.instances.by('unconfirmed', 'true').filter(({ metadata }) => !metadata.deletionTimestamp);
+    const uidOf = ({ metadata }: GpuInstance): string => metadata.uid ?? '';
+    this.#seenAt = new Map(all.map((instance) => [uidOf(instance), this.#seenAt.get(uidOf(instance)) ?? now]));
+    return all.filter((instance) => now - (this.#seenAt.get(uidOf(instance)) ?? now) >= CONFIRM_MS);
+  }
+}
+
 /**
  * Removes instances whose client never got an answer because the replica that created them died. The resource version is
  * a precondition: an answer that is confirmed at the same moment wins. Every replica does this; the second delete finds
  * nothing. Then it removes what this replica could not delete before. Never rejects.
  */
 export async function runReaper(deps: ReaperDeps, signal: AbortSignal): Promise<void> {
-  const { stores, removals, clock } = deps;
+  const { removals, clock } = deps;
+  const unanswered = new Unanswered(deps);
   while (!signal.aborted) {
     await clock.sleep(EVERY_MS, signal);
-    for (const { metadata } of stores.instances.by('unconfirmed', 'true')) {
-      const due = Date.parse(metadata.annotations?.[CONFIRM_BY] ?? '');
-      if (metadata.deletionTimestamp !== undefined || !(clock.now() > due + SKEW_MS)) continue;
+    for (const { metadata } of unanswered.due()) {
       const { namespace, name, uid, resourceVersion } = metadata;
       await remove(deps, { namespace, name }, { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) });
     }

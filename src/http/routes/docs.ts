@@ -1,6 +1,7 @@
 import { type RequestHandler, type Response, Router } from 'express';
 import helmet from 'helmet';
-import { absolutePath } from 'swagger-ui-dist';
+// The entry of the package loads the program for browsers too, 10 MiB of memory.
+import absolutePath from 'swagger-ui-dist/absolute-path.js';
 import { compress } from '../middleware/compress.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { GUIDES, guideText } from '../openapi/guides.ts';

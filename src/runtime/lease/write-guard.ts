@@ -1,5 +1,6 @@
 import type { CallOptions, KubeClient } from '../../kube/client/client.ts';
 import { NotSentError } from '../../kube/errors.ts';
+import type { ResourceType } from '../../kube/types.ts';
 
 export class NotLeaderError extends NotSentError {
   override name = 'NotLeaderError';
@@ -14,33 +15,43 @@ export class NotLeaderError extends NotSentError {
  * suspended handles its sockets before its timers: only a check at the write itself is in time, also when a write is
  * sent again after a refusal.
  *
- * @param onCut called when a write was cut off by its signal: the API server may still carry it out
+ * @param onCut called when a write was cut off by its signal: the API server may still carry it out. The kind is that of
+ * the object, and undefined for a raw call
  */
-export function guardWrites(client: KubeClient, mayWrite: () => boolean, onCut: () => void): KubeClient {
+export function guardWrites(
+  client: KubeClient,
+  mayWrite: () => boolean,
+  onCut: (type: ResourceType | undefined) => void,
+): KubeClient {
   function check(): void {
     if (!mayWrite()) throw new NotLeaderError();
   }
-  async function guarded<T>(options: CallOptions | undefined, write: (checked: { check: () => void }) => Promise<T>) {
+  async function guarded<T>(
+    type: ResourceType | undefined,
+    options: CallOptions | undefined,
+    write: (checked: { check: () => void }) => Promise<T>,
+  ) {
     check();
     try {
       return await write({ ...options, check });
     } catch (error) {
-      if (options?.signal?.aborted) onCut();
+      if (options?.signal?.aborted) onCut(type);
       throw error;
     }
   }
   return {
     ...client,
-    create: (type, object, options) => guarded(options, (checked) => client.create(type, object, checked)),
-    replace: (type, object, options) => guarded(options, (checked) => client.replace(type, object, checked)),
+    create: (type, object, options) => guarded(type, options, (checked) => client.create(type, object, checked)),
+    replace: (type, object, options) => guarded(type, options, (checked) => client.replace(type, object, checked)),
     apply: (type, object, options) =>
-      guarded(options, (checked) => client.apply(type, object, { ...options, ...checked })),
+      guarded(type, options, (checked) => client.apply(type, object, { ...options, ...checked })),
     patch: (type, ref, body, options) =>
-      guarded(options, (checked) => client.patch(type, ref, body, { ...options, ...checked })),
-    delete: (type, ref, options) => guarded(options, (checked) => client.delete(type, ref, { ...options, ...checked })),
+      guarded(type, options, (checked) => client.patch(type, ref, body, { ...options, ...checked })),
+    delete: (type, ref, options) =>
+      guarded(type, options, (checked) => client.delete(type, ref, { ...options, ...checked })),
     raw: (method, path, body, options) =>
       method === 'GET'
         ? client.raw(method, path, body, options)
-        : guarded(options, (checked) => client.raw(method, path, body, checked)),
+        : guarded(undefined, options, (checked) => client.raw(method, path, body, checked)),
   };
 }

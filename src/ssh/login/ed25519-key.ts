@@ -1,8 +1,13 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { wireString } from '../ssh2/wire.ts';
+import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { readStrings, wireString } from '../ssh2/wire.ts';
 
 const TYPE = 'ssh-ed25519';
 const BLOCK = 8;
+const MAGIC = Buffer.from('openssh-key-v1\0');
+const ONE_KEY = Buffer.from([0, 0, 0, 1]);
+/** Before the private half: a random number, twice. */
+const CHECK_BYTES = 8;
+const SEED_BYTES = 32;
 
 /**
  * A new ed25519 key pair in OpenSSH's formats (PROTOCOL.key), not encrypted. The generator of ssh2 is not used: it drops a
@@ -26,11 +31,11 @@ export function newEd25519Key(comment: string): { private: string; public: strin
     Array.from({ length: (BLOCK - (content.length % BLOCK)) % BLOCK }, (_, index) => index + 1),
   );
   const file = Buffer.concat([
-    Buffer.from('openssh-key-v1\0'),
+    MAGIC,
     wireString('none'),
     wireString('none'),
     wireString(''),
-    Buffer.from([0, 0, 0, 1]),
+    ONE_KEY,
     wireString(blob),
     wireString(Buffer.concat([content, padding])),
   ]);
@@ -39,4 +44,31 @@ export function newEd25519Key(comment: string): { private: string; public: strin
     private: `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines.join('\n')}\n-----END OPENSSH PRIVATE KEY-----\n`,
     public: `${TYPE} ${blob.toString('base64')} ${comment}`,
   };
+}
+
+/** Whether the private half of a file, seed and public half, belongs to this public half. Node compares them. */
+function isPair(publicBytes: Buffer, secret: Buffer): boolean {
+  const [d, x] = [secret.subarray(0, SEED_BYTES), publicBytes].map((half) => half.toString('base64url'));
+  try {
+    createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', ...(d && { d }), ...(x && { x }) }, format: 'jwk' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The public half of an unencrypted ed25519 key in OpenSSH's format, as in known_hosts; undefined for anything else. */
+export function publicHalf(privateKey: string): string | undefined {
+  const text = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([\s\S]+)-----END OPENSSH PRIVATE KEY-----\s*$/.exec(privateKey);
+  const file = Buffer.from(text?.[1] ?? '', 'base64');
+  if (!file.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
+  const head = readStrings(file.subarray(MAGIC.length), 3);
+  if (head?.strings[0]?.toString() !== 'none' || !head.rest.subarray(0, ONE_KEY.length).equals(ONE_KEY))
+    return undefined;
+  const [blob, content] = readStrings(head.rest.subarray(ONE_KEY.length), 2)?.strings ?? [];
+  const [type, publicBytes] = readStrings(blob ?? Buffer.alloc(0), 2)?.strings ?? [];
+  const secret = readStrings(content?.subarray(CHECK_BYTES) ?? Buffer.alloc(0), 3)?.strings[2];
+  if (blob === undefined || publicBytes === undefined || secret === undefined) return undefined;
+  if (type?.toString() !== TYPE || !isPair(publicBytes, secret)) return undefined;
+  return `${TYPE} ${blob.toString('base64')}`;
 }

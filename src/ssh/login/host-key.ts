@@ -1,8 +1,7 @@
 import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, NotFoundError } from '../../kube/errors.ts';
 import { SECRETS, type ObjectRef, type Secret } from '../../kube/types.ts';
-import { publicHalf } from '../ssh2/protocol.ts';
-import { newEd25519Key } from './ed25519-key.ts';
+import { newEd25519Key, publicHalf } from './ed25519-key.ts';
 
 const CURRENT = 'ssh_host_ed25519_key';
 /** The next key before a rotation, and the previous key after it. Clients are told of both keys. */

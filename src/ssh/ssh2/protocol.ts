@@ -1,4 +1,3 @@
-import { createPrivateKey } from 'node:crypto';
 import ssh2 from 'ssh2';
 
 export type { AuthContext, Connection, ServerChannel, Session } from 'ssh2';
@@ -52,12 +51,4 @@ export function verifierOf(publicKey: string): Verify | undefined {
   if (parsed instanceof Error) return undefined;
   // ssh2 answers a malformed signature with an Error, which its types do not say.
   return (data, signature, hash) => Object.is(parsed.verify(data, signature, hash), true);
-}
-
-/** The public half of an ed25519 key in OpenSSH's format, as in known_hosts; undefined for anything else. */
-export function publicHalf(privateKey: string): string | undefined {
-  const parsed = ssh2.utils.parseKey(privateKey);
-  if (parsed instanceof Error || parsed.type !== 'ssh-ed25519') return undefined;
-  createPrivateKey(parsed.getPrivatePEM());
-  return `ssh-ed25519 ${parsed.getPublicSSH().toString('base64')}`;
 }

@@ -109,7 +109,7 @@ export async function benchmark({ kubeconfig, nodes, instances }: BenchOptions):
       `writes per instance: ${((after.writes - after.events - before.writes + before.events) / ONE_BY_ONE).toFixed(2)} one at a time, ${writes.toFixed(2)} in the burst; Events ${((full.events - after.events) / many.length).toFixed(2)}`,
       `controller CPU per instance in the burst: ${((full.cpuMs - after.cpuMs) / many.length).toFixed(1)} ms`,
       `controller memory: ${full.rssMb} MiB with ${instances} instances (heap in use ${full.heapMb}), ${before.rssMb} MiB before (${before.heapMb})`,
-      `of it: V8 has reserved ${full.reservedMb} MiB, and ${full.externalMb} are buffers outside of it`,
+      `of it: ${full.fileMb} MiB are pages of files, V8 has reserved ${full.reservedMb}, and ${full.externalMb} are buffers outside of it`,
     ];
   } finally {
     ended.abort();

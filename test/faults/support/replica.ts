@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
@@ -19,11 +19,13 @@ export interface ReplicaOptions {
   wrapLease?: (client: KubeClient) => KubeClient;
   /** Another way to the API server, for example through a proxy. */
   client?: KubeClient;
+  /** The machine's, where it is absent. */
+  clock?: Clock;
 }
 
 /** One replica of the controllers in this process. */
 export async function startReplica(options: ReplicaOptions): Promise<RunningControllers & AsyncDisposable> {
-  const clock = systemClock();
+  const { clock = systemClock() } = options;
   const connection = await loadKubeConfig({ kubeconfig: options.kubeconfig });
   const direct = createKubeClient(connection, { clock });
   const base = options.client ?? direct;

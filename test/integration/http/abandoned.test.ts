@@ -110,10 +110,9 @@ it('an instance of a replica that died goes after a while, one that was answered
     onExpiry: 'Stop',
     diskPolicy: 'Delete',
   } as const;
+  // The reaper of this test lives through half a minute at once, and so is the first to find it due.
   const clock = fakeClock();
-  // An hour ahead of the clock of the replicas that run here, so that only the reaper of this test finds it due.
-  clock.jumpWall(Date.now() + 3_600_000 - clock.now());
-  const annotations = { [CONFIRM_BY]: new Date(clock.now()).toISOString() };
+  const annotations = { [CONFIRM_BY]: new Date().toISOString() };
   await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'orphan', annotations }, spec });
   await cluster.client.create(GPU_INSTANCES, { metadata: { namespace, name: 'answered' }, spec });
   await waitFor('both in the cache', () => cluster.stores.instances.by('namespace', namespace).length === 2);
@@ -122,7 +121,7 @@ it('an instance of a replica that died goes after a while, one that was answered
   const running = runReaper({ client, stores, removals: new PendingRemovals(), clock, log }, abort.signal);
   await clock.advance(30_000);
   expect(await names()).toContain('orphan');
-  await clock.advance(15_000);
+  await clock.advance(5_000);
   await waitFor('the orphan to go', async () => (await names()).length === 1);
   expect(await names()).toEqual(['answered']);
   abort.abort();

@@ -12,7 +12,7 @@ import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.t
 import { createInstanceRoute } from '../../../src/http/routes/instances/create-instance.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
+import { CONFIRM_BY, type GpuInstance, type GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
@@ -73,7 +73,7 @@ it('what was perhaps confirmed and could not be removed is removed later', async
   const end = new AbortController();
   const running = runReaper(deps, end.signal);
   const removals = async (): Promise<number> => {
-    await clock.advance(15_000);
+    await clock.advance(5_000);
     return client.delete.mock.calls.length;
   };
   expect([await removals(), await removals(), await removals()]).toEqual([2, 3, 3]);
@@ -81,6 +81,25 @@ it('what was perhaps confirmed and could not be removed is removed later', async
   end.abort();
   await running;
 });
+
+it.each([0, 3_600_000, -3_600_000])(
+  'an instance without an answer goes half a minute after a replica saw it, whose clock is ahead by %i ms',
+  async (ahead) => {
+    const { client, clock, deps } = world();
+    const annotations = { [CONFIRM_BY]: new Date(clock.now() + 30_000).toISOString() };
+    const left = { metadata: { namespace: 'a', name: 'left', uid: UID, annotations } } as unknown as GpuInstance;
+    clock.jumpWall(ahead);
+    vi.spyOn(deps.stores.instances, 'by').mockReturnValue([left]);
+    const end = new AbortController();
+    const running = runReaper(deps, end.signal);
+    await clock.advance(30_000);
+    expect(client.delete).not.toHaveBeenCalled();
+    await clock.advance(5_000);
+    expect(client.delete).toHaveBeenCalledOnce();
+    end.abort();
+    await running;
+  },
+);
 
 it('what was deleted before the answer was confirmed is not answered with a success', async () => {
   const { client, create } = world();

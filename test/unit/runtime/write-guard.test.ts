@@ -57,5 +57,5 @@ test('a write that its signal cut off is told, and no other failure', async () =
     return Promise.reject(new Error('cut'));
   };
   await expect(guarded.patch(PODS, POD.metadata, {}, { type: 'merge', signal: under.signal })).rejects.toThrow('cut');
-  expect(cut).toHaveBeenCalledOnce();
+  expect(cut).toHaveBeenCalledExactlyOnceWith(PODS);
 });
