@@ -17,6 +17,8 @@ import { ROOT } from '../lib/paths.ts';
 import { waitFor } from '../lib/wait.ts';
 
 const FIELD_MANAGER = 'berth-local';
+// The words of the API server about a quota that it has not counted yet (admission/plugin/resourcequota/controller.go).
+const UNCOUNTED = /status unknown for quota: /;
 
 /** Applies every CRD under crds/ and resolves when the API server serves them all. */
 export async function applyDefinitions(client: KubeClient, signal: AbortSignal): Promise<void> {
@@ -37,7 +39,8 @@ export async function applyDefinitions(client: KubeClient, signal: AbortSignal):
 
 /**
  * Applies the admission policy that gives new instances their finalizer, where the API server knows such policies, and
- * resolves when it is in force. Until the policy has the schema of the kind, the API server answers 503.
+ * resolves when it is in force. Until the policy has the schema of the kind, the API server answers 503, and until it has
+ * counted what a quota of the namespace limits, 403.
  */
 export async function applyFinalizers(client: KubeClient, signal: AbortSignal): Promise<void> {
   const { resources } = await discover(client, 'admissionregistration.k8s.io/v1', signal);
@@ -55,7 +58,7 @@ export async function applyFinalizers(client: KubeClient, signal: AbortSignal): 
       const { metadata } = await client.raw<KubeObject>('POST', path, probe, { signal });
       return metadata.finalizers !== undefined;
     } catch (error) {
-      if (error instanceof KubeError && error.status === 503) return false;
+      if (error instanceof KubeError && (error.status === 503 || UNCOUNTED.test(error.statusMessage))) return false;
       throw error;
     }
   };

@@ -71,7 +71,7 @@ function install(state: string, url: string): string[] {
   return [
     '# install the command line that fits the server, here into a folder of its own',
     `npm install --silent --no-audit --no-fund --global --prefix ${quoteWord(prefix)} '${new URL('/cli/berth.tgz', url).href}'`,
-    `export PATH="$PATH":${quoteWord(join(prefix, 'bin'))}`,
+    `export PATH=${quoteWord(join(prefix, 'bin'))}:"$PATH"`,
     '',
   ];
 }

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { toKubeError } from '../../../src/kube/errors.ts';
+import type { KubeObject, ResourceType } from '../../../src/kube/types.ts';
+import { applyFinalizers } from '../../../tools/cluster/apply.ts';
+
+function refusal(status: number, reason: string, message: string): Error {
+  return toKubeError('POST /probe', { status, body: { kind: 'Status', status: 'Failure', reason, message } });
+}
+
+/** A client of a cluster that takes everything, and answers the dry runs so, one after the other. */
+function clientOf(answers: (object | Error)[]): { client: KubeClient; left: () => number } {
+  const kinds = ['MutatingAdmissionPolicy', 'MutatingAdmissionPolicyBinding'];
+  const resources = kinds.map((kind) => ({ kind, name: kind.toLowerCase(), namespaced: false }));
+  const client: Partial<KubeClient> = {
+    raw: async <T>(method: string) => {
+      if (method === 'GET') return { resources } as T;
+      const answer = answers.shift();
+      if (answer instanceof Error) throw answer;
+      return answer as T;
+    },
+    apply: async <T extends KubeObject>(_type: ResourceType<T>, object: unknown) => object as T,
+  };
+  return { client: client as KubeClient, left: () => answers.length };
+}
+
+const GIVEN = { metadata: { finalizers: ['berth.dev/instance'] } };
+const UNCOUNTED = 'gpuinstances.berth.dev "probe-x" is forbidden: status unknown for quota: berth, resources: count/x';
+
+it('the finalizer is waited for while the policy, or the quota of the namespace, is not in force yet', async () => {
+  const early = refusal(503, 'ServiceUnavailable', 'the policy has no schema yet');
+  const { client, left } = clientOf([early, refusal(403, 'Forbidden', UNCOUNTED), { metadata: {} }, GIVEN]);
+  await applyFinalizers(client, new AbortController().signal);
+  expect(left()).toBe(0);
+});
+
+it('another refusal is told at once', async () => {
+  const { client } = clientOf([refusal(403, 'Forbidden', 'you may not do this'), GIVEN]);
+  await expect(applyFinalizers(client, new AbortController().signal)).rejects.toThrow('you may not do this');
+});
