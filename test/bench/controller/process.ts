@@ -1,7 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
-import { ROOT } from '../../../tools/lib/paths.ts';
 import { startBerth } from '../../support/berth-process.ts';
+import { compileBerth } from '../compiled.ts';
 
 /** What the controller's own metrics say. */
 export interface Measured {
@@ -31,11 +29,8 @@ function single(metrics: string, name: string): number {
 
 /** The controller role as the chart runs it, compiled, in a process of its own. `namespace` is for its lease. */
 export async function startController(kubeconfig: string, namespace: string): Promise<RunningController> {
-  const compiled = join(ROOT, 'dist/bench');
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', compiled]);
   const env = { NODE_ENV: 'production', BERTH_LOG_LEVEL: 'error' };
-  const program = ['--max-semi-space-size=8', join(compiled, 'main.js')];
+  const program = ['--max-semi-space-size=8', compileBerth()];
   const controller = await startBerth(kubeconfig, 'controller', namespace, { env, program });
   return {
     async measure() {
