@@ -26,7 +26,9 @@ function receive() {
 it('sends what came last together with the end of the stream, in one write', async () => {
   const { done, receiver } = receive();
   receiver.data(Buffer.from(event('a')), controller);
-  await Promise.resolve().then(() => new Promise(process.nextTick));
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
   receiver.data(Buffer.from(event('b')), controller);
   receiver.data(Buffer.from('data: [DONE]\n\n'), controller);
   receiver.end(controller);
