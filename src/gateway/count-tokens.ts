@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   checkBody,
   checkMessages,
@@ -37,8 +37,8 @@ type Counted = 'messages' | 'responses';
 export async function countTokens(
   deps: ModelRouterDeps,
   dialect: Counted,
-  request: Request,
-  response: Response,
+  request: IncomingMessage,
+  response: ServerResponse,
 ): Promise<void> {
   const client = new ClientWriter(response, dialect, nextCallId());
   const principal = getPrincipal(request);
@@ -62,7 +62,7 @@ async function countBody(
   deps: ModelRouterDeps,
   dialect: Counted,
   principal: Principal,
-  request: Request,
+  request: IncomingMessage,
 ): Promise<number> {
   const hold = holdOf(deps, principal);
   const bytes = await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock });

@@ -1,3 +1,4 @@
+import { Bag } from '../lib/bag.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
@@ -42,7 +43,7 @@ export class Endpoint {
   load: ServerLoad | undefined;
   /** Requests of this process under way. */
   inFlight = 0;
-  readonly flights = new Set<Flight>();
+  readonly flights = new Bag<Flight>();
   /** When a byte of any answer last came. */
   heardAt = 0;
   /** When the newest stream began whose answer has begun. */

@@ -8,13 +8,14 @@ import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/type
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/undici.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
+import type { ModelRouterDeps } from './deps.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { Limiter } from './limits/limiter.ts';
 import { RetryBudgets } from './limits/retry-budgets.ts';
 import { GatewayMetrics } from './metrics.ts';
-import { createModelRouter } from './router.ts';
+import { createModelCalls, createModelRouter } from './router.ts';
 import { MemoryStore, type ResponseStore } from './state/response-store.ts';
 import { ModelLeases } from './zero/model-leases.ts';
 import { Starts } from './zero/starts.ts';
@@ -57,6 +58,8 @@ export interface ModelGatewayDeps {
 
 export interface ModelGateway {
   router: Router;
+  /** What the router serves for a POST to exactly these paths. */
+  calls: ReturnType<typeof createModelCalls>;
   start(): void;
   /** Ends discovery. Calls under way may finish. */
   stop(): Promise<void>;
@@ -80,7 +83,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     onRebuilt: () => starts?.changed(),
   });
   const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
-  const router = createModelRouter({
+  const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
     dispatcher,
     store: deps.store ?? new MemoryStore(clock),
@@ -95,9 +98,11 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     starts,
     log,
     clock,
-  });
+  };
+  const calls = createModelCalls(inner);
   return {
-    router,
+    router: createModelRouter(inner, calls),
+    calls,
     start: () => {
       discovery.start();
       starts?.start();

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router, type Request, type Response } from 'express';
 import { getPrincipal } from '../access/principal.ts';
 import { countTokens } from './count-tokens.ts';
@@ -18,24 +19,37 @@ const POSTS = {
   '/messages': 'messages',
 } as const satisfies Record<string, Dialect>;
 
+const COUNTS = { '/messages/count_tokens': 'messages', '/responses/input_tokens': 'responses' } as const;
+
+/** Serves one POST. Never rejects. Uses nothing of Express. */
+type Serve = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** What is called with POST, by its path relative to the API base. Authentication runs before; nothing reads the body. */
+export function createModelCalls(deps: ModelRouterDeps): Map<string, Serve> {
+  const calls = new Map<string, Serve>();
+  for (const [path, dialect] of Object.entries(POSTS))
+    calls.set(path, (request, response) => handleCall(deps, { dialect }, request, response));
+  for (const plain of PLAIN_NAMES)
+    calls.set(PLAIN_ROUTES[plain].path, (request, response) =>
+      handleCall(deps, { dialect: 'chat', plain }, request, response),
+    );
+  for (const [path, dialect] of Object.entries(COUNTS))
+    calls.set(path, (request, response) => countTokens(deps, dialect, request, response));
+  return calls;
+}
+
+const DIALECTS: Readonly<Record<string, Dialect>> = { ...POSTS, ...COUNTS };
+
+function dialectAt(path: string): Dialect {
+  return DIALECTS[path] ?? 'chat';
+}
+
 /** The model endpoints, relative to the API base. Authentication runs before; nothing before may read the body. */
-export function createModelRouter(deps: ModelRouterDeps): Router {
+export function createModelRouter(deps: ModelRouterDeps, calls: ReadonlyMap<string, Serve>): Router {
   const router = Router();
-  for (const [path, dialect] of Object.entries(POSTS)) {
-    router.post(path, (request, response) => handleCall(deps, { dialect }, request, response));
-    router.all(path, (request, response) => wrongMethod(dialect, request, response, 'POST'));
-  }
-  for (const plain of PLAIN_NAMES) {
-    const { path } = PLAIN_ROUTES[plain];
-    router.post(path, (request, response) => handleCall(deps, { dialect: 'chat', plain }, request, response));
-    router.all(path, (request, response) => wrongMethod('chat', request, response, 'POST'));
-  }
-  for (const [path, dialect] of [
-    ['/messages/count_tokens', 'messages'],
-    ['/responses/input_tokens', 'responses'],
-  ] as const) {
-    router.post(path, (request, response) => countTokens(deps, dialect, request, response));
-    router.all(path, (request, response) => wrongMethod(dialect, request, response, 'POST'));
+  for (const [path, serve] of calls) {
+    router.post(path, serve);
+    router.all(path, (request, response) => wrongMethod(dialectAt(path), request, response, 'POST'));
   }
 
   router.get('/models', (request, response) =>

@@ -3,25 +3,24 @@ import { cliRouter } from './cli/route.ts';
 import type { ApiContext } from './context.ts';
 import { noEndpoint } from './errors/api-error.ts';
 import { errorHandler } from './errors/handler.ts';
-import { measureRequests } from './metrics.ts';
 import { requireHost } from './middleware/require-host.ts';
-import { requestId, requestLog } from './middleware/request-log.ts';
 import { security } from './middleware/security.ts';
 import { apiRouter } from './routes/api.ts';
 import { docsRouter } from './routes/docs.ts';
 import { healthRouter } from './routes/health.ts';
 import { portHosts } from './routes/ports.ts';
+import type { ApiSteps } from './steps.ts';
 
 /** The HTTP interface as an Express app. Some clients add the base path to a URL that has it: both forms are served. */
-export function createApp(context: ApiContext, isStopping: () => boolean): Express {
+export function createApp(context: ApiContext, steps: ApiSteps, isStopping: () => boolean): Express {
   const app = express();
   app.disable('x-powered-by');
   app.enable('case sensitive routing');
   app.set('trust proxy', context.trustProxy);
   app.set('query parser', false);
   // Ports come before the metrics: their paths belong to the program in the instance.
-  app.use(requestId, requestLog(context), portHosts(context), measureRequests(context));
-  app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context));
+  app.use(...steps.opening, portHosts(context), steps.measure);
+  app.use(['/api/v1/api/v1', '/api/v1'], apiRouter(context, steps));
   app.use(security, requireHost, docsRouter(), cliRouter());
   app.use('/dashboard', context.dashboard);
   app.use(healthRouter(context.stores, isStopping));

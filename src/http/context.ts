@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
@@ -53,13 +54,20 @@ const MAX_CONNECTIONS = 10_000;
 /** Behind a proxy that answers for many clients, all connections have its address. */
 const MAX_RESTING_PER_ADDRESS = 1000;
 
+/** The model endpoints, relative to the API base. They stand behind authentication, and read bodies themselves. */
+export interface ModelEndpoints {
+  /** All of them. */
+  router: Router;
+  /** What the router serves for a POST to exactly these paths. May be served without Express. Never rejects. */
+  calls: ReadonlyMap<string, (request: IncomingMessage, response: ServerResponse) => Promise<void>>;
+}
+
 export interface ApiDeps {
   client: KubeClient;
   stores: ApiStores;
   offers: Inventory;
   authenticator: Authenticator;
-  /** The model endpoints, relative to the API base. Mounted behind authentication; reads bodies itself. */
-  models: Router;
+  models: ModelEndpoints;
   /** Answers below /dashboard. */
   dashboard: RequestHandler;
   /** Brings calls and browsers to the ports of instances. */

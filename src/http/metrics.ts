@@ -1,7 +1,7 @@
-import type { RequestHandler } from 'express';
 import { Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
 import { relativePath } from './errors/families.ts';
+import type { Step } from './middleware/step.ts';
 import { OPERATIONS } from './routes/table.ts';
 
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -28,7 +28,7 @@ function routeOf(path: string): string {
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'PUT', 'DELETE', 'OPTIONS']);
 
 /** Counts and times every request, by endpoint and status. */
-export function measureRequests({ registry, clock }: { registry: Registry; clock: Clock }): RequestHandler {
+export function measureRequests({ registry, clock }: { registry: Registry; clock: Clock }): Step {
   const duration = new Histogram({
     name: 'berth_http_request_duration_seconds',
     help: 'Time from the start of a request to the end of its answer.',
@@ -45,11 +45,13 @@ export function measureRequests({ registry, clock }: { registry: Registry; clock
   });
   return (request, response, next) => {
     const start = clock.monotonic();
+    // Now: a mount changes the URL.
+    const { method: asked = '', url = '' } = request;
     underWay += 1;
     response.once('close', () => {
       underWay -= 1;
-      const method = METHODS.has(request.method) ? request.method : 'other';
-      const route = routeOf(request.originalUrl.split('?', 1)[0] ?? '');
+      const method = METHODS.has(asked) ? asked : 'other';
+      const route = routeOf(url.split('?', 1)[0] ?? '');
       // 499: the client went away, as nginx counts it.
       const code = response.writableFinished || response.headersSent ? response.statusCode : 499;
       duration.observe({ method, route, code }, (clock.monotonic() - start) / 1000);

@@ -6,6 +6,8 @@ import { drain } from './drain.ts';
 import { runReaper } from './instances/reaper.ts';
 import { listen } from './listener.ts';
 import { createServer } from '../lib/node-http.ts';
+import { createListener } from './model-calls.ts';
+import { createSteps } from './steps.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
 
 /** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */
@@ -33,8 +35,9 @@ export interface ApiServer {
 export async function startApi(deps: ApiDeps & { address: { host: string; port: number } }): Promise<ApiServer> {
   const stopping = new AbortController();
   const context = createContext(deps);
-  const app = createApp(context, () => stopping.signal.aborted);
-  const server = createServer(SERVER_LIMITS, app);
+  const steps = createSteps(context);
+  const app = createApp(context, steps, () => stopping.signal.aborted);
+  const server = createServer(SERVER_LIMITS, createListener(context, steps, app));
   const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   context.connections.guard(server);

@@ -143,7 +143,7 @@ export async function startApiRole(context: RoleContext, dashboard: ApiDeps['das
     ...shared,
     stores,
     offers: inventory,
-    models: models.router,
+    models,
     ports,
     dashboard,
     namespace: config.namespace,

@@ -1,4 +1,4 @@
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import { createClientMetrics } from '../kube/client/client-metrics.ts';
@@ -6,6 +6,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { systemClock, type Clock } from '../lib/clock.ts';
 import { loadKubeConfig, type KubeConnection } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
+import { createLog } from './log.ts';
 
 /** What all roles of a process share. */
 export interface Process {
@@ -17,20 +18,10 @@ export interface Process {
   client: KubeClient;
 }
 
-/** Fields of logged objects that may hold secrets. */
-const REDACTED = [
-  'req.headers.authorization',
-  'req.headers["x-api-key"]',
-  'req.headers.cookie',
-  'headers.authorization',
-];
-
 /** The logger, the metrics and the connection to the API server. Rejects with KubeConfigError without a cluster. */
 export async function createProcess(config: Config, role: string): Promise<Process> {
-  // Asynchronous and in batches: a slow reader of the log delays no answer. The end of the process writes the rest.
-  const output = pino.destination({ dest: process.stdout.fd, sync: false });
-  const log = pino({ level: config.logLevel, base: { role }, redact: REDACTED }, output);
   const registry = new Registry();
+  const log = createLog({ level: config.logLevel, role, registry });
   collectDefaultMetrics({ register: registry });
   const clock = systemClock();
   const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });

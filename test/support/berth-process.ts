@@ -24,6 +24,8 @@ interface StartOptions {
   env?: Record<string, string>;
   /** What Node is given before the role; the sources by default, as with `npm start`. */
   program?: readonly string[];
+  /** Nobody reads its log. */
+  isUnread?: boolean;
 }
 
 /** A Berth server in a process of its own, ready. */
@@ -31,7 +33,7 @@ export async function startBerth(
   kubeconfig: string,
   role = 'all',
   namespace = 'berth-system',
-  { env = {}, program = [MAIN] }: StartOptions = {},
+  { env = {}, program = [MAIN], isUnread = false }: StartOptions = {},
 ): Promise<BerthProcess> {
   const [http = 0, metrics = 0, ssh = 0] = await freePorts(3);
   const child = spawn(process.execPath, [...program, role], {
@@ -47,11 +49,11 @@ export async function startBerth(
       BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', isUnread ? 'ignore' : 'pipe', 'pipe'],
   });
   let log = '';
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (log += text));
+    stream?.setEncoding('utf8').on('data', (text: string) => (log += text));
   }
   const exited = once(child, 'exit');
   const metricsUrl = `http://127.0.0.1:${metrics}`;

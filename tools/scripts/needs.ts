@@ -62,7 +62,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:controller': { packages: [], cluster: true },
   'bench:http': { packages: [], cluster: true },
   'bench:shares': { packages: [], cluster: true },
-  'bench:gateway': { packages: ['Python venv'] },
+  'bench:gateway': { packages: ['Python venv'], cluster: true },
   'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh'], programs: [GO], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   release: { packages: IMAGE_PACKAGES, programs: [GO, APT] },

@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getPrincipal, type Principal } from '../../access/principal.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
@@ -35,8 +35,8 @@ export type CallKind = { dialect: Dialect; plain?: undefined } | { dialect: 'cha
 export async function handleCall(
   deps: ModelRouterDeps,
   { dialect, plain }: CallKind,
-  request: Request,
-  response: Response,
+  request: IncomingMessage,
+  response: ServerResponse,
 ): Promise<void> {
   const startedAt = deps.clock.monotonic();
   const principal = getPrincipal(request);
@@ -72,7 +72,7 @@ interface Running {
 
 type Origin = Omit<Incoming, 'bytes' | 'hold'>;
 
-async function run({ deps, client, summary, plain }: Running, request: Request, origin: Origin): Promise<void> {
+async function run({ deps, client, summary, plain }: Running, request: IncomingMessage, origin: Origin): Promise<void> {
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
@@ -171,7 +171,7 @@ export function requireScope({ scopes }: Principal): void {
   });
 }
 
-function requireIdentity({ headers }: Request): void {
+function requireIdentity({ headers }: IncomingMessage): void {
   const encoding = headers['content-encoding'];
   if (encoding === undefined || encoding === 'identity') return;
   throw new DialectError({
@@ -205,7 +205,7 @@ function record(
 /** Headers by which agents keep a conversation on one server: Claude Code, Codex, OpenCode. */
 const SESSION_HEADERS = ['x-claude-code-session-id', 'session_id', 'session-id', 'x-session-affinity'] as const;
 
-function sessionOf({ headers }: Request): string | undefined {
+function sessionOf({ headers }: IncomingMessage): string | undefined {
   for (const name of SESSION_HEADERS) {
     const value = headers[name];
     if (typeof value === 'string' && value !== '') return value;
@@ -214,7 +214,7 @@ function sessionOf({ headers }: Request): string | undefined {
 }
 
 /** The id that the app in front gave the request: header, log and error body agree. */
-export function requestIdOf(response: Response): string | undefined {
+export function requestIdOf(response: ServerResponse): string | undefined {
   const header = response.getHeader('x-request-id');
   return typeof header === 'string' ? header : undefined;
 }

@@ -83,8 +83,8 @@ export class StreamReceiver implements AnswerReceiver {
     });
   }
 
-  /** Runs before the next event of the network, also before an error. */
-  #passOn(controller: Dispatcher.DispatchController): void {
+  /** Runs before the next event of the network, also before an error. The last bytes wait for the end: one write less. */
+  #passOn(controller: Dispatcher.DispatchController, isLast = false): void {
     const [first, ...others] = this.#batch;
     if (first === undefined || controller.aborted) return;
     this.#batch = [];
@@ -97,7 +97,7 @@ export class StreamReceiver implements AnswerReceiver {
     this.#refuseError();
     this.#begin();
     this.#capture(out);
-    if (this.response === undefined) this.#deps.client.write(out, controller);
+    if (this.response === undefined && !isLast) this.#deps.client.write(out, controller);
     else this.#hold(out);
   }
 
@@ -107,7 +107,7 @@ export class StreamReceiver implements AnswerReceiver {
       this.#endWhole(this.#whole);
       return;
     }
-    this.#passOn(controller);
+    this.#passOn(controller, true);
     if (!this.#begun) refuseErrorIn(this.#head);
     const rest = this.#withoutKey(this.facts.end());
     this.#refuseError();

@@ -4,6 +4,7 @@ import type { Member } from '../balance/model.ts';
 import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
 import type { EngineCredential } from '../discovery/engine-credential.ts';
 import { plainRequest } from '../plain/plain-request.ts';
+import { spliceBody } from '../splice-body.ts';
 import type { Call } from './call.ts';
 
 /** What is sent to one endpoint for a call. */
@@ -46,10 +47,6 @@ function dialectRequest(
   }
   const { dialect, native } = choice;
   const path = `${probe?.prefix ?? ''}${ROUTES[dialect]}`;
-  const isPlainChat = client === 'chat' && native && !inspection.stream && inspection.model === upstreamModel;
-  // The gateway has nothing to add, so the client's own bytes go out.
-  if (isPlainChat && quirks.honoursToolChoice && quirks.remoteImages)
-    return { dialect, native, path, body: call.bytes };
   const body = translateRequest(client, dialect, call.body, {
     model: upstreamModel,
     quirks,
@@ -57,7 +54,12 @@ function dialectRequest(
     references,
     contextLength,
   });
-  return { dialect, native, path, body: Buffer.from(JSON.stringify(body)) };
+  return {
+    dialect,
+    native,
+    path,
+    body: native ? spliceBody(call.bytes, call.body, body) : Buffer.from(JSON.stringify(body)),
+  };
 }
 
 /** undici holds a Buffer until the answer is complete, and what a stream gives until it is sent. */

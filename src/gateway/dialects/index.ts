@@ -19,7 +19,7 @@ export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from '
 export { optionalCount, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
 export { renderItems } from './responses/render-items.ts';
-export { translateRequest } from './translate-request.ts';
+export { translateRequest, withUsage } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
 export { observeBody } from './stream/observe-body.ts';
 export { PassThroughObserver } from './stream/pass-through-observer.ts';

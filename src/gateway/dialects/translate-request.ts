@@ -76,12 +76,15 @@ const ADJUSTERS = {
 
 function adjustChat(body: Json, { model, quirks }: RequestOptions): Json {
   const adjusted: Json = { ...body, model };
-  if (body.stream === true) {
-    const asked = isObject(body.stream_options) ? body.stream_options : {};
-    adjusted.stream_options = { ...asked, include_usage: true };
-  }
+  if (body.stream === true) adjusted.stream_options = withUsage(body.stream_options);
   applyQuirks(adjusted, body, quirks);
   return adjusted;
+}
+
+/** The options of a stream that asks for usage: the same object when it does already. */
+export function withUsage(options: unknown): Json {
+  if (!isObject(options)) return { include_usage: true };
+  return options.include_usage === true ? options : { ...options, include_usage: true };
 }
 
 function adjustResponses(body: Json, { model, quirks, history = [], references }: RequestOptions): Json {

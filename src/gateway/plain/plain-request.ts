@@ -1,7 +1,8 @@
-import { isObject, type Json } from '../../lib/json.ts';
+import type { Json } from '../../lib/json.ts';
 import type { Member } from '../balance/model.ts';
 import type { Call } from '../calls/call.ts';
-
+import { withUsage } from '../dialects/index.ts';
+import { spliceBody } from '../splice-body.ts';
 import { withField } from './multipart.ts';
 import type { PlainCall } from './plain-call.ts';
 import { PLAIN_ROUTES } from './routes.ts';
@@ -24,12 +25,10 @@ export function plainRequest(
     const own = isAlias ? withField(bytes, form.model, upstreamModel) : bytes;
     return { ...request, body: own, contentType: form.contentType };
   }
-  if (!isAlias && !inspection.stream) return { ...request, body: bytes };
-  return { ...request, body: Buffer.from(JSON.stringify(adjusted(body, upstreamModel, inspection.stream))) };
+  return { ...request, body: spliceBody(bytes, body, adjusted(body, upstreamModel, inspection.stream)) };
 }
 
 function adjusted(body: Json, model: string, isStream: boolean): Json {
   if (!isStream) return { ...body, model };
-  const asked = isObject(body.stream_options) ? body.stream_options : {};
-  return { ...body, model, stream_options: { ...asked, include_usage: true } };
+  return { ...body, model, stream_options: withUsage(body.stream_options) };
 }

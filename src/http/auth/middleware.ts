@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type { RequestHandler } from 'express';
 import type { Scope } from '../../resources/api-key.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type ErrorFamily, familyOf } from '../errors/families.ts';
 import { closeAfterUnreadBody } from '../middleware/json-body.ts';
+import { pathOf, type Step } from '../middleware/step.ts';
 import { LIMITS } from '../schemas/common.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
@@ -55,14 +55,15 @@ function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
 }
 
 /** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
-export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): RequestHandler {
+export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): Step {
   return (request, response, next) => {
-    const principal = authenticator.authenticate(tokenOf(request.headers, request.path));
+    const path = pathOf(request);
+    const principal = authenticator.authenticate(tokenOf(request.headers, path));
     if (principal === undefined) {
       for (const name of response.getHeaderNames()) response.removeHeader(name);
       // A client whose key is over, and who sends a long script, shall see that and no broken connection.
       closeAfterUnreadBody(request, response, LIMITS.body);
-      sendUnauthorized(response, familyOf(request.path));
+      sendUnauthorized(response, familyOf(path));
       return;
     }
     setPrincipal(request, principal);
@@ -71,7 +72,7 @@ export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): 
   };
 }
 
-export function requireScope(scope: Scope): RequestHandler {
+export function requireScope(scope: Scope): Step {
   return (request, _response, next) => {
     const { scopes } = getPrincipal(request);
     if (scopes.includes(scope)) return next();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { closeAfterUnreadBody } from '../middleware/json-body.ts';
@@ -40,25 +41,42 @@ export function renderError(
   };
 }
 
+/** Where a failure is answered. */
+interface Failed {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Below the API base; empty for other paths. */
+  path: string;
+}
+
 /** Answers every failure as JSON. A failure of Berth is logged with the incident id that the client gets. */
-export function errorHandler(log: Logger): ErrorRequestHandler {
-  return (thrown: unknown, request, response, next) => {
-    if (response.headersSent) return next(thrown);
+export function failureAnswer(log: Logger): (thrown: unknown, at: Failed) => void {
+  return (thrown, { request, response, path }) => {
+    const requestId = String(response.getHeader('x-request-id') ?? '');
     let error = toApiError(thrown);
     // An overload is no failure of Berth: a flood must not fill the log with incidents.
     if (error.status >= 500 && error.code !== 'overloaded') {
       const incident = randomUUID();
-      log.error(
-        { err: error.cause ?? error, incident, requestId: response.getHeader('x-request-id'), code: error.code },
-        'Request failed',
-      );
+      log.error({ err: error.cause ?? error, incident, requestId, code: error.code }, 'Request failed');
       const extra = { ...error.extra, incident_id: incident };
       error = new ApiError(error.code, `${error.message} Incident ${incident}.`, { headers: error.headers, extra });
     }
     closeAfterUnreadBody(request, response);
-    const family = familyOf(relativePath(request.originalUrl.split('?', 1)[0] ?? '') ?? '');
-    response.status(error.status).set(error.headers);
-    response.set('cache-control', 'no-store');
-    response.json(renderError(error, family, String(response.getHeader('x-request-id') ?? '')));
+    const body = JSON.stringify(renderError(error, familyOf(path), requestId));
+    for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('content-type', 'application/json; charset=utf-8');
+    response.setHeader('content-length', Buffer.byteLength(body));
+    response.statusCode = error.status;
+    response.end(body);
+  };
+}
+
+/** The same as the last handler of an Express app. */
+export function errorHandler(log: Logger): ErrorRequestHandler {
+  const answer = failureAnswer(log);
+  return (thrown: unknown, request, response, next) => {
+    if (response.headersSent) return next(thrown);
+    answer(thrown, { request, response, path: relativePath(request.originalUrl.split('?', 1)[0] ?? '') ?? '' });
   };
 }

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import { findPrincipal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Step } from './step.ts';
 
 /** Request ids that a client may choose: nothing that could break a header or a log line. */
 const ACCEPTABLE = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** Gives each request an id, the client's own when it is acceptable, and returns it as X-Request-Id. */
-export const requestId: RequestHandler = (request, response, next) => {
+export const requestId: Step = (request, response, next) => {
   const given = request.headers['x-request-id'];
   const id = typeof given === 'string' && ACCEPTABLE.test(given) ? given : randomUUID();
   response.setHeader('x-request-id', id);
@@ -24,11 +24,13 @@ const TOKEN = /berth_[\w-]+/g;
  * Logs one line per request, without anything that could hold a secret: no header, no query, no body. pino escapes the
  * path. A child logger per request, as pino-http creates, would cost as much as the rest of a cached read.
  */
-export function requestLog({ log, clock }: { log: Logger; clock: Clock }): RequestHandler {
+export function requestLog({ log, clock }: { log: Logger; clock: Clock }): Step {
   return (request, response, next) => {
     const start = clock.monotonic();
+    // Now: a mount changes the URL.
+    const { url = '' } = request;
     response.once('close', () => {
-      const path = request.originalUrl.split('?', 1)[0] ?? '';
+      const [path = ''] = url.split('?', 1);
       if (QUIET.has(path)) return;
       const principal = findPrincipal(request);
       const fields = {

@@ -1,7 +1,8 @@
-import type { IncomingMessage } from 'node:http';
-import type { RequestHandler } from 'express';
-import helmet from 'helmet';
+import { IncomingMessage, ServerResponse } from '../../lib/node-http.ts';
+import { Socket } from 'node:net';
+import helmet, { type HelmetOptions } from 'helmet';
 import { noEndpoint } from '../errors/api-error.ts';
+import { pathOf, type Step } from './step.ts';
 
 /** Nothing in an answer may run, load or be framed. Pages set a policy of their own. */
 const CONTENT_POLICY = {
@@ -12,8 +13,23 @@ const CONTENT_POLICY = {
 /** For pages: all that helmet has. */
 export const security = helmet({ contentSecurityPolicy: CONTENT_POLICY });
 
+/** Sets the headers that helmet would set. They are the same for every request, so helmet is asked once. */
+function fixed(options: Readonly<HelmetOptions>): Step {
+  const sample = new ServerResponse(new IncomingMessage(new Socket()));
+  const headers: [name: string, value: string][] = [];
+  sample.setHeader = (name, value) => {
+    headers.push([name, String(value)]);
+    return sample;
+  };
+  helmet(options)(sample.req, sample, () => undefined);
+  return (_request, response, next) => {
+    for (const [name, value] of headers) response.setHeader(name, value);
+    next();
+  };
+}
+
 /** For JSON that web pages of any origin read: without the headers that only concern pages and windows. */
-export const apiSecurity = helmet({
+export const apiSecurity = fixed({
   contentSecurityPolicy: CONTENT_POLICY,
   crossOriginResourcePolicy: { policy: 'cross-origin' },
   crossOriginOpenerPolicy: false,
@@ -41,7 +57,7 @@ function isPreflight({ method, headers }: IncomingMessage): boolean {
  * Lets pages of any origin call the API: the key is a header they must know, not a cookie. Answers preflights.
  * @param isKnown whether there is an endpoint at the path
  */
-export function cors(isKnown: (path: string) => boolean): RequestHandler {
+export function cors(isKnown: (path: string) => boolean): Step {
   return (request, response, next) => {
     response.setHeader('access-control-allow-origin', '*');
     if (!isPreflight(request)) {
@@ -49,10 +65,10 @@ export function cors(isKnown: (path: string) => boolean): RequestHandler {
       response.setHeader('access-control-expose-headers', '*');
       return next();
     }
-    if (!isKnown(request.path)) throw noEndpoint();
+    if (!isKnown(pathOf(request))) throw noEndpoint();
     response.setHeader('access-control-allow-methods', ALLOW_METHODS);
     response.setHeader('access-control-allow-headers', ALLOW_HEADERS);
     response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
-    response.status(204).end();
+    response.writeHead(204).end();
   };
 }

@@ -1,6 +1,6 @@
-import type { RequestHandler } from 'express';
 import { getPrincipal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Step } from './step.ts';
 
 /** A tenant counts as active for this long after its last request, and at most twice as long. */
 const ACTIVE_MS = 100;
@@ -66,7 +66,7 @@ export class Turns {
 }
 
 /** Lets the tenants of requests with an accepted key take turns. */
-export function takeTurns(turns: Turns): RequestHandler {
+export function takeTurns(turns: Turns): Step {
   return (request, response, next) => {
     turns.take(getPrincipal(request).namespace, () => {
       if (!response.closed) next();

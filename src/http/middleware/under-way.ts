@@ -1,8 +1,8 @@
-import type { RequestHandler } from 'express';
 import { getPrincipal } from '../../access/principal.ts';
 import { FairShares } from '../../lib/fair-shares.ts';
 import type { Connections } from '../connections.ts';
 import { overloaded } from '../errors/busy.ts';
+import type { Step } from './step.ts';
 
 /** A tenant may have as many requests under way as connections are left for others: half of all when it is alone. */
 const FACTOR = 1;
@@ -12,7 +12,7 @@ const FACTOR = 1;
  * a share of them.
  * @param most connections of the replica
  */
-export function keepAccepted(connections: Connections, most: number): RequestHandler {
+export function keepAccepted(connections: Connections, most: number): Step {
   const shares = new FairShares(most, FACTOR);
   return (request, response, next) => {
     const { namespace } = getPrincipal(request);

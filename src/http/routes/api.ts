@@ -1,37 +1,25 @@
 import { Router } from 'express';
-import { authenticate } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { noEndpoint } from '../errors/api-error.ts';
 import { compress } from '../middleware/compress.ts';
-import { requireHost } from '../middleware/require-host.ts';
 import { limitRequests } from '../middleware/request-limit.ts';
-import { apiSecurity, cors } from '../middleware/security.ts';
+import type { ApiSteps } from '../steps.ts';
 import { serviceIndex } from './docs.ts';
-import { isProxied, methodsAt, options } from './methods.ts';
+import { options } from './methods.ts';
 import { proxyRouter } from './ports.ts';
 import { resourceRouter } from './route.ts';
 import { RESOURCES } from './table.ts';
 
-function isKnown(path: string): boolean {
-  return isProxied(path) || methodsAt(path) !== undefined;
-}
-
 /** Everything under the API base. Only CORS preflights need no key. */
-export function apiRouter(context: ApiContext): Router {
+export function apiRouter(context: ApiContext, steps: ApiSteps): Router {
   const router = Router({ caseSensitive: true });
-  router.use(
-    cors(isKnown),
-    authenticate(context.authenticator, context.lastUsed),
-    context.keepAccepted,
-    context.takeTurns,
-  );
   const limit = limitRequests(context.calls);
-  router.use(apiSecurity, requireHost, options);
+  router.use(...steps.entry, options);
   for (const resource of RESOURCES) {
     router.use(resource.path, limit, ...(resource.compressed ? [compress()] : []), resourceRouter(resource, context));
   }
   router.use('/instances', proxyRouter(context));
-  router.use(context.models);
+  router.use(context.models.router);
   router.get('/', limit, serviceIndex);
   router.use(limit, () => {
     throw noEndpoint();

@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import { pathOf, type Step } from '../middleware/step.ts';
 import { allowOf, type Operation } from './route.ts';
 import { OPERATIONS } from './table.ts';
 
@@ -39,9 +39,14 @@ export function isProxied(path: string): boolean {
   return PROXY.test(path);
 }
 
+/** Whether an endpoint, or a program in an instance, may have the path. */
+export function isKnown(path: string): boolean {
+  return isProxied(path) || methodsAt(path) !== undefined;
+}
+
 /** Answers OPTIONS with the methods of an endpoint. Programs in instances answer for themselves. */
-export const options: RequestHandler = (request, response, next) => {
-  const methods = request.method === 'OPTIONS' ? methodsAt(request.path) : undefined;
+export const options: Step = (request, response, next) => {
+  const methods = request.method === 'OPTIONS' ? methodsAt(pathOf(request)) : undefined;
   if (methods === undefined) return next();
-  response.set('allow', allowOf(methods)).set('content-length', '0').status(200).end();
+  response.writeHead(200, { allow: allowOf(methods), 'content-length': '0' }).end();
 };

@@ -1,8 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { ROOT } from '../../../tools/lib/paths.ts';
 import { startBerth } from '../../support/berth-process.ts';
+import { compileBerth } from '../compiled.ts';
 
 /** What the controller's own metrics say. */
 export interface Measured {
@@ -42,11 +40,8 @@ const FLAGS = ['--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-s
 
 /** The controller role as the chart runs it, compiled, in a process of its own. `namespace` is for its lease. */
 export async function startController(kubeconfig: string, namespace: string): Promise<RunningController> {
-  const compiled = join(ROOT, 'dist/bench');
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', compiled]);
   const env = { NODE_ENV: 'production', BERTH_LOG_LEVEL: 'error', MALLOC_ARENA_MAX: '2' };
-  const program = [...FLAGS, join(compiled, 'main.js')];
+  const program = [...FLAGS, compileBerth()];
   const controller = await startBerth(kubeconfig, 'controller', namespace, { env, program });
   return {
     async measure() {

@@ -1,31 +1,36 @@
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CASES, type Case } from './cases.ts';
 import { load, type LoadResult } from '../load.ts';
 import { preparePeers } from './peers.ts';
+import { withCluster } from '../cluster.ts';
+import { runMain } from '../../../tools/lib/failure.ts';
+import { startBerthTarget } from './berth.ts';
 import { benchPrefix } from './prefix/index.ts';
-import { cpuOf, freePort, peakMemory, start, type Running } from './processes.ts';
+import { cpuOf, freePort, peakMemory, start } from './processes.ts';
 import { table } from './table.ts';
+import type { Target } from './target.ts';
 
 /**
- * Compares the gateway with the engine alone, with the least that an Express 5 handler can do, and with other gateways:
- * all on this machine, one process each, in turns. `npm run bench:gateway [-- rounds seconds]`; `-- 1 1` is quick,
- * `-- prefix` compares ways to choose among llama.cpp servers.
+ * Compares Berth's api role, on a cluster and as the chart runs it, with the engine alone, with the least that an Express
+ * 5 handler can do, and with other gateways: all on this machine, one process each, in turns.
+ * `npm run bench:gateway [-- ROUNDS SECONDS [NAME ...]]`; with names (`berth`, `bare`), only the targets that have one of
+ * them in theirs. `-- prefix` compares ways to choose among llama.cpp servers. `node --cpu-prof --cpu-prof-dir=DIR
+ * test/bench/gateway/index.ts` writes a profile of Berth, too.
  */
-const [rounds = 3, seconds = 3] = process.argv.slice(2).map(Number);
+const [rounds = 3, seconds = 3] = process.argv.slice(2, 4).map(Number);
+const only = process.argv.slice(4);
 const KEY = 'bench-key';
+const BARE = 'bare Express 5 + undici';
 const HERE = import.meta.dirname;
+/** Milliseconds of each kind of load before the first round: after less the compiler still works. */
+const WARM_MS = 3000;
 const SLOW_STREAMS = 1000;
 const SLOW_GAP_MS = 250;
-
-export interface Target {
-  name: string;
-  port: number;
-  headers: Record<string, string>;
-  chatPath: string;
-  messagesPath?: string | undefined;
-  running: Running;
-}
+const loadAtStart = loadavg()
+  .map((each) => each.toFixed(1))
+  .join(' ');
 
 export interface Measured {
   result: LoadResult;
@@ -49,39 +54,33 @@ async function waitReady(target: Target): Promise<boolean> {
   return false;
 }
 
-async function startTargets(): Promise<Target[]> {
+/** Starts the targets, into `started`, and returns those that answer. */
+async function startTargets(kubeconfig: string, started: Target[]): Promise<Target[]> {
   const run = (file: string, ...args: string[]) => start([process.execPath, join(HERE, file), ...args]);
-  const [engine, bare, berth] = [await freePort(), await freePort(), await freePort()];
+  const [engine, bare] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${engine}`;
-  const headers = { authorization: `Bearer ${KEY}` };
-  const [chatPath, messagesPath] = ['/api/v1/chat/completions', '/api/v1/messages'];
-  const engineRunning = run('mock-engine.ts', String(engine), 'chat');
-  const targets: Target[] = [
-    { name: 'direct', port: engine, headers: {}, chatPath: '/v1/chat/completions', running: engineRunning },
-    {
-      name: 'bare Express 5 + undici',
+  started.push({
+    name: 'direct',
+    port: engine,
+    headers: {},
+    chatPath: '/v1/chat/completions',
+    running: run('mock-engine.ts', String(engine), 'chat'),
+  });
+  if (isWanted(BARE))
+    started.push({
+      name: BARE,
       port: bare,
-      headers,
-      chatPath,
+      headers: { authorization: `Bearer ${KEY}` },
+      chatPath: '/api/v1/chat/completions',
       running: run('bare-express.ts', String(bare), origin, KEY),
-    },
-    {
-      name: '**Berth**',
-      port: berth,
-      headers,
-      chatPath,
-      messagesPath,
-      running: run('berth-gateway.ts', String(berth), String(engine), KEY),
-    },
-  ];
-  for (const peer of await preparePeers(origin, say)) targets.push({ ...peer, running: start(peer.command, peer.env) });
+    });
+  if (isWanted('Berth')) started.push(await startBerthTarget(kubeconfig, engine));
+  const peers = await preparePeers(origin, { isWanted, say });
+  for (const peer of peers) started.push({ ...peer, running: start(peer.command, peer.env) });
   const ready: Target[] = [];
-  for (const target of targets) {
+  for (const target of started) {
     if (await waitReady(target)) ready.push(target);
-    else {
-      say(`Skipped ${target.name}: it did not answer within a minute.`);
-      await target.running.stop();
-    }
+    else say(`Skipped ${target.name}: it did not answer within a minute.`);
   }
   return ready;
 }
@@ -104,11 +103,18 @@ async function slowStreams(target: Target): Promise<number> {
   return peakMemory(target.running);
 }
 
-async function main(): Promise<void> {
-  const targets = await startTargets();
+/** Whether a target of this name is to be measured. */
+function isWanted(name: string): boolean {
+  return only.length === 0 || only.some((one) => name.toLowerCase().includes(one.toLowerCase()));
+}
+
+async function main(kubeconfig: string): Promise<void> {
+  const started: Target[] = [];
   try {
+    const targets = await startTargets(kubeconfig, started);
     const measured = new Map<string, Measured[]>();
-    for (const target of targets) for (const scene of CASES) await load({ ...sceneOf(target, scene), duration: 500 });
+    for (const target of targets)
+      for (const scene of CASES) await load({ ...sceneOf(target, scene), duration: WARM_MS });
     for (let round = 0; round < rounds; round += 1) {
       for (const scene of CASES) {
         for (const target of targets) {
@@ -121,9 +127,10 @@ async function main(): Promise<void> {
     }
     const memory = new Map<string, number>();
     for (const target of targets) if (target.name !== 'direct') memory.set(target.name, await slowStreams(target));
+    console.log(`load average at the start: ${loadAtStart}\n`);
     console.log(table(targets, measured, memory));
   } finally {
-    for (const { running } of targets) await running.stop();
+    for (const { running } of started) await running.stop();
   }
 }
 
@@ -132,4 +139,4 @@ function sceneOf({ port, headers, chatPath, messagesPath }: Target, { dialect, b
   return { port, headers, path: (dialect === 'chat' ? chatPath : messagesPath) ?? chatPath, body, connections };
 }
 
-await (process.argv[2] === 'prefix' ? benchPrefix() : main());
+await runMain(() => (process.argv[2] === 'prefix' ? benchPrefix() : withCluster(main)));

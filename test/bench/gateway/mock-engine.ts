@@ -124,4 +124,5 @@ const server = createServer((socket) => {
     }
   });
 });
-server.listen(Number(port), '127.0.0.1', () => console.log('ready'));
+// On every address: an EndpointSlice cannot name the loopback.
+server.listen(Number(port), () => console.log('ready'));

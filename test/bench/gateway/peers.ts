@@ -20,6 +20,8 @@ export interface Peer {
 
 interface Recipe {
   name: string;
+  /** By default the name. */
+  folder?: string;
   install: (folder: string) => Promise<void>;
   peer: (folder: string, port: number, engine: string) => Omit<Peer, 'name' | 'port'>;
 }
@@ -40,56 +42,42 @@ async function npm(folder: string, requirement: string): Promise<void> {
   await run('npm', ['install', ...options, requirement], { ...LIMIT, cwd: folder });
 }
 
-// The Rust routers are started as modules: a virtual environment that was moved has scripts with the old path in them.
-const RECIPES: readonly Recipe[] = [
-  {
-    name: 'vllm-router 0.1.17 (Rust)',
+interface RustRouter {
+  module: readonly string[];
+  policy: string;
+  port: number;
+  engine: string;
+}
+
+/** Started as a module: a virtual environment that was moved has scripts with the old path in them. */
+function rustRouter(folder: string, { module, policy, port, engine }: RustRouter): Omit<Peer, 'name' | 'port'> {
+  const listen = ['--host', '127.0.0.1', '--port', String(port), '--prometheus-port', String(port + 1000)];
+  return {
+    command: [join(folder, 'bin/python'), '-m', ...module, '--worker-urls', engine, '--policy', policy, ...listen],
+    env: {},
+    headers: {},
+    chatPath: '/v1/chat/completions',
+  };
+}
+
+function vllmRouter(policy: string, words: string): Recipe {
+  return {
+    name: `vllm-router 0.1.17 (Rust), ${words}`,
+    // Both policies run from one installation.
+    folder: 'vllm-router-0.1.17',
     install: (folder) => pip(folder, 'vllm-router==0.1.17'),
-    peer: (folder, port, engine) => ({
-      command: [
-        join(folder, 'bin/python'),
-        '-m',
-        'vllm_router.launch_router',
-        '--worker-urls',
-        engine,
-        '--policy',
-        'cache_aware',
-        '--host',
-        '127.0.0.1',
-        '--port',
-        String(port),
-        '--prometheus-port',
-        String(port + 1000),
-      ],
-      env: {},
-      headers: {},
-      chatPath: '/v1/chat/completions',
-    }),
-  },
+    peer: (folder, port, engine) => rustRouter(folder, { module: ['vllm_router.launch_router'], policy, port, engine }),
+  };
+}
+
+const RECIPES: readonly Recipe[] = [
+  vllmRouter('cache_aware', 'cache-aware'),
+  vllmRouter('round_robin', 'round robin'),
   {
-    name: 'smg 1.13.0 (Rust)',
+    name: 'smg 1.13.0 (Rust), cache-aware',
     install: (folder) => pip(folder, 'smg==1.13.0'),
-    peer: (folder, port, engine) => ({
-      command: [
-        join(folder, 'bin/python'),
-        '-m',
-        'smg',
-        'launch',
-        '--worker-urls',
-        engine,
-        '--policy',
-        'cache_aware',
-        '--host',
-        '127.0.0.1',
-        '--port',
-        String(port),
-        '--prometheus-port',
-        String(port + 1000),
-      ],
-      env: {},
-      headers: {},
-      chatPath: '/v1/chat/completions',
-    }),
+    peer: (folder, port, engine) =>
+      rustRouter(folder, { module: ['smg', 'launch'], policy: 'cache_aware', port, engine }),
   },
   {
     name: 'Portkey 1.15.2 (Node)',
@@ -142,10 +130,14 @@ const RECIPES: readonly Recipe[] = [
 ];
 
 /** Installs the gateways that can be installed, once per machine, and says which could not. */
-export async function preparePeers(engine: string, say: (line: string) => void): Promise<Peer[]> {
+export async function preparePeers(
+  engine: string,
+  { isWanted, say }: { isWanted: (name: string) => boolean; say: (line: string) => void },
+): Promise<Peer[]> {
   const peers: Peer[] = [];
-  for (const { name, install, peer } of RECIPES) {
-    const folder = join(cacheFolder(process.env), 'bench', name.replaceAll(/[^\w.]+/g, '-'));
+  for (const { name, folder: own = name, install, peer } of RECIPES) {
+    if (!isWanted(name)) continue;
+    const folder = join(cacheFolder(process.env), 'bench', own.replaceAll(/[^\w.]+/g, '-'));
     try {
       if (!existsSync(folder)) {
         say(`Installing ${name} into ${folder}`);

@@ -1,6 +1,7 @@
 import { cpus } from 'node:os';
 import { CASES, type Case } from './cases.ts';
-import type { Measured, Target } from './index.ts';
+import type { Measured } from './index.ts';
+import type { Target } from './target.ts';
 
 /** Markdown: one row per target, the median of the rounds in every cell. */
 export function table(
@@ -8,17 +9,10 @@ export function table(
   measured: ReadonlyMap<string, Measured[]>,
   memory: ReadonlyMap<string, number>,
 ): string {
-  const titles = [
-    '',
-    ...CASES.map(({ title }) => title),
-    'CPU µs per call, c = 10',
-    'peak RSS with 1,000 slow streams, MB',
-  ];
+  const titles = ['', ...CASES.map(({ title }) => `${title}; CPU µs per call`), 'peak RSS with 1,000 slow streams, MB'];
   const rows = targets.map(({ name }) => {
     const cells = CASES.map((scene) => cell(scene, measured.get(`${name}|${scene.title}`)));
-    const busy = measured.get(`${name}|${CASES[0]?.title}`);
-    const cpu = busy === undefined ? '-' : median(busy.map(({ cpu }) => cpu)).toFixed(0);
-    return [name, ...cells, cpu, memory.get(name)?.toFixed(0) ?? '-'];
+    return [name, ...cells, memory.get(name)?.toFixed(0) ?? '-'];
   });
   const lines = [titles, titles.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`);
   return `${cpus().length} cores, ${cpus()[0]?.model}, Node ${process.version}\n\n${lines.join('\n')}`;
@@ -30,7 +24,7 @@ function cell({ figure }: Case, measured: readonly Measured[] | undefined): stri
   const errors = measured.reduce((sum, { result }) => sum + result.errors, 0);
   const rate = of(({ result }) => result.perSecond);
   if (Number.isNaN(rate) || rate === 0) return 'fails';
-  const remark = errors > 0 ? `, ${errors} errors` : '';
+  const remark = `; ${of(({ cpu }) => cpu).toFixed(0)}${errors > 0 ? `, ${errors} errors` : ''}`;
   const text = Math.round(rate).toLocaleString('en');
   if (figure === 'rate') return `${text}${remark}`;
   const first = of(({ result }) => result.firstP50).toFixed(2);

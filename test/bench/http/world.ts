@@ -135,7 +135,7 @@ export function benchDeps(): ApiDeps {
     client: NO_CLUSTER,
     stores,
     offers: inventory,
-    models: Router(),
+    models: { router: Router(), calls: new Map() },
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: Router(),
     ports: NO_PORTS,

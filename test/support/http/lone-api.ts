@@ -1,11 +1,11 @@
 import { connect, type Socket } from 'node:net';
 import { Router } from 'express';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { Registry } from 'prom-client';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { Authenticator } from '../../../src/http/auth/authenticator.ts';
-import type { ApiDeps } from '../../../src/http/context.ts';
+import type { ApiDeps, ModelEndpoints } from '../../../src/http/context.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
 import { type ApiServer, startApi } from '../../../src/http/server.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';
@@ -33,11 +33,19 @@ export interface LoneApiOptions {
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
   clock?: Clock;
+  /** What is other than usual in the keys of tenants. */
+  keys?: Record<string, Partial<ApiKey['spec']>>;
+  /** By default none. */
+  models?: (process: { registry: Registry; log: Logger; clock: Clock }) => ModelEndpoints;
+  log?: Logger;
+  /** A host of a port of an instance, where 204 answers everything. */
+  portHost?: string;
   maxConnections?: number;
   trustProxy?: ApiDeps['trustProxy'];
 }
 
 export interface LoneApi extends ApiServer {
+  registry: Registry;
   /** The value of a metric without labels. */
   metric(name: string): Promise<number>;
   /** A connection that has sent these bytes. */
@@ -50,12 +58,12 @@ function filled<T extends KubeObject>(objects: readonly T[], indexers?: IndexFun
   return cache.store;
 }
 
-function keyOfTenant(namespace: string): ApiKey {
+function keyOfTenant(namespace: string, changed: Partial<ApiKey['spec']> = {}): ApiKey {
   const spec = { hash: hashToken(namespace), prefix: '', displayName: '', revoked: false };
   const metadata = { name: 'key', namespace, uid: `uid-of-${namespace}`, creationTimestamp: '2026-01-01T00:00:00Z' };
   return {
     metadata,
-    spec: { ...spec, scopes: ['compute:read', 'compute:write'] },
+    spec: { ...spec, scopes: ['compute:read', 'compute:write'], ...changed },
     // In the future, so that nothing writes it.
     status: { lastUsedTime: '2100-01-01T00:00:00Z' },
   };
@@ -81,6 +89,15 @@ export class Client {
   }
 }
 
+function fakePorts(portHost: string | undefined): ApiDeps['ports'] {
+  const ports: Pick<ApiDeps['ports'], 'hostOf' | 'page' | 'close'> = {
+    hostOf: ({ headers: { host } }) => (host !== undefined && host === portHost ? { port: 80, uid: 'uid' } : undefined),
+    page: ({ response }) => Promise.resolve(void response.writeHead(204).end()),
+    close: () => undefined,
+  };
+  return ports as ApiDeps['ports'];
+}
+
 /** The HTTP interface in this process, without a cluster. */
 export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const { tenants, http = {}, clock = systemClock(), trustProxy = false, maxConnections } = options;
@@ -96,7 +113,10 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     templates: filled([], INDEXES.templates),
     namespaces: filled([]),
     registries: filled<RegistryCredential>([], INDEXES.registries),
-    apiKeys: filled(tenants.map(keyOfTenant), INDEXES.apiKeys),
+    apiKeys: filled(
+      tenants.map((name) => keyOfTenant(name, options.keys?.[name])),
+      INDEXES.apiKeys,
+    ),
     tenantLimits: filled(limits),
   };
   const refuse = (): Promise<never> => Promise.reject(new Error('There is no cluster.'));
@@ -105,16 +125,16 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   });
   const ceilings = ceilingsReader(stores.tenantLimits);
   const registry = new Registry();
-  const log = pino({ level: 'silent' });
+  const { log = pino({ level: 'silent' }) } = options;
   const sessionKey = (): Promise<Buffer> => Promise.resolve(Buffer.alloc(32, 1));
   const server = await startApi({
     client,
     stores,
     offers: new Inventory({ ...stores, pools: filled([]), storageClasses: filled([]) }, clock),
-    models: Router(),
+    models: options.models?.({ registry, log, clock }) ?? { router: Router(), calls: new Map() },
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
-    ports: { hostOf: () => undefined, close: () => undefined } as unknown as ApiDeps['ports'],
+    ports: fakePorts(options.portHost),
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,
     sessionKey,
@@ -130,6 +150,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const clients: Client[] = [];
   return {
     address: server.address,
+    registry,
     send(...bytes) {
       const sender = new Client(server.address.port);
       clients.push(sender);

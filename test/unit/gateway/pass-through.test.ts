@@ -39,8 +39,19 @@ describe('a native call', () => {
     for (const seed of ['9007199254740993', '-9223372036854775807', '42']) {
       const text = `{"model":"tiny","messages":[{"role":"user","content":"\\"seed\\": 9007199254740995"}],"seed": ${seed},"stream":true}`;
       await (await post(gateway, 'chat/completions', text)).text();
+      // Nothing but the question for usage is new.
+      expect(engine.received.at(-1)?.text).toBe(`{"stream_options":{"include_usage":true},${text.slice(1)}`);
+      await (await post(gateway, 'chat/completions', text.replace('{', '{"stream_options":{"x":1},'))).text();
       expect(engine.received.at(-1)?.text).toContain(`"seed":${seed}`);
     }
+  });
+
+  it.each(['chat/completions', 'messages', 'responses'])('sends a body of %s as the client wrote it', async (path) => {
+    const more =
+      path === 'responses' ? '"input":"Hi", "store" : false' : '"messages":[ {"role":"user","content":"Hi"}]';
+    const text = ` {"model" : "tiny",${more},"max_tokens":1.0e1 }\n`;
+    await (await post(gateway, path, text)).text();
+    expect(engine.received.at(-1)?.text).toBe(text);
   });
 
   it.each(Object.entries(BODIES))('streams %s as the engine sends it', async (path, body) => {

@@ -1,0 +1,90 @@
+import type { Json } from '../lib/json.ts';
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+/** A walk over more bytes would cost more than to write them again. Clients put the name of the model first. */
+const WALKED_BYTES = 4096;
+/** The name again, perhaps in another object, or an escape that may be one of its letters. */
+const AGAIN = /"model"|\\u00[67]/;
+
+/**
+ * The text of `after`, where `bytes` is the text of `before`. When no more than another model and new members are wanted,
+ * all else stays as the client wrote it, to the byte: a long body is not written again. Values are compared by identity.
+ *
+ * @param bytes valid JSON of an object
+ */
+export function spliceBody(bytes: Buffer, before: Json, after: Json): Buffer {
+  const changed = Object.keys(before).filter((name) => before[name] !== after[name]);
+  const added = Object.keys(after).filter((name) => after[name] !== undefined && !Object.hasOwn(before, name));
+  if (changed.length === 0 && added.length === 0) return bytes;
+  const other = changed.some((name) => name !== 'model' || after[name] === undefined);
+  const model = other || changed.length === 0 ? undefined : modelIn(bytes);
+  if (changed.length > 0 && model === undefined) return Buffer.from(JSON.stringify(after));
+  const open = bytes.indexOf(OPEN_OBJECT) + 1;
+  const members = added.map((name) => `${JSON.stringify(name)}:${JSON.stringify(after[name])}`);
+  if (added.length > 0 && Object.keys(before).length > 0) members.push('');
+  const start = [bytes.subarray(0, open), Buffer.from(members.join(','))];
+  if (model === undefined) return Buffer.concat([...start, bytes.subarray(open)]);
+  const name = Buffer.from(JSON.stringify(after['model']));
+  return Buffer.concat([...start, bytes.subarray(open, model.start), name, bytes.subarray(model.end)]);
+}
+
+/**
+ * Where the value of `model` is. Undefined when it is not near the start, or when its name may follow again: some servers
+ * read the first of two, others the last.
+ */
+function modelIn(bytes: Buffer): { start: number; end: number } | undefined {
+  const head = bytes.subarray(0, WALKED_BYTES);
+  let at = skipSpace(head, head.indexOf(OPEN_OBJECT) + 1);
+  while (head[at] === QUOTE) {
+    const nameEnd = endOfString(head, at);
+    const start = skipSpace(head, head.indexOf(COLON, nameEnd) + 1);
+    const end = endOfValue(head, start);
+    if (end === head.length) return undefined;
+    if (JSON.parse(head.toString('utf8', at, nameEnd)) === 'model')
+      return AGAIN.test(bytes.toString('latin1', end)) ? undefined : { start, end };
+    at = skipSpace(head, end);
+    if (head[at] === COMMA) at = skipSpace(head, at + 1);
+  }
+  return undefined;
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while ((bytes[at] ?? QUOTE) <= SPACE) at += 1;
+  return at;
+}
+
+/** Behind the closing quote of the string that begins at `from`. */
+function endOfString(bytes: Buffer, from: number): number {
+  for (let at = bytes.indexOf(QUOTE, from + 1); at !== -1; at = bytes.indexOf(QUOTE, at + 1)) {
+    let first = at;
+    while (bytes[first - 1] === BACKSLASH) first -= 1;
+    if ((at - first) % 2 === 0) return at + 1;
+  }
+  return bytes.length;
+}
+
+function endOfValue(bytes: Buffer, from: number): number {
+  let depth = 0;
+  for (let at = from; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) at = endOfString(bytes, at) - 1;
+    else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth += 1;
+    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) {
+      // The end of the outermost object, behind a number or a word.
+      if (depth === 0) return at;
+      depth -= 1;
+    } else if (depth === 0 && (byte === COMMA || (byte ?? 0) <= SPACE)) return at;
+    else continue;
+    if (depth === 0) return at + 1;
+  }
+  return bytes.length;
+}

@@ -1,0 +1,34 @@
+import { authenticate } from './auth/middleware.ts';
+import type { ApiContext } from './context.ts';
+import { measureRequests } from './metrics.ts';
+import { requestId, requestLog } from './middleware/request-log.ts';
+import { requireHost } from './middleware/require-host.ts';
+import { apiSecurity, cors } from './middleware/security.ts';
+import type { Step } from './middleware/step.ts';
+import { isKnown } from './routes/methods.ts';
+
+/** The steps that stand before everything below the API base, in Express and in front of it. */
+export interface ApiSteps {
+  /** Of every request. */
+  opening: readonly Step[];
+  /** Of every request but those to the ports of instances. */
+  measure: Step;
+  /** Of every request below the API base, whose URL is without it. */
+  entry: readonly Step[];
+}
+
+/** Once per process: the steps have metrics and shares. */
+export function createSteps(context: ApiContext): ApiSteps {
+  return {
+    opening: [requestId, requestLog(context)],
+    measure: measureRequests(context),
+    entry: [
+      cors(isKnown),
+      authenticate(context.authenticator, context.lastUsed),
+      context.keepAccepted,
+      context.takeTurns,
+      apiSecurity,
+      requireHost,
+    ],
+  };
+}

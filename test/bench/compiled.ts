@@ -1,0 +1,11 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { ROOT } from '../../tools/lib/paths.ts';
+
+/** Compiles Berth as for its image, and returns the program. */
+export function compileBerth(): string {
+  const folder = join(ROOT, 'dist/bench');
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+  execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', folder]);
+  return join(folder, 'main.js');
+}
