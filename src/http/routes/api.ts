@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import { authenticate } from '../auth/middleware.ts';
+import { acceptPeople } from '../auth/people.ts';
 import type { ApiContext } from '../context.ts';
 import { noEndpoint } from '../errors/api-error.ts';
 import { compress } from '../middleware/compress.ts';
@@ -21,6 +22,7 @@ export function apiRouter(context: ApiContext): Router {
   const router = Router({ caseSensitive: true });
   router.use(
     cors(isKnown),
+    acceptPeople(context.people),
     authenticate(context.authenticator, context.lastUsed),
     context.keepAccepted,
     context.takeTurns,

@@ -4,7 +4,7 @@ import type { TarEntry } from '../../lib/tar.ts';
 import { isRuntimeFile } from './closure.ts';
 
 const EXECUTABLE = 0o755;
-const SOURCE = /\.(ts|mts|cts|map)$/;
+const SOURCE = /(?:\.(?:ts|tsx|mts|cts|map)|tsconfig\.json)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
 async function filesOf(folder: string, prefix: string, keep: (path: string) => boolean): Promise<TarEntry[]> {
