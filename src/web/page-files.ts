@@ -13,6 +13,7 @@ const FILES = [
   { paths: ['/style.css'], file: 'style.css', type: 'text/css; charset=utf-8' },
   { paths: ['/controls.css'], file: 'controls.css', type: 'text/css; charset=utf-8' },
   { paths: ['/views.css'], file: 'views.css', type: 'text/css; charset=utf-8' },
+  { paths: ['/instance.css'], file: 'instance.css', type: 'text/css; charset=utf-8' },
   { paths: ['/icon.svg'], file: 'icon.svg', type: 'image/svg+xml' },
 ] as const;
 

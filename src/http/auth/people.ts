@@ -31,7 +31,8 @@ export class People {
     if (this.#key === undefined) await this.#ask();
     const found = this.#read(token);
     if (found !== undefined || this.#deps.clock.monotonic() - this.#askedAt < ASK_AGAIN_MS) return found;
-    await this.#ask();
+    // Without an answer the known key counts: then this token is a wrong one.
+    await this.#ask().catch(() => undefined);
     return this.#read(token);
   }
 

@@ -17,7 +17,7 @@ import { waitFor } from '../../support/wait-for.ts';
 /** Pictures of every view in both themes, to be looked at. */
 const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
-const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEhostileEhostileEhostileEhostileEhostileEho you@laptop';
+const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJlzgbwTLpw84a3PBPThpSGFMRrAukdge3TpDy0ElguM you@laptop';
 
 let tenant: TestNamespace;
 let controller: BerthProcess;
@@ -166,7 +166,7 @@ describeWith('chromium')('in a browser', () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.evaluate(axe.source);
-      const results = (await page.evaluate('axe.run()')) as axe.AxeResults;
+      const results = await page.evaluate<axe.AxeResults>('axe.run()');
       for (const { id, nodes } of results.violations)
         found.push(`${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
     }
@@ -269,7 +269,7 @@ describeWith('chromium')('in a browser', () => {
     await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
     const row = page.getByRole('row', { name: /training/ });
     await row.getByText('Running').waitFor();
-    await tenant.client.patch(GPU_INSTANCES, metadata, { spec: { displayName: HOSTILE } } as never, { type: 'merge' });
+    await tenant.client.patch(GPU_INSTANCES, metadata, { spec: { displayName: HOSTILE } }, { type: 'merge' });
     await page
       .getByRole('row', { name: /by-hand/ })
       .getByText(HOSTILE)

@@ -32,7 +32,10 @@ export async function errorOf(response: Response): Promise<CallError> {
 }
 
 export function messageOf(error: unknown): string {
-  if (error instanceof CallError) return error.message;
+  if (error instanceof CallError) {
+    const fields = error.failure.fields?.map(({ path, expected }) => `${path}: ${expected}.`) ?? [];
+    return [error.message, ...fields].join(' ');
+  }
   if (error instanceof TypeError) return 'The server cannot be reached. Check the connection and try again.';
   return error instanceof Error ? error.message : String(error);
 }

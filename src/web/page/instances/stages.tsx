@@ -3,32 +3,38 @@ import { duration } from '../parts/words.ts';
 import { now } from '../state.ts';
 
 const PARTS = [
-  { from: 'accepted', to: 'claimed', name: 'Waited for a place' },
-  { from: 'claimed', to: 'scheduled', name: 'Got its node' },
-  { from: 'scheduled', to: 'pulled', name: 'Fetched the image' },
-  { from: 'pulled', to: 'started', name: 'Started the container' },
-  { from: 'started', to: 'ready', name: 'Opened the login' },
+  { to: 'claimed', name: 'Waited for a place' },
+  { to: 'scheduled', name: 'Got its node' },
+  { to: 'pulled', name: 'Fetched the image' },
+  { to: 'started', name: 'Started the container' },
+  { to: 'ready', name: 'Opened the login' },
 ] as const;
 
 interface Part {
+  /** Its colour. */
+  at: number;
   name: string;
   ms: number;
   isOpen: boolean;
 }
 
-/** Where the time of the start went until now. A stage that was skipped has no part. */
-function partsOf({ stages, created_at }: InstanceRecord, at: number): Part[] {
+/** Where the time of the start went until now. The time of a stage that has no mark counts to the next one. */
+function partsOf({ stages, created_at: created }: InstanceRecord, until: number): Part[] {
   const found: Part[] = [];
-  let last = stages.accepted ?? created_at;
-  for (const { to, name } of PARTS) {
+  let last = Date.parse(stages.accepted ?? created);
+  let next: Omit<Part, 'ms' | 'isOpen'> | undefined;
+  for (const [at, { to, name }] of PARTS.entries()) {
     const end = stages[to];
     if (end === undefined) {
-      const isOver = stages.stopped !== undefined || stages.ready !== undefined;
-      if (!isOver) found.push({ name, ms: Math.max(0, at - Date.parse(last)), isOpen: true });
-      return found;
+      next ??= { at, name };
+      continue;
     }
-    found.push({ name, ms: Math.max(0, Date.parse(end) - Date.parse(last)), isOpen: false });
-    last = end;
+    found.push({ at, name, ms: Math.max(0, Date.parse(end) - last), isOpen: false });
+    last = Date.parse(end);
+    next = undefined;
+  }
+  if (next !== undefined && stages.stopped === undefined) {
+    found.push({ ...next, ms: Math.max(0, until - last), isOpen: true });
   }
   return found;
 }
@@ -41,12 +47,12 @@ export function Stages({ instance }: { instance: InstanceRecord }) {
   return (
     <div class="stages">
       <div class="bar-of-stages" aria-hidden="true">
-        {parts.map(({ name, ms, isOpen }, at) => (
+        {parts.map(({ at, name, ms, isOpen }) => (
           <i key={name} class={`part-${at}${isOpen ? ' open' : ''}`} style={{ flexGrow: Math.max(ms, total / 60) }} />
         ))}
       </div>
       <ol>
-        {parts.map(({ name, ms, isOpen }, at) => (
+        {parts.map(({ at, name, ms, isOpen }) => (
           <li key={name}>
             <i class={`dot part-${at}`} aria-hidden="true" />
             {name} <span class="soft">{isOpen ? `${duration(ms)} so far` : duration(ms)}</span>

@@ -18,7 +18,7 @@ function startOf({ expected_start_seconds: seconds, image_cached: isCached, simu
 export function OfferCard({ offer, onRent }: { offer: FoundOffer; onRent?: (() => void) | undefined }) {
   const { price_per_hour: price, available, gpu_count: count, mig_profile: profile } = offer;
   const name = gpuWords(count, offer.gpu_name, profile);
-  const verb = available > 0 ? 'Rent' : 'Wait for';
+  const verb = available > 0 ? 'Rent' : 'Wait for it:';
   return (
     <article class="card offer" aria-label={name}>
       <div>
@@ -43,7 +43,7 @@ export function OfferCard({ offer, onRent }: { offer: FoundOffer; onRent?: (() =
         <p class={available > 0 ? 'free' : 'taken'}>{available > 0 ? `${available} free` : 'None free'}</p>
         {onRent !== undefined && (
           <button type="button" class={available > 0 ? 'primary' : ''} aria-label={`${verb} ${name}`} onClick={onRent}>
-            {verb}
+            {available > 0 ? 'Rent' : 'Wait for it'}
           </button>
         )}
       </div>
