@@ -1,5 +1,4 @@
 import type { Signal } from '@preact/signals';
-import { Component } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { Alert, Empty, Link } from '../parts/controls.tsx';
@@ -34,37 +33,31 @@ function Age({ at }: { at: string }) {
   return <>{duration(now.value - Date.parse(at))}</>;
 }
 
-/** One instance. A change of another one does not paint it again. */
-class Row extends Component<{ record: Signal<InstanceRecord> }> {
-  override shouldComponentUpdate(next: { record: Signal<InstanceRecord> }): boolean {
-    return next.record !== this.props.record;
-  }
-
-  override render() {
-    const instance = this.props.record.value;
-    return (
-      <tr>
-        <th scope="row">
-          <Link to={`/dashboard/instances/${instance.id}`}>{titleOf(instance)}</Link>
-          <span class="soft block">{instance.id}</span>
-        </th>
-        <td data-label="State">
-          <State instance={instance} />
-          {instance.warnings.length > 0 && <span class="chip warn">{instance.warnings.length} to know</span>}
-        </td>
-        <td data-label="GPUs">
-          {gpus(instance)}
-          {instance.simulated && <span class="chip">simulated</span>}
-        </td>
-        <td data-label="Cost" class="number">
-          <Cost instance={instance} />
-        </td>
-        <td data-label="Age" class="number">
-          <Age at={instance.created_at} />
-        </td>
-      </tr>
-    );
-  }
+/** One instance. The signals see to it that a change of another one does not paint it again. */
+function Row({ record }: { record: Signal<InstanceRecord> }) {
+  const instance = record.value;
+  return (
+    <tr>
+      <th scope="row">
+        <Link to={`/dashboard/instances/${instance.id}`}>{titleOf(instance)}</Link>
+        <span class="soft block">{instance.id}</span>
+      </th>
+      <td data-label="State">
+        <State instance={instance} />
+        {instance.warnings.length > 0 && <span class="chip warn">{instance.warnings.length} to know</span>}
+      </td>
+      <td data-label="GPUs">
+        {gpus(instance)}
+        {instance.simulated && <span class="chip">simulated</span>}
+      </td>
+      <td data-label="Cost" class="number">
+        <Cost instance={instance} />
+      </td>
+      <td data-label="Age" class="number">
+        <Age at={instance.created_at} />
+      </td>
+    </tr>
+  );
 }
 
 function Summary({ list }: { list: LiveList }) {
