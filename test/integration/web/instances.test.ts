@@ -177,7 +177,8 @@ describeWith('chromium')('in a browser', () => {
   beforeAll(async () => {
     mkdirSync(PICTURES, { recursive: true });
     browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
-    page = await browser.newPage({ viewport: { width: 1180, height: 800 } });
+    // A colour that is on its way to the other theme has no contrast.
+    page = await browser.newPage({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
     watch(page);
   });
   afterAll(() => browser.close());
@@ -269,6 +270,7 @@ describeWith('chromium')('in a browser', () => {
     await tenant.client.create(GPU_INSTANCES, { metadata, spec } as never);
     const row = page.getByRole('row', { name: /training/ });
     await row.getByText('Running').waitFor();
+    await page.getByText(/^2 running at/).waitFor();
     await tenant.client.patch(GPU_INSTANCES, metadata, { spec: { displayName: HOSTILE } }, { type: 'merge' });
     await page
       .getByRole('row', { name: /by-hand/ })

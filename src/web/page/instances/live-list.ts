@@ -26,7 +26,9 @@ export class LiveList {
 
   /** How many instances have a state for which `counts` is true, and what they cost in an hour. */
   sum(counts: (record: InstanceRecord) => boolean): { count: number; perHour: number; currency: string } {
-    const found = [...this.#records.values()].map(({ value }) => value).filter(counts);
+    // Of those that are there now: reading the ids tells the view when there are others.
+    const all = (this.ids.value ?? []).flatMap((id) => this.#records.get(id)?.value ?? []);
+    const found = all.filter(counts);
     const perHour = found.reduce((sum, { price_per_hour: price }) => sum + Number(price ?? 0), 0);
     return { count: found.length, perHour, currency: found.find(({ currency }) => currency)?.currency ?? 'USD' };
   }
