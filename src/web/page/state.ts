@@ -18,6 +18,8 @@ export const mayWrite = signal(false);
 export const note = signal('');
 /** Wall time in ms, once a second: what shows ages and costs reads it. */
 export const now = signal(Date.now());
+/** The same every ten seconds, for lists: a thousand rows that tick each second are all that the browser does. */
+export const roughly = computed(() => Math.floor(now.value / 10_000) * 10_000);
 /** The path below /dashboard. */
 export const path = signal(location.pathname);
 export const view = computed(() => path.value.replace(/^\/dashboard\/?/, '').split('/'));

@@ -3,8 +3,8 @@ import { useMemo } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { Alert, Empty, Link } from '../parts/controls.tsx';
 import { useFollow } from '../parts/use-follow.ts';
-import { costSoFar, duration, gpus, money, STATES, titleOf } from '../parts/words.ts';
-import { now, tenant } from '../state.ts';
+import { age, costSoFar, gpus, money, STATES, titleOf } from '../parts/words.ts';
+import { roughly, tenant } from '../state.ts';
 import { LiveList } from './live-list.ts';
 
 export function State({ instance }: { instance: Pick<InstanceRecord, 'state' | 'place_in_line'> }) {
@@ -23,14 +23,14 @@ function Cost({ instance }: { instance: InstanceRecord }) {
   if (!code) return <span class="soft">not yet</span>;
   return (
     <>
-      {money(costSoFar(instance, now.value), code, 4)}
+      {money(costSoFar(instance, roughly.value), code)}
       {price !== null && <span class="soft"> · {money(price, code)} / h</span>}
     </>
   );
 }
 
 function Age({ at }: { at: string }) {
-  return <>{duration(now.value - Date.parse(at))}</>;
+  return <>{age(roughly.value - Date.parse(at))}</>;
 }
 
 /** One instance. The signals see to it that a change of another one does not paint it again. */
@@ -101,7 +101,7 @@ export function InstancesView() {
               </p>
             </Empty>
           ) : (
-            <table>
+            <table class="list">
               <caption class="hidden">Instances</caption>
               <thead>
                 <tr>

@@ -10,6 +10,11 @@ export function duration(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** How old something is, for a list: to the minute. */
+export function age(ms: number): string {
+  return ms < 60_000 ? 'just now' : duration(ms).replace(/ min \d+ s$/, ' min');
+}
+
 export function money(amount: number | string, currency: string, digits = 2): string {
   const value = Number(amount);
   try {
