@@ -70,7 +70,7 @@ export async function choose(namespace: string): Promise<void> {
   tenant.value = namespace;
   localStorage.setItem(TENANT, namespace);
   // Where the role gives nothing, the views say so: each knows what it would have shown.
-  await readScopes().catch(() => undefined);
+  await attempt(readScopes, () => undefined);
 }
 
 async function enter(found: Session): Promise<void> {

@@ -1,17 +1,25 @@
+import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { describeWith } from '../../support/needs.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
 const MANY = 1000;
+
+/** Milliseconds by which the clock of the API is before that of the page. */
+let skew = 0;
+const real = systemClock();
+const clock: Clock = { ...real, now: () => real.now() + skew };
 
 let hasAccount = true;
 let isEditor = true;
@@ -53,6 +61,8 @@ describeWith('chromium')('the page', () => {
   let api: LoneApi;
   let url: string;
   const complaints: string[] = [];
+  /** Event streams that the page has asked for. */
+  let streams = 0;
 
   async function signIn(): Promise<void> {
     await page.goto(`${url}/dashboard`);
@@ -68,11 +78,12 @@ describeWith('chromium')('the page', () => {
       '1',
     );
     instances.advance(String(version));
-    api = await startLoneApi({ tenants: ['team'], instances: instances.store, client });
+    api = await startLoneApi({ tenants: ['team'], instances: instances.store, client, clock });
     // Of all names over plain HTTP, browsers keep the cookie for this one.
     url = `http://localhost:${api.address.port}`;
     browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
-    page = await browser.newPage({ viewport: { width: 1180, height: 800 } });
+    page = await browser.newPage({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
+    page.on('request', (request) => void (streams += Number(request.headers()['accept'] === 'text/event-stream')));
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
     page.on('pageerror', (error) => complaints.push(error.message));
     await signIn();
@@ -120,6 +131,27 @@ describeWith('chromium')('the page', () => {
     await page.getByRole('heading', { name: 'Where the seconds of the start went' }).waitFor();
     expect(await page.getByRole('button', { name: /Rename|Delete/ }).count()).toBe(0);
     isEditor = true;
+  });
+
+  it('goes on after its token has ended', async () => {
+    await page.goto(`${url}/dashboard`);
+    await page.getByRole('link', { name: 'i-200', exact: true }).waitFor();
+    const opened = streams;
+    skew += 46_000;
+    await waitFor('another stream', () => streams > opened);
+    change('i-200', 'after the token');
+    await page.getByRole('link', { name: 'after the token' }).waitFor();
+  });
+
+  it.each(['/instances/i-8', '/rent', '/ssh-keys', '/api-access'])('axe finds nothing in %s', async (path) => {
+    await page.goto(`${url}/dashboard${path}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.evaluate(axe.source);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+      expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    }
   });
 
   it('goes back to the sign-in when the account is gone', async () => {

@@ -85,13 +85,25 @@ export function forgetToken(): void {
   current = undefined;
 }
 
+/**
+ * One request to the API with the token of the tenant. When it has ended before its time, as on a machine that slept,
+ * the request is sent again with another one.
+ */
+export async function fetchApi(namespace: string, path: string, options: RequestInit = {}): Promise<Response> {
+  const send = async (): Promise<Response> => {
+    const { token } = await tokenFor(namespace);
+    const headers = { ...options.headers, authorization: `Bearer ${token}` };
+    return fetch(`/api/v1${path}`, { ...options, credentials: 'omit', headers });
+  };
+  const response = await send();
+  if (response.status !== 401) return response;
+  forgetToken();
+  return send();
+}
+
 /** Calls the API as any key could. Rejects with `CallError`. */
 export async function callApi<T>(namespace: string, method: Method, path: string, body?: unknown): Promise<T> {
-  const { token } = await tokenFor(namespace);
-  const headers = {
-    authorization: `Bearer ${token}`,
-    ...(body !== undefined && { 'content-type': 'application/json' }),
-  };
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  return answerOf(await fetch(`/api/v1${path}`, { method, credentials: 'omit', headers, ...sent }));
+  const sent =
+    body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  return answerOf(await fetchApi(namespace, path, { method, ...sent }));
 }

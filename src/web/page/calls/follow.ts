@@ -1,4 +1,4 @@
-import { CallError, errorOf, tokenFor } from './call.ts';
+import { CallError, errorOf, fetchApi } from './call.ts';
 
 /** An event as the API sends it; `data` is parsed. */
 export interface ServerEvent {
@@ -62,13 +62,8 @@ export async function follow({ namespace, path, onEvent, onState, signal }: Foll
   let lastId: string | undefined;
   while (!signal.aborted) {
     try {
-      const { token } = await tokenFor(namespace);
-      const headers = {
-        authorization: `Bearer ${token}`,
-        accept: 'text/event-stream',
-        ...(lastId !== undefined && { 'last-event-id': lastId }),
-      };
-      const response = await fetch(`/api/v1${path}`, { credentials: 'omit', headers, signal });
+      const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) };
+      const response = await fetchApi(namespace, path, { headers, signal });
       if (!response.ok || response.body === null) {
         const error = await errorOf(response);
         onState?.(error);
