@@ -85,11 +85,13 @@ export function forgetToken(): void {
   current = undefined;
 }
 
+type ApiRequest = Pick<RequestInit, 'method' | 'body' | 'signal'> & { headers?: Record<string, string> };
+
 /**
  * One request to the API with the token of the tenant. When it has ended before its time, as on a machine that slept,
  * the request is sent again with another one.
  */
-export async function fetchApi(namespace: string, path: string, options: RequestInit = {}): Promise<Response> {
+export async function fetchApi(namespace: string, path: string, options: ApiRequest): Promise<Response> {
   const send = async (): Promise<Response> => {
     const { token } = await tokenFor(namespace);
     const headers = { ...options.headers, authorization: `Bearer ${token}` };
