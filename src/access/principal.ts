@@ -2,18 +2,20 @@ import type { IncomingMessage } from 'node:http';
 import type { ApiKey, Scope } from '../resources/api-key.ts';
 import { covers } from '../resources/tenants/ceilings.ts';
 
-/** The caller of a request: an API key and its tenant. */
+/** The caller of a request: an API key, or a person who signed in to the dashboard, and the tenant. */
 export interface Principal {
-  /** metadata.uid of the APIKey, which may stand in logs and metrics; the token may not. */
+  /** metadata.uid of the APIKey, or the id of a sign-in. It may stand in logs and metrics; the token may not. */
   keyId: string;
   /** The tenant. */
   namespace: string;
-  /** metadata.name of the APIKey. */
+  /** metadata.name of the APIKey, or the name of the person. */
   name: string;
   scopes: readonly Scope[];
   limits?: NonNullable<ApiKey['spec']['limits']>;
   /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
   models?: readonly string[];
+  /** Of a person: when the dashboard must vouch for them again, in ms since the epoch. */
+  expires?: number;
 }
 
 /** The principal is a property of the request: a WeakMap with an entry per request slows every garbage collection. */

@@ -12,6 +12,7 @@ import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
+import type { People } from './auth/people.ts';
 import { Connections } from './connections.ts';
 import { InstanceEvents } from './events/instance-events.ts';
 import { OfferEvents } from './events/offer-events.ts';
@@ -70,6 +71,8 @@ export interface ApiDeps {
   models: ModelEndpoints;
   /** Answers below /dashboard. */
   dashboard: RequestHandler;
+  /** Knows the people whom the dashboard vouches for; undefined where there is no dashboard. */
+  people?: People | undefined;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
   /** The limits of calls per minute, of keys and tenants. */

@@ -1,4 +1,5 @@
 import { authenticate } from './auth/middleware.ts';
+import { acceptPeople } from './auth/people.ts';
 import type { ApiContext } from './context.ts';
 import { measureRequests } from './metrics.ts';
 import { requestId, requestLog } from './middleware/request-log.ts';
@@ -24,6 +25,7 @@ export function createSteps(context: ApiContext): ApiSteps {
     measure: measureRequests(context),
     entry: [
       cors(isKnown),
+      acceptPeople(context.people),
       authenticate(context.authenticator, context.lastUsed),
       context.keepAccepted,
       context.takeTurns,

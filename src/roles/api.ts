@@ -4,6 +4,7 @@ import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
 import type { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
+import { People } from '../http/auth/people.ts';
 import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { CallLimits } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
@@ -117,20 +118,23 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
   return ports;
 }
 
-/** What answers below /dashboard: the role that has it, when this one is told where that is. */
-function passOn({ process, shutdown }: RoleContext): ApiDeps['dashboard'] {
-  const { dashboardUrl } = process.config;
-  if (dashboardUrl === undefined) return NO_DASHBOARD;
-  const proxy = new DashboardProxy(dashboardUrl);
+/** What answers below /dashboard, and who knows the people whom it vouches for. */
+type Dashboard = Pick<ApiDeps, 'dashboard' | 'people'>;
+
+/** The role that has the dashboard, when this one is told where that is. */
+function passOn({ process, shutdown }: RoleContext): Dashboard {
+  const { clock, config } = process;
+  if (config.dashboardUrl === undefined) return { dashboard: NO_DASHBOARD };
+  const proxy = new DashboardProxy(config.dashboardUrl);
   shutdown.defer('dashboard connections', () => proxy.close());
-  return proxy.handle;
+  return { dashboard: proxy.handle, people: new People({ readKey: () => proxy.signingKey(), clock }) };
 }
 
 /** Serves HTTP: the compute endpoints, the model gateway and the ports of instances. Passes the dashboard on. */
 export const apiRole: Role = (context) => startApiRole(context, passOn(context));
 
 /** The role with what answers below /dashboard. */
-export async function startApiRole(context: RoleContext, dashboard: ApiDeps['dashboard']): Promise<void> {
+export async function startApiRole(context: RoleContext, dashboard: Dashboard): Promise<void> {
   const { process, caches, shutdown } = context;
   const { config, log } = process;
   const inventory = createInventory(context);
@@ -145,7 +149,7 @@ export async function startApiRole(context: RoleContext, dashboard: ApiDeps['das
     offers: inventory,
     models,
     ports,
-    dashboard,
+    ...dashboard,
     namespace: config.namespace,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,

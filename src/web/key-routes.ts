@@ -6,7 +6,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
-import { type KeyVerb, mayManageKeys, type User } from './reviews.ts';
+import { type KeyVerb, mayAccess, type User } from './reviews.ts';
 import { requireSession, userOf, type WebContext } from './session-routes.ts';
 
 /** Namespaces that are checked for the list of suggestions. */
@@ -29,7 +29,7 @@ async function authorize(
   user: User,
   { namespace, verb }: { namespace: string; verb: KeyVerb },
 ): Promise<void> {
-  if (await mayManageKeys(client, user, { namespace, verb })) return;
+  if (await mayAccess(client, user, { resource: 'apikeys', namespace, verb })) return;
   throw new ApiError(
     'not_allowed',
     `${user.username} may not ${verb} apikeys.berth.dev in ${namespace}. ` +
@@ -37,14 +37,18 @@ async function authorize(
   );
 }
 
-/** Namespaces in which the user may list keys: its own or `default` first, then those that have keys. */
+/** Namespaces in which the user may see instances or keys: its own or `default` first, then those that have keys. */
 async function suggestNamespaces({ client, stores }: WebContext, user: User): Promise<string[]> {
   const own = SERVICE_ACCOUNT.exec(user.username)?.[1];
   const known = new Set([...stores.apiKeys.values()].map(({ metadata }) => metadata.namespace ?? ''));
   const all = new Set([own ?? 'default', ...[...known].toSorted((a, b) => a.localeCompare(b))]);
   const checked = [...all].slice(0, MOST_SUGGESTIONS);
   const allowed = await Promise.all(
-    checked.map((namespace) => mayManageKeys(client, user, { namespace, verb: 'list' })),
+    checked.map(
+      async (namespace) =>
+        (await mayAccess(client, user, { resource: 'gpuinstances', namespace, verb: 'list' })) ||
+        (await mayAccess(client, user, { resource: 'apikeys', namespace, verb: 'list' })),
+    ),
   );
   return checked.filter((_, index) => allowed[index]);
 }

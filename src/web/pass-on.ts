@@ -1,3 +1,4 @@
+import type { webcrypto } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -60,6 +61,23 @@ export class DashboardProxy {
       this.#calls.give(address, 1);
     }
   };
+
+  /** The public part of the key that the dashboard signs people's tokens with. Rejects with a 503 when it does not answer. */
+  async signingKey(): Promise<webcrypto.JsonWebKey> {
+    try {
+      const path = '/dashboard/api/signing-key';
+      const { statusCode, body } = await this.#pool.request({
+        method: 'GET',
+        path,
+        signal: AbortSignal.timeout(CONNECT_MS),
+      });
+      if (statusCode === 200) return (await body.json()) as webcrypto.JsonWebKey;
+      await body.dump();
+    } catch (error) {
+      throw unavailable(error);
+    }
+    throw unavailable(undefined);
+  }
 
   close(): Promise<void> {
     return this.#pool.destroy();

@@ -37,15 +37,18 @@ export async function reviewToken(client: KubeClient, token: string): Promise<Us
 
 export type KeyVerb = 'list' | 'create' | 'patch';
 
-/** Whether the cluster's RBAC lets the user do this with the APIKeys of the namespace now. */
-export async function mayManageKeys(
-  client: KubeClient,
-  user: User,
-  access: { namespace: string; verb: KeyVerb },
-): Promise<boolean> {
+/** What a user would do: a verb of RBAC on the objects of one kind in one namespace. */
+export interface Access {
+  resource: 'apikeys' | 'gpuinstances' | 'sshkeys' | 'instancetemplates' | 'registrycredentials' | 'instancehistories';
+  namespace: string;
+  verb: 'list' | 'create' | 'patch' | 'delete';
+}
+
+/** Whether the cluster's RBAC lets the user do this now. */
+export async function mayAccess(client: KubeClient, user: User, access: Access): Promise<boolean> {
   const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   const { username, ...rest } = user;
-  const resourceAttributes = { group: API_KEYS.group, resource: API_KEYS.plural, ...access };
+  const resourceAttributes = { group: API_KEYS.group, ...access };
   const spec = { user: username, ...rest, resourceAttributes };
   const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
   return accessReviewSchema.parse(await client.raw('POST', path, body)).status.allowed;

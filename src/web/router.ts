@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Router } from 'express';
 import helmet from 'helmet';
 import { ApiError } from '../http/errors/api-error.ts';
@@ -6,8 +5,10 @@ import { compress } from '../http/middleware/compress.ts';
 import { dashboardBodies } from '../http/middleware/body-shares.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { keysRouter } from './key-routes.ts';
+import { pageRouter } from './page-files.ts';
 import { refuseForeignSites, sessionRouter, type WebContext, type WebDeps } from './session-routes.ts';
 import { SignedInUsers } from './signed-in-users.ts';
+import { tokenRouter } from './token-routes.ts';
 
 /** Nothing from other hosts, nothing inline, no text that becomes code. */
 const POLICY = helmet({
@@ -28,27 +29,13 @@ const POLICY = helmet({
   referrerPolicy: { policy: 'no-referrer' },
 });
 
-const FILES = [
-  ['/', 'index.html', 'text/html; charset=utf-8'],
-  ['/app.js', 'app.js', 'text/javascript; charset=utf-8'],
-  ['/dom.js', 'dom.js', 'text/javascript; charset=utf-8'],
-  ['/style.css', 'style.css', 'text/css; charset=utf-8'],
-  ['/controls.css', 'controls.css', 'text/css; charset=utf-8'],
-  ['/icon.svg', 'icon.svg', 'image/svg+xml'],
-] as const;
-
 /** The dashboard: its page, and under /api the endpoints that the page calls. */
 export function dashboardRouter(deps: WebDeps): Router {
   const readJson = jsonBody(dashboardBodies(), deps.clock);
   const context: WebContext = { ...deps, users: new SignedInUsers(deps), readJson };
   const router = Router({ caseSensitive: true });
   router.use(compress(), POLICY);
-  for (const [path, file, type] of FILES) {
-    const content = readFileSync(new URL(`./public/${file}`, import.meta.url));
-    router.get(path, (_request, response) => {
-      response.set({ 'content-type': type, 'cache-control': 'no-cache' }).send(content);
-    });
-  }
+  router.use(pageRouter());
   router.use('/api', (_request, response, next) => {
     // Answers have tokens and names of users.
     response.set('cache-control', 'no-store');
@@ -56,7 +43,7 @@ export function dashboardRouter(deps: WebDeps): Router {
   });
   router.use('/api', refuseForeignSites);
   router.use('/api/session', sessionRouter(context));
-  router.use('/api', keysRouter(context));
+  router.use('/api', tokenRouter(context), keysRouter(context));
   router.use(() => {
     throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
   });

@@ -42,13 +42,18 @@ const SIGN_INS_PER_MINUTE = 30;
 
 const signInSchema = z.strictObject({ token: z.string().min(1) });
 
-const USERS = new WeakMap<Request, User>();
+const SIGNED_IN = new WeakMap<Request, { user: User; session: Session }>();
 
 /** The user who signed in. There is one behind {@link requireSession}. */
 export function userOf(request: Request): User {
-  const user = USERS.get(request);
-  if (user === undefined) throw new Error('The request has no session.');
-  return user;
+  return signInOf(request).user;
+}
+
+/** The user and the session of a request behind {@link requireSession}. */
+export function signInOf(request: Request): { user: User; session: Session } {
+  const found = SIGNED_IN.get(request);
+  if (found === undefined) throw new Error('The request has no session.');
+  return found;
 }
 
 function cookieOf(request: Request): string | undefined {
@@ -84,7 +89,7 @@ export function requireSession(context: WebContext): RequestHandler {
     if (session === undefined) throw new ApiError('not_signed_in', 'Sign in with a Kubernetes token.');
     const user = await users.userOf(session.token);
     if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(session.token));
-    USERS.set(request, user);
+    SIGNED_IN.set(request, { user, session });
     next();
   };
 }

@@ -6,6 +6,7 @@ import { explainFailure } from '../../tools/lib/failure.ts';
 import { takeState } from '../../tools/cluster/supervisor/supervise.ts';
 import { readOptions } from '../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../tools/lib/paths.ts';
+import { buildPage } from '../../tools/lib/page.ts';
 import { plainProgress } from '../../tools/lib/progress.ts';
 import { removeRecord } from '../../tools/cluster/supervisor/record.ts';
 import { provideNeeds } from '../support/provide-needs.ts';
@@ -36,6 +37,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const interrupted = new AbortController();
   try {
     const lock = await takeState(state);
+    await buildPage();
     const cluster = await bringUp({
       ...options,
       state,

@@ -1,8 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
+import { signInEnd } from '../../access/person-token.ts';
 import type { Principal } from '../../access/principal.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ApiKey, hashToken, type Scope, SCOPES } from '../../resources/api-key.ts';
+
+type Caller = Pick<Principal, 'keyId'> & Partial<Pick<Principal, 'expires' | 'scopes'>>;
 
 const NO_HASH = '0'.repeat(64);
 
@@ -60,8 +63,13 @@ export class Authenticator {
     return principal;
   }
 
-  /** Whether the key of an authenticated caller is still valid and has the scope now. */
-  isValid({ keyId }: Pick<Principal, 'keyId'>, scope: Scope): boolean {
+  /**
+   * Whether an authenticated caller is still valid and has the scope now. Of a person the token counts, or, where only
+   * the id is known, the end of the sign-in.
+   */
+  isValid({ keyId, expires, scopes }: Caller, scope: Scope): boolean {
+    const end = expires ?? signInEnd(keyId);
+    if (end !== undefined) return end > this.#deps.clock.now() && (scopes?.includes(scope) ?? true);
     const [key] = this.#deps.apiKeys.by('uid', keyId);
     return key !== undefined && isUsable(key, this.#deps.clock.now()) && scopesOf(key).includes(scope);
   }

@@ -7,7 +7,7 @@ import { pathOf, type Step } from '../middleware/step.ts';
 import { LIMITS } from '../schemas/common.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
-import { getPrincipal, setPrincipal } from '../../access/principal.ts';
+import { findPrincipal, getPrincipal, setPrincipal } from '../../access/principal.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
@@ -57,6 +57,7 @@ function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
 /** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
 export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): Step {
   return (request, response, next) => {
+    if (findPrincipal(request) !== undefined) return next();
     const path = pathOf(request);
     const principal = authenticator.authenticate(tokenOf(request.headers, path));
     if (principal === undefined) {

@@ -1,3 +1,4 @@
+import type * as Http from 'node:http';
 import { IncomingMessage, ServerResponse } from '../../lib/node-http.ts';
 import { Socket } from 'node:net';
 import helmet, { type HelmetOptions } from 'helmet';
@@ -49,7 +50,7 @@ const ALLOW_HEADERS =
 const MAX_AGE_SECONDS = '7200';
 
 /** A browser's question before a call to another origin (Fetch standard, CORS-preflight fetch). It has no key. */
-function isPreflight({ method, headers }: IncomingMessage): boolean {
+function isPreflight({ method, headers }: Http.IncomingMessage): boolean {
   return method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
 }
 

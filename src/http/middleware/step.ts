@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
  * What is done with every request of a kind before it is served. A step uses nothing that Express adds to a request or
- * an answer, so the same function runs in Express and in `runSteps`. It throws what the error handler answers. Below a
+ * an answer, so the same function runs in Express and in `runSteps`. It throws, or rejects with, what the error handler answers. Below a
  * mount `request.url` has no mount path.
  */
-export type Step = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+export type Step = (request: IncomingMessage, response: ServerResponse, next: () => void) => void | Promise<void>;
 
 /** Runs the steps in order, each when the one before calls `next`, and then `last`. `fail` gets what one of them throws. */
 export function runSteps(
@@ -18,8 +18,8 @@ export function runSteps(
     const step = steps[index];
     index += 1;
     try {
-      if (step !== undefined) return step(request, response, next);
-      last()?.catch(fail);
+      const running = step === undefined ? last() : step(request, response, next);
+      running?.catch(fail);
     } catch (error) {
       fail(error);
     }

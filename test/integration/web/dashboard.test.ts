@@ -4,6 +4,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
+import { account, tokenOf as makeToken } from '../../support/accounts.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -20,37 +21,11 @@ let namespace: string;
 let owner: string;
 let guest: string;
 
-/** A service account and a token of it; with a role, it may manage the API keys of the namespace. */
-async function account(name: string, mayManage: boolean): Promise<string> {
-  const { client } = cluster;
-  const core = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
-  await client.raw('POST', core, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
-  if (mayManage) {
-    const rules = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
-    const apiGroup = 'rbac.authorization.k8s.io';
-    await client.raw('POST', `${rbac}/roles`, {
-      apiVersion: `${apiGroup}/v1`,
-      kind: 'Role',
-      metadata: { name },
-      rules,
-    });
-    await client.raw('POST', `${rbac}/rolebindings`, {
-      apiVersion: `${apiGroup}/v1`,
-      kind: 'RoleBinding',
-      metadata: { name },
-      roleRef: { apiGroup, kind: 'Role', name },
-      subjects: [{ kind: 'ServiceAccount', name, namespace }],
-    });
-  }
-  return await tokenOf(name, 'berth');
-}
+const MANAGE_KEYS = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
 
-/** A token as `kubectl create token` makes it; without an audience, for the API server. */
-async function tokenOf(name: string, ...audiences: string[]): Promise<string> {
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
-  return (await cluster.client.raw<{ status: { token: string } }>('POST', path, body)).status.token;
+/** A token of the account for these audiences; without one, for the API server. */
+function tokenOf(name: string, ...audiences: string[]): Promise<string> {
+  return makeToken(cluster.client, namespace, name, audiences);
 }
 
 beforeAll(async () => {
@@ -60,8 +35,8 @@ beforeAll(async () => {
   const env = { BERTH_LOG_LEVEL: 'trace' };
   dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
   api = await startReplicas(kubeconfig, { namespace, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
-  owner = await account('owner', true);
-  guest = await account('guest', false);
+  owner = await account(cluster.client, namespace, 'owner', MANAGE_KEYS);
+  guest = await account(cluster.client, namespace, 'guest', []);
 });
 
 afterAll(async () => {
@@ -192,7 +167,7 @@ describeWith('chromium', 'curl')('in a browser', () => {
   }
 
   it('somebody signs in, makes a key, calls the API with it, and revokes it', async () => {
-    await page.goto(`${api.url}/dashboard`);
+    await page.goto(`${api.url}/dashboard/api-access`);
     await page.getByLabel('Kubernetes token').fill(owner);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'API access' }).waitFor();

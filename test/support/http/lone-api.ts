@@ -4,7 +4,9 @@ import { type Logger, pino } from 'pino';
 import { Registry } from 'prom-client';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
+import { personSigningKey, publicPart } from '../../../src/access/person-token.ts';
 import { Authenticator } from '../../../src/http/auth/authenticator.ts';
+import { People } from '../../../src/http/auth/people.ts';
 import type { ApiDeps, ModelEndpoints } from '../../../src/http/context.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
 import { type ApiServer, startApi } from '../../../src/http/server.ts';
@@ -28,7 +30,7 @@ export interface LoneApiOptions {
   tenants: readonly string[];
   /** What is other than the default ceilings of a tenant. */
   http?: Record<string, Partial<Ceilings['http']>>;
-  instances?: readonly GpuInstance[];
+  instances?: readonly GpuInstance[] | ReadStore<GpuInstance>;
   pods?: readonly Pod[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
@@ -56,6 +58,10 @@ function filled<T extends KubeObject>(objects: readonly T[], indexers?: IndexFun
   const cache = new Cache<T>({ ...(indexers && { indexers }), onListenerError: () => undefined });
   cache.replace(objects, '1');
   return cache.store;
+}
+
+function storeOf(instances: readonly GpuInstance[] | ReadStore<GpuInstance>): ReadStore<GpuInstance> {
+  return 'onChange' in instances ? instances : filled(instances, INDEXES.instances);
 }
 
 function keyOfTenant(namespace: string, changed: Partial<ApiKey['spec']> = {}): ApiKey {
@@ -106,7 +112,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     return { metadata: { namespace, name: TENANT_LIMIT_NAME }, spec };
   });
   const stores = {
-    instances: filled(options.instances ?? [], INDEXES.instances),
+    instances: storeOf(options.instances ?? []),
     pods: filled(options.pods ?? [], INDEXES.pods),
     nodes: filled([]),
     sshKeys: filled([], INDEXES.sshKeys),
@@ -134,6 +140,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     models: options.models?.({ registry, log, clock }) ?? { router: Router(), calls: new Map() },
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
+    people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,

@@ -9,7 +9,7 @@ const MOST_FILES = 14;
 /** A file that can still be read in one sitting. */
 const MOST_LINES = 300;
 
-const paths = globSync('{src,tools}/**/*.{ts,mjs}', { cwd: ROOT });
+const paths = globSync('{src,tools}/**/*.{ts,tsx,mjs}', { cwd: ROOT });
 const files = new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]));
 
 function planted(path: string, line: string): ReadonlyMap<string, string> {

@@ -38,6 +38,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/ports': ['src/access', ...DOMAIN],
   'src/http': ['src/ports', 'src/access', 'src/caches', 'src/inventory', 'src/runtime', ...DOMAIN],
   'src/web': ['src/http', 'src/access', 'src/runtime', ...DOMAIN],
+  'src/web/page': ['src/web', 'src/http', 'src/access', ...DOMAIN],
   'src/commands': ['src/config', 'src/ssh', 'src/access', ...DOMAIN],
   'src/cli': [],
   'src/roles': [

@@ -7,6 +7,7 @@ import { applyFinalizers } from '../apply.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { ROOT } from '../../lib/paths.ts';
 import { freePorts, requirePort } from '../../lib/free-ports.ts';
+import { buildPage } from '../../lib/page.ts';
 import type { Progress } from '../../lib/progress.ts';
 import { lastLines, quoteWord } from '../../lib/shell.ts';
 import { Tether } from '../../lib/tether.ts';
@@ -59,6 +60,7 @@ export async function startServer(
   const sshPort = options.sshPort ?? freeSsh;
   const log = join(state, 'logs', 'server.log');
   await using stack = new AsyncDisposableStack();
+  await buildPage();
   const child = startProcess(stack, cluster, { httpPort, sshPort, metricsPort, log });
   const broken = brokenPromise(child, log);
   await Promise.race([untilReady(httpPort, signal), broken.then((failure) => Promise.reject(failure))]);

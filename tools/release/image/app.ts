@@ -6,7 +6,7 @@ import { isRuntimeFile } from './closure.ts';
 const EXECUTABLE = 0o755;
 /** The files of docs/ that the server hands out. */
 const GUIDES: ReadonlySet<string> = new Set(['http.md', 'cli.md', 'ssh.md', 'models.md']);
-const SOURCE = /\.(ts|mts|cts|map)$/;
+const SOURCE = /(?:\.(?:ts|tsx|mts|cts|map)|tsconfig\.json)$/;
 
 /** The files under a folder for which `keep` is true, with `prefix` before their names. Links are not followed. */
 async function filesOf(folder: string, prefix: string, keep: (path: string) => boolean): Promise<TarEntry[]> {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LocalFailure, runMain } from '../../lib/failure.ts';
+import { buildPage } from '../../lib/page.ts';
 import { cacheFolder, ROOT } from '../../lib/paths.ts';
 import { lastLines, run } from '../../lib/shell.ts';
 import { toolsImage } from '../../lib/images/tools-image.ts';
@@ -55,6 +56,7 @@ async function toolEntries(): Promise<readonly TarEntry[]> {
 async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
   const packages = runtimePackages(lock, EXCLUDED);
+  await buildPage();
   const compiled = join(DIST, 'app');
   await rm(compiled, { recursive: true, force: true });
   await must(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);

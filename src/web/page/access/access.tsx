@@ -1,0 +1,172 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { KeyRecord } from '../../key-record.ts';
+import { callDashboard } from '../calls/call.ts';
+import { CopyButton, Dialog, Empty, Time } from '../parts/controls.tsx';
+import { attempt, note, tenant } from '../state.ts';
+import { CreateDialog } from './create-key.tsx';
+
+const titleOf = ({ name, id }: KeyRecord): string => (name === '' ? id : name);
+
+function Row({ apiKey, onRevoke }: { apiKey: KeyRecord; onRevoke: () => void }) {
+  const { state, prefix, scopes } = apiKey;
+  return (
+    <tr class={state}>
+      <th scope="row">
+        {titleOf(apiKey)} {state !== 'active' && <span class={`badge ${state}`}>{state}</span>}
+      </th>
+      <td data-label="Key">
+        <code>{prefix}…</code>
+      </td>
+      <td data-label="Scopes">
+        {scopes.map((scope) => (
+          <span class="chip" key={scope}>
+            {scope}
+          </span>
+        ))}
+      </td>
+      <td data-label="Created">
+        <Time at={apiKey.created_at} absent="" />
+      </td>
+      <td data-label="Expires">
+        <Time at={apiKey.expires_at} absent="never" />
+      </td>
+      <td data-label="Last used">
+        <Time at={apiKey.last_used_at} absent="never" />
+      </td>
+      <td class="action">
+        {state === 'active' && (
+          <button type="button" class="quiet danger" aria-label={`Revoke ${titleOf(apiKey)}`} onClick={onRevoke}>
+            Revoke
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** The key, once. When the dialog closes, the page has it no more. */
+function MadeDialog({ token, close }: { token: string; close: () => void }) {
+  const curl = `curl -H 'Authorization: Bearer ${token}' ${location.origin}/api/v1/offers`;
+  return (
+    <Dialog id="made" title="Key created" onClose={close} held>
+      <p>Copy it now. It is not stored and cannot be shown again.</p>
+      <label for="made-token">Key</label>
+      <div class="copy">
+        <input id="made-token" readOnly spellcheck={false} autocomplete="off" value={token} />
+        <CopyButton text={token} what="the key" field="made-token" />
+      </div>
+      <label for="made-curl">Try it</label>
+      <div class="copy">
+        <textarea id="made-curl" readOnly rows={4} spellcheck={false} autocomplete="off" value={curl} />
+        <CopyButton text={curl} what="the command" field="made-curl" />
+      </div>
+      <div class="actions">
+        <button class="primary" type="button" onClick={close}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function RevokeDialog({ apiKey, close, revoke }: { apiKey: KeyRecord; close: () => void; revoke: () => void }) {
+  return (
+    <Dialog id="revoke" title="Revoke key?" onClose={close}>
+      <p>
+        Calls with <strong>{titleOf(apiKey)}</strong> will fail within a second. This cannot be undone.
+      </p>
+      <div class="actions">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button class="danger" type="button" onClick={revoke}>
+          Revoke
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** The API keys of the tenant. */
+export function AccessView() {
+  const [keys, setKeys] = useState<readonly KeyRecord[]>();
+  const [isCreating, setCreating] = useState(false);
+  const [made, setMade] = useState<string>();
+  const [leaving, setLeaving] = useState<KeyRecord>();
+  const namespace = tenant.value;
+  useEffect(() => {
+    void attempt(async () => {
+      const path = `/keys?namespace=${encodeURIComponent(namespace)}`;
+      setKeys((await callDashboard<{ data: KeyRecord[] }>('GET', path)).data);
+    });
+  }, []);
+  async function revoke({ id }: KeyRecord): Promise<void> {
+    setLeaving(undefined);
+    const path = `/keys/${namespace}/${encodeURIComponent(id)}/revoke`;
+    const revoked = await callDashboard<KeyRecord>('POST', path);
+    setKeys((before = []) => before.map((key) => (key.id === id ? revoked : key)));
+    note.value = 'Key revoked';
+  }
+  return (
+    <section aria-labelledby="keys-title">
+      <div class="title">
+        <div>
+          <h1 id="keys-title">API access</h1>
+          <p>A key gives access to one namespace and no other.</p>
+        </div>
+        <button class="primary" type="button" onClick={() => setCreating(true)}>
+          Create key
+        </button>
+      </div>
+      <div class="card flush">
+        {keys?.length === 0 && (
+          <Empty title="No API keys">
+            <p>
+              <code>{namespace}</code> has no keys, or is no namespace. Create a key to call the API.
+            </p>
+          </Empty>
+        )}
+        {keys !== undefined && keys.length > 0 && (
+          <table>
+            <caption class="hidden">API keys</caption>
+            <thead>
+              <tr>
+                {['Name', 'Key', 'Scopes', 'Created', 'Expires', 'Last used'].map((name) => (
+                  <th scope="col" key={name}>
+                    {name}
+                  </th>
+                ))}
+                <th scope="col">
+                  <span class="hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody id="rows">
+              {keys.map((key) => (
+                <Row key={key.id} apiKey={key} onRevoke={() => setLeaving(key)} />
+              ))}
+            </tbody>
+          </table>
+        )}
+      </div>
+      {isCreating && (
+        <CreateDialog
+          close={() => setCreating(false)}
+          onCreated={({ token, ...key }) => {
+            setCreating(false);
+            setKeys((before = []) => [key, ...before]);
+            setMade(token);
+          }}
+        />
+      )}
+      {made !== undefined && <MadeDialog token={made} close={() => setMade(undefined)} />}
+      {leaving !== undefined && (
+        <RevokeDialog
+          apiKey={leaving}
+          close={() => setLeaving(undefined)}
+          revoke={() => void attempt(() => revoke(leaving))}
+        />
+      )}
+    </section>
+  );
+}

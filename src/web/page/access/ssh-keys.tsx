@@ -1,0 +1,211 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
+import { callApi } from '../calls/call.ts';
+import { curl } from '../parts/commands.ts';
+import { Alert, CopyLine, Dialog, Empty, Time } from '../parts/controls.tsx';
+import { attempt, mayWrite, note, tenant } from '../state.ts';
+
+/** The fields of a new key. A file that is dropped on them, or chosen, is read here and goes nowhere else. */
+export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
+  const [text, setText] = useState('');
+  const [name, setName] = useState('');
+  const [refusal, setRefusal] = useState('');
+  async function read(file: File | undefined): Promise<void> {
+    if (file === undefined) return;
+    const content = await file.text();
+    if (content.includes('PRIVATE KEY')) {
+      setRefusal('This file is a private key, which nobody else may have. Choose the one that ends in .pub.');
+      return;
+    }
+    setRefusal('');
+    setText(content.trim());
+    if (name === '') setName(file.name.replace(/\.pub$/, ''));
+  }
+  async function add(): Promise<void> {
+    const shown = name === '' ? (text.split(/\s+/)[2] ?? 'key') : name;
+    const body = { public_key: text.trim(), name: shown };
+    const key = await callApi<SshKeyRecord>(tenant.value, 'POST', '/ssh-keys', body);
+    setText('');
+    setName('');
+    note.value = 'Key added';
+    onAdded(key);
+  }
+  return (
+    <div
+      class="drop"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        void read(event.dataTransfer?.files[0]);
+      }}
+    >
+      <Alert text={refusal} />
+      <label for="public-key">Public key</label>
+      <textarea
+        id="public-key"
+        rows={3}
+        spellcheck={false}
+        placeholder="ssh-ed25519 AAAA… you@laptop"
+        value={text}
+        aria-describedby="public-key-help"
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <p class="help" id="public-key-help">
+        Paste the line of <code>~/.ssh/id_ed25519.pub</code>, or drop the file here. Without a key yet:{' '}
+        <code>ssh-keygen -t ed25519</code>
+      </p>
+      <div class="fields">
+        <div>
+          <label for="key-name">Name of the key</label>
+          <input
+            id="key-name"
+            maxLength={128}
+            value={name}
+            autocomplete="off"
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
+        </div>
+        <div>
+          <label for="key-file">Public key file</label>
+          <input
+            id="key-file"
+            type="file"
+            accept=".pub"
+            onChange={(event) => void read(event.currentTarget.files?.[0])}
+          />
+        </div>
+      </div>
+      <div class="actions">
+        <button type="button" class="primary" disabled={text === ''} onClick={() => void attempt(add, setRefusal)}>
+          Add key
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function DeleteDialog({
+  sshKey,
+  close,
+  onDeleted,
+}: {
+  sshKey: SshKeyRecord;
+  close: () => void;
+  onDeleted: () => void;
+}) {
+  const [refusal, setRefusal] = useState('');
+  const path = `/ssh-keys/${sshKey.id}`;
+  async function remove(): Promise<void> {
+    await callApi(tenant.value, 'DELETE', path);
+    note.value = 'Key deleted';
+    onDeleted();
+  }
+  return (
+    <Dialog id="delete-key" title="Delete SSH key?" onClose={close}>
+      <p>
+        Sessions that <strong>{sshKey.name}</strong> opened end within a second. It opens nothing any more.
+      </p>
+      <Alert text={refusal} />
+      <details>
+        <summary>The same without this page</summary>
+        <CopyLine label="curl" text={curl('DELETE', path)} />
+      </details>
+      <div class="actions">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button type="button" class="danger" onClick={() => void attempt(remove, setRefusal)}>
+          Delete
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+export function readSshKeys(namespace: string): Promise<SshKeyRecord[]> {
+  return callApi<{ data: SshKeyRecord[] }>(namespace, 'GET', '/ssh-keys').then(({ data }) => data);
+}
+
+/** The keys that open instances. */
+export function KeysView() {
+  const [keys, setKeys] = useState<readonly SshKeyRecord[]>();
+  const [leaving, setLeaving] = useState<SshKeyRecord>();
+  const read = () => attempt(async () => setKeys(await readSshKeys(tenant.value)));
+  useEffect(() => void read(), []);
+  return (
+    <section aria-labelledby="ssh-keys-title">
+      <div class="title">
+        <div>
+          <h1 id="ssh-keys-title">SSH keys</h1>
+          <p>They open the instances of this namespace. An instance that names keys opens for those alone.</p>
+        </div>
+      </div>
+      {keys !== undefined && (
+        <div class="card flush">
+          {keys.length === 0 ? (
+            <Empty title="No SSH keys yet">
+              <p>Without one nobody can log in. Add the public part of your key; the private part never leaves you.</p>
+            </Empty>
+          ) : (
+            <table>
+              <caption class="hidden">SSH keys</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col">Type</th>
+                  <th scope="col">Fingerprint</th>
+                  <th scope="col">Added</th>
+                  <th scope="col">
+                    <span class="hidden">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {keys.map((key) => (
+                  <tr key={key.id}>
+                    <th scope="row">{key.name}</th>
+                    <td data-label="Type">{key.type}</td>
+                    <td data-label="Print" class="long">
+                      <code>{key.fingerprint}</code>
+                    </td>
+                    <td data-label="Added">
+                      <Time at={key.created_at} absent="" />
+                    </td>
+                    <td class="action">
+                      {mayWrite.value && (
+                        <button
+                          type="button"
+                          class="quiet danger"
+                          aria-label={`Delete ${key.name}`}
+                          onClick={() => setLeaving(key)}
+                        >
+                          Delete
+                        </button>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+        </div>
+      )}
+      {mayWrite.value && (
+        <section class="card" aria-labelledby="add-key-title">
+          <h2 id="add-key-title">Add a key</h2>
+          <KeyForm onAdded={(key) => setKeys((before = []) => [...before.filter(({ id }) => id !== key.id), key])} />
+        </section>
+      )}
+      {leaving !== undefined && (
+        <DeleteDialog
+          sshKey={leaving}
+          close={() => setLeaving(undefined)}
+          onDeleted={() => {
+            setKeys((before = []) => before.filter(({ id }) => id !== leaving.id));
+            setLeaving(undefined);
+          }}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,88 @@
+import { CallError, errorOf, fetchApi } from './call.ts';
+
+/** An event as the API sends it; `data` is parsed. */
+export interface ServerEvent {
+  type: string;
+  data: unknown;
+}
+
+export interface Follow {
+  namespace: string;
+  /** Below /api/v1. */
+  path: string;
+  onEvent: (event: ServerEvent) => void;
+  /** With the error, when there is one, and without when the stream is open again. */
+  onState?: (error: unknown) => void;
+  signal: AbortSignal;
+}
+
+const RETRY_MS = 2000;
+/** Statuses after which the same request fails again. */
+const isFinal = (status: number): boolean => status >= 400 && status < 500 && status !== 401 && status !== 429;
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((settle) => {
+    const timer = setTimeout(settle, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      settle();
+    });
+  });
+}
+
+/** The events of a text/event-stream (WHATWG HTML), as far as this API uses the format. */
+async function* eventsOf(
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<{ type: string; id?: string; data: string }> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const fields = new Map(
+        block.split('\n').map((line) => {
+          const at = line.indexOf(': ');
+          return [line.slice(0, at), line.slice(at + 2)];
+        }),
+      );
+      const [type, id, data] = ['event', 'id', 'data'].map((name) => fields.get(name));
+      if (type !== undefined && data !== undefined) yield { type, data, ...(id !== undefined && { id }) };
+    }
+  }
+}
+
+/**
+ * Follows an event stream until the signal aborts, the server says `end` or `deleted`, or refuses for good. The stream
+ * ends with its token, every 45 s at most, and goes on with a new one after the last event.
+ */
+export async function follow({ namespace, path, onEvent, onState, signal }: Follow): Promise<void> {
+  let lastId: string | undefined;
+  while (!signal.aborted) {
+    try {
+      const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) };
+      const response = await fetchApi(namespace, path, { headers, signal });
+      if (!response.ok || response.body === null) {
+        const error = await errorOf(response);
+        onState?.(error);
+        if (isFinal(response.status)) return;
+      } else {
+        onState?.(undefined);
+        for await (const { type, id, data } of eventsOf(response.body)) {
+          lastId = id ?? lastId;
+          onEvent({ type, data: JSON.parse(data) as unknown });
+          if (type === 'end') return;
+        }
+        continue;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      onState?.(error);
+      // No session, or no right.
+      if (error instanceof CallError && (error.status === 401 || isFinal(error.status))) return;
+    }
+    await sleep(RETRY_MS, signal);
+  }
+}

@@ -1,0 +1,167 @@
+import { useState } from 'preact/hooks';
+import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import { callApi } from '../calls/call.ts';
+import { curl, kubectlDelete, kubectlPatch } from '../parts/commands.ts';
+import { Alert, CopyLine, Dialog } from '../parts/controls.tsx';
+import { titleOf } from '../parts/words.ts';
+import { attempt, mayWrite, note, tenant } from '../state.ts';
+
+type Name = 'rename' | 'extend' | 'stop' | 'start' | 'delete';
+
+interface Action {
+  title: string;
+  /** What the button of the dialog says. */
+  button: string;
+  says: string;
+  done: string;
+  isDangerous?: boolean;
+  /** The field to fill in, its label and its value now. */
+  field?: { name: 'name' | 'max_duration'; label: string; value: string; help: string };
+  /** What PATCH sends; without it the instance is deleted. */
+  body?: (value: string) => object;
+  /** The same in the spec of the GPUInstance. */
+  spec?: (value: string) => object;
+}
+
+function actionOf(name: Name, instance: InstanceRecord): Action {
+  const actions: Record<Name, Action> = {
+    rename: {
+      title: 'Rename',
+      button: 'Rename',
+      says: 'The name is for people. The id stays, and so does the SSH login.',
+      done: 'Renamed',
+      field: { name: 'name', label: 'Name', value: instance.name ?? '', help: 'Empty: the id stands in its place.' },
+      body: (value) => ({ name: value === '' ? null : value }),
+      spec: (value) => ({ displayName: value === '' ? null : value }),
+    },
+    extend: {
+      title: 'Extend',
+      button: 'Save',
+      says: 'The longest time of each start, counted from when its login worked. Longer than now extends.',
+      done: 'Changed when it ends',
+      field: {
+        name: 'max_duration',
+        label: 'Longest time',
+        value: instance.max_duration ?? '',
+        help: 'For example 90m or 12h. Empty: no end.',
+      },
+      body: (value) => ({ max_duration: value === '' ? null : value }),
+      spec: (value) => ({ maxDuration: value === '' ? null : value }),
+    },
+    stop: {
+      title: 'Stop this instance?',
+      button: 'Stop',
+      says: 'Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free.',
+      done: 'Stops',
+      body: () => ({ state: 'stopped' }),
+      spec: () => ({ powerState: 'Stopped' }),
+    },
+    start: {
+      title: 'Start this instance?',
+      button: 'Start',
+      says: 'It needs a free place, and costs from its next login on.',
+      done: 'Starts',
+      body: () => ({ state: 'running' }),
+      spec: () => ({ powerState: 'Running' }),
+    },
+    delete: {
+      title: 'Delete this instance?',
+      button: 'Delete',
+      says:
+        instance.disk_policy === 'retain'
+          ? 'Programs end and the instance is gone. Its disk is kept. This cannot be undone.'
+          : 'Programs end, and the instance and its disk are gone. This cannot be undone.',
+      done: 'Is being deleted',
+      isDangerous: true,
+    },
+  };
+  return actions[name];
+}
+
+function ActionDialog({ name, instance, close }: { name: Name; instance: InstanceRecord; close: () => void }) {
+  const { title, button, says, done, isDangerous, field, body, spec } = actionOf(name, instance);
+  const [value, setValue] = useState(field?.value ?? '');
+  const [refusal, setRefusal] = useState('');
+  const path = `/instances/${instance.id}`;
+  const call = body === undefined ? curl('DELETE', path) : curl('PATCH', path, body(value));
+  const kubectl =
+    spec === undefined
+      ? kubectlDelete(tenant.value, instance.id)
+      : kubectlPatch(tenant.value, instance.id, spec(value));
+  async function act(): Promise<void> {
+    await callApi(tenant.value, body === undefined ? 'DELETE' : 'PATCH', path, body?.(value));
+    note.value = done;
+    close();
+  }
+  return (
+    <Dialog id="action" title={title} onClose={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void attempt(act, setRefusal);
+        }}
+      >
+        <p>
+          <strong>{titleOf(instance)}</strong>
+        </p>
+        <p>{says}</p>
+        <Alert text={refusal} />
+        {field !== undefined && (
+          <>
+            <label for="action-field">{field.label}</label>
+            <input
+              id="action-field"
+              value={value}
+              autocomplete="off"
+              aria-describedby="action-help"
+              onInput={(event) => setValue(event.currentTarget.value)}
+            />
+            <p class="help" id="action-help">
+              {field.help}
+            </p>
+          </>
+        )}
+        <details>
+          <summary>The same without this page</summary>
+          <CopyLine label="curl" text={call} />
+          <CopyLine label="kubectl" text={kubectl} />
+        </details>
+        <div class="actions">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button class={isDangerous ? 'danger' : 'primary'} type="submit">
+            {button}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What a person may do with the instance. */
+export function Actions({ instance }: { instance: InstanceRecord }) {
+  const [open, setOpen] = useState<Name>();
+  if (!mayWrite.value || instance.state === 'deleting') return null;
+  const names: [Name, string][] = [
+    ['rename', 'Rename'],
+    ['extend', 'Extend'],
+    instance.desired_state === 'stopped' ? ['start', 'Start'] : ['stop', 'Stop'],
+    ['delete', 'Delete'],
+  ];
+  return (
+    <div class="buttons">
+      {names.map(([name, label]) => (
+        <button
+          type="button"
+          key={name}
+          class={name === 'delete' ? 'danger outline' : undefined}
+          onClick={() => setOpen(name)}
+        >
+          {label}
+        </button>
+      ))}
+      {open !== undefined && <ActionDialog name={open} instance={instance} close={() => setOpen(undefined)} />}
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { ServerEvent } from '../calls/follow.ts';
+import { curl } from '../parts/commands.ts';
+import { CopyButton } from '../parts/controls.tsx';
+import { useFollow } from '../parts/use-follow.ts';
+
+/** Lines that the page keeps: more than one reads, and few enough to paint. */
+const MOST_LINES = 2000;
+const TAIL = 500;
+
+const NOTES: Readonly<Record<string, string>> = {
+  restart: 'The container was started again.',
+  gap: 'Lines before this one are lost.',
+};
+
+interface Line {
+  key: number;
+  text: string;
+  isNote: boolean;
+}
+
+/** What the program writes, as it writes it. */
+export function Log({ instance: { id, state, simulated } }: { instance: InstanceRecord }) {
+  const [lines, setLines] = useState<readonly Line[]>([]);
+  const waiting = useRef<Line[]>([]);
+  const box = useRef<HTMLPreElement>(null);
+  const [isFollowing, setFollowing] = useState(true);
+  const count = useRef(0);
+  const add = useCallback(({ type, data }: ServerEvent) => {
+    const text = type === 'line' ? (data as { text: string }).text : NOTES[type];
+    if (text === undefined) return;
+    count.current += 1;
+    waiting.current.push({ key: count.current, text, isNote: type !== 'line' });
+    if (waiting.current.length > 1) return;
+    // A program may write thousands of lines in a second: they are painted together.
+    setTimeout(() => {
+      const more = waiting.current;
+      waiting.current = [];
+      setLines((before) => [...before, ...more].slice(-MOST_LINES));
+    }, 50);
+  }, []);
+  const hasLog = !simulated && (state === 'running' || state === 'starting');
+  const path = `/instances/${encodeURIComponent(id)}/logs`;
+  const trouble = useFollow(hasLog ? `${path}?follow=true&tail=${TAIL}` : '', add);
+  useEffect(() => {
+    if (isFollowing && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  }, [lines, isFollowing]);
+  return (
+    <section class="card" aria-labelledby="log-title">
+      <div class="title">
+        <h2 id="log-title">Log</h2>
+        <div class="buttons">
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={isFollowing}
+              onChange={(event) => setFollowing(event.currentTarget.checked)}
+            />
+            <span>Follow</span>
+          </label>
+          <CopyButton text={curl('GET', `${path}?follow=true`)} what="curl of the log" />
+        </div>
+      </div>
+      {lines.length > 0 ? (
+        <pre class="log" ref={box} tabIndex={0} aria-label="Log">
+          {lines.map(({ key, text, isNote }) => (
+            <span key={key} class={isNote ? 'line noted' : 'line'}>
+              {text}
+              {'\n'}
+            </span>
+          ))}
+        </pre>
+      ) : (
+        <p class="soft">{simulated ? 'A simulated node runs no program.' : trouble || 'Nothing was written yet.'}</p>
+      )}
+    </section>
+  );
+}

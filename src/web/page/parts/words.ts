@@ -1,0 +1,73 @@
+import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+
+/** A duration in words that are short enough for a table. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** How old something is, for a list: to the minute. */
+export function age(ms: number): string {
+  return ms < 60_000 ? 'just now' : duration(ms).replace(/ min \d+ s$/, ' min');
+}
+
+export function money(amount: number | string, currency: string, digits = 2): string {
+  const value = Number(amount);
+  try {
+    return value.toLocaleString(undefined, { style: 'currency', currency, maximumFractionDigits: digits });
+  } catch {
+    // A code that is no currency of ISO 4217.
+    return `${value.toFixed(2)} ${currency}`;
+  }
+}
+
+export function memory(mb: number): string {
+  return mb >= 1024 ? `${Math.round((mb / 1024) * 10) / 10} GiB` : `${mb} MiB`;
+}
+
+/** What a state means, for somebody who never saw it. */
+export const STATES: Readonly<Record<InstanceRecord['state'], string>> = {
+  pending: 'Waits for a place',
+  scheduling: 'Gets its node',
+  pulling: 'Fetches the image',
+  starting: 'Starts',
+  running: 'Running',
+  stopping: 'Stops',
+  stopped: 'Stopped',
+  interrupted: 'Interrupted, comes back',
+  failed: 'Failed',
+  deleting: 'Is being deleted',
+};
+
+/** What the instance has cost until now: the starts that ended, and the one that runs. An estimate until it ends. */
+export function costSoFar(instance: InstanceRecord, now: number): number {
+  const { usage, price_per_hour: price, stages, state } = instance;
+  const before = Number(usage?.cost ?? 0);
+  const since = stages.ready;
+  if (price === null || since === undefined || state === 'stopped' || state === 'failed') return before;
+  return before + (Number(price) * Math.max(0, now - Date.parse(since))) / 3_600_000;
+}
+
+export function titleOf({ id, name }: Pick<InstanceRecord, 'id' | 'name'>): string {
+  return name === null || name === '' ? id : name;
+}
+
+export function gpus({ gpu_count: count, gpu_name: name, mig_profile: profile }: InstanceRecord): string {
+  return gpuWords(count, name ?? 'any GPU', profile);
+}
+
+/** GPUs by number and product; the products of some drivers name the MIG profile already. */
+export function gpuWords(count: number, product: string, profile: string | null): string {
+  return `${count} × ${product}${profile === null || product.endsWith(profile) ? '' : ` ${profile}`}`;
+}
+
+const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+/** The name of a user, short enough for a line. */
+export function shortUser(username: string): string {
+  return username.replace(SERVICE_ACCOUNT, '$1/$2');
+}

@@ -1,0 +1,89 @@
+import { hash } from 'node:crypto';
+import { Router } from 'express';
+import { z } from 'zod';
+import { personSigningKey, publicPart, signPersonToken } from '../access/person-token.ts';
+import { ApiError } from '../http/errors/api-error.ts';
+import { parseBody } from '../http/middleware/validate.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import type { Scope } from '../resources/api-key.ts';
+import { namespaceSchema } from './key-record.ts';
+import { type Access, mayAccess, type User } from './reviews.ts';
+import { requireSession, signInOf, type WebContext } from './session-routes.ts';
+import { explainRefusal } from './sign-in-token.ts';
+
+/**
+ * How long a person's token is good. The API server remembers an answer about an account for 10 s, so an account that
+ * ends, or loses its role, has no more calls after less than a minute.
+ */
+const TOKEN_MS = 45_000;
+
+const tokenSchema = z.strictObject({ namespace: namespaceSchema });
+
+type Wanted = Omit<Access, 'namespace'>;
+
+/** What RBAC must allow for a scope: all that an endpoint of the scope does in the namespace. */
+const NEEDS = {
+  'compute:read': [
+    { resource: 'gpuinstances', verb: 'list' },
+    { resource: 'sshkeys', verb: 'list' },
+    { resource: 'instancetemplates', verb: 'list' },
+    { resource: 'registrycredentials', verb: 'list' },
+    { resource: 'instancehistories', verb: 'list' },
+  ],
+  'compute:write': [
+    { resource: 'gpuinstances', verb: 'create' },
+    { resource: 'gpuinstances', verb: 'patch' },
+    { resource: 'gpuinstances', verb: 'delete' },
+    { resource: 'sshkeys', verb: 'create' },
+    { resource: 'sshkeys', verb: 'delete' },
+    { resource: 'instancetemplates', verb: 'create' },
+    { resource: 'instancetemplates', verb: 'patch' },
+    { resource: 'instancetemplates', verb: 'delete' },
+    { resource: 'registrycredentials', verb: 'delete' },
+  ],
+} as const satisfies Partial<Record<Scope, readonly Wanted[]>>;
+
+async function mayAll(client: KubeClient, user: User, namespace: string, wanted: readonly Wanted[]): Promise<boolean> {
+  const answers = await Promise.all(wanted.map((one) => mayAccess(client, user, { ...one, namespace })));
+  return answers.every(Boolean);
+}
+
+/** The scopes that the user's roles in the namespace give. Throws 403 when there is none. */
+async function scopesOf(client: KubeClient, user: User, namespace: string): Promise<Scope[]> {
+  const reads = await mayAll(client, user, namespace, NEEDS['compute:read']);
+  if (!reads) {
+    throw new ApiError(
+      'not_allowed',
+      `${user.username} may not see what ${namespace} rents. An administrator of the cluster can allow it with the ` +
+        `roles of Berth in that namespace: berth-view to look, berth-edit to rent.`,
+    );
+  }
+  const writes = await mayAll(client, user, namespace, NEEDS['compute:write']);
+  return writes ? ['compute:read', 'compute:write'] : ['compute:read'];
+}
+
+/** POST /token: what a page calls /api/v1 with. GET /signing-key: what the api role checks such a token with. */
+export function tokenRouter(context: WebContext): Router {
+  const { client, clock, readJson, sessionKey, users } = context;
+  const router = Router({ caseSensitive: true });
+
+  router.get('/signing-key', async (_request, response) => {
+    response.json(publicPart(personSigningKey(await sessionKey())));
+  });
+
+  router.post('/token', requireSession(context), readJson, async (request, response) => {
+    const { namespace } = parseBody(tokenSchema, request.body);
+    const { session } = signInOf(request);
+    // Asked now: what was true half a minute ago would be true for longer than a minute with a token on top.
+    const user = await users.review(session.token);
+    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(session.token));
+    const scopes = await scopesOf(client, user, namespace);
+    const expires = Math.min(clock.now() + TOKEN_MS, session.expires);
+    const id = hash('sha256', session.token).slice(0, 32);
+    const claims = { id, username: user.username, namespace, scopes, expires, until: session.expires };
+    const token = signPersonToken(claims, personSigningKey(await sessionKey()));
+    const expires_at = new Date(expires).toISOString();
+    response.status(201).json({ object: 'token', namespace, scopes, token, expires_at });
+  });
+  return router;
+}

@@ -1,0 +1,67 @@
+import type { KubeClient } from '../../src/kube/client/client.ts';
+
+interface Rule {
+  apiGroups: string[];
+  resources: string[];
+  verbs: string[];
+}
+
+const group = (resources: string[], verbs: string[]): Rule => ({ apiGroups: ['berth.dev'], resources, verbs });
+
+/** What the chart's roles for people allow: see charts/berth/templates/tenants/roles.yaml. */
+export const BERTH_VIEW = [
+  group(
+    [
+      'gpuinstances',
+      'sshkeys',
+      'instancetemplates',
+      'usagerecords',
+      'tenantlimits',
+      'registrycredentials',
+      'instancehistories',
+    ],
+    ['get', 'list', 'watch'],
+  ),
+];
+export const BERTH_EDIT = [
+  ...BERTH_VIEW,
+  group(['gpuinstances', 'sshkeys', 'instancetemplates'], ['create', 'update', 'patch', 'delete', 'deletecollection']),
+  group(['registrycredentials'], ['delete', 'deletecollection']),
+];
+
+/** A token as `kubectl create token` makes it; without an audience, for the API server. */
+export async function tokenOf(
+  client: KubeClient,
+  namespace: string,
+  name: string,
+  audiences = ['berth'],
+): Promise<string> {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences } };
+  return (await client.raw<{ status: { token: string } }>('POST', path, body)).status.token;
+}
+
+/** A service account with these rights in its namespace, and a token of it for the dashboard. */
+export async function account(
+  client: KubeClient,
+  namespace: string,
+  name: string,
+  rules: readonly Rule[],
+): Promise<string> {
+  const core = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const apiVersion = `${apiGroup}/v1`;
+  await client.raw('POST', core, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
+  if (rules.length > 0) {
+    await client.raw('POST', `${rbac}/roles`, { apiVersion, kind: 'Role', metadata: { name }, rules });
+    await client.raw('POST', `${rbac}/rolebindings`, {
+      apiVersion,
+      kind: 'RoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup, kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace }],
+    });
+  }
+  return await tokenOf(client, namespace, name);
+}

@@ -1,0 +1,107 @@
+import type { IncomingMessage } from 'node:http';
+import { expect, it } from 'vitest';
+import { findPrincipal, type Principal } from '../../../src/access/principal.ts';
+import { personSigningKey, publicPart, signPersonToken } from '../../../src/access/person-token.ts';
+import { Authenticator } from '../../../src/http/auth/authenticator.ts';
+import { acceptPeople, People } from '../../../src/http/auth/people.ts';
+import type { ReadStore } from '../../../src/kube/watch/store.ts';
+import type { ApiKey } from '../../../src/resources/api-key.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+
+const NO_KEYS = { by: () => [] } as unknown as ReadStore<ApiKey>;
+
+function world() {
+  const clock = fakeClock();
+  let key = personSigningKey(Buffer.alloc(32, 1));
+  let isThere = true;
+  let asked = 0;
+  const readKey = () => {
+    asked += 1;
+    return isThere ? Promise.resolve(publicPart(key)) : Promise.reject(new Error('no dashboard'));
+  };
+  const people = new People({ readKey, clock });
+  return {
+    clock,
+    people,
+    asked: () => asked,
+    turn: () => {
+      key = personSigningKey(Buffer.alloc(32, 2));
+    },
+    leave: () => {
+      isThere = false;
+    },
+    token: () => {
+      const [expires, until] = [clock.now() + 45_000, clock.now() + 3_600_000];
+      const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team-a', expires, until };
+      return signPersonToken({ ...claims, scopes: ['compute:read'] }, key);
+    },
+  };
+}
+
+async function callerOf(people: People | undefined, authorization: string): Promise<Principal | undefined> {
+  const request = { headers: { authorization }, path: '/instances' };
+  const handle = acceptPeople(people) as unknown as (
+    request: object,
+    response: object,
+    next: () => void,
+  ) => Promise<void>;
+  let isPassedOn = false;
+  await handle(request, {}, () => {
+    isPassedOn = true;
+  });
+  expect(isPassedOn).toBe(true);
+  return findPrincipal(request as unknown as IncomingMessage);
+}
+
+it('finds a person in one tenant, and asks the dashboard once', async () => {
+  const { people, token, asked } = world();
+  expect(await callerOf(people, `Bearer ${token()}`)).toMatchObject({ namespace: 'team-a', scopes: ['compute:read'] });
+  expect(await callerOf(people, `Bearer ${token()}`)).toBeDefined();
+  expect(asked()).toBe(1);
+});
+
+it('leaves keys, wrong tokens and every token without a dashboard to the check of keys', async () => {
+  const { people, token, asked } = world();
+  expect(await callerOf(people, 'Bearer berth_abc')).toBeUndefined();
+  expect(asked()).toBe(0);
+  expect(await callerOf(people, `Bearer ${token()}x`)).toBeUndefined();
+  expect(await callerOf(undefined, `Bearer ${token()}`)).toBeUndefined();
+});
+
+it('finds people again after the dashboard has another key, and lets wrong tokens ask seldom', async () => {
+  const { clock, people, token, turn, asked } = world();
+  await people.find(token());
+  turn();
+  expect(await people.find(token())).toBeUndefined();
+  for (let calls = 0; calls < 50; calls += 1) await people.find('berth-person.e30.AAAA');
+  expect(asked()).toBe(1);
+  await clock.advance(5_000);
+  expect(await people.find(token())).toBeDefined();
+  expect(asked()).toBe(2);
+});
+
+it('knows whom it knew while the dashboard is away', async () => {
+  const { clock, people, token, leave } = world();
+  await people.find(token());
+  leave();
+  await clock.advance(10_000);
+  expect(await people.find(token())).toBeDefined();
+  expect(await people.find('berth-person.e30.AAAA')).toBeUndefined();
+});
+
+it('a stream of a person ends with the token, and a port with the sign-in', async () => {
+  const { clock, people, token } = world();
+  const caller = await people.find(token());
+  const authenticator = new Authenticator({ apiKeys: NO_KEYS, clock });
+  const { keyId = '' } = caller ?? {};
+  const valid = () => [
+    caller !== undefined && authenticator.isValid(caller, 'compute:read'),
+    authenticator.isValid({ keyId }, 'compute:write'),
+  ];
+  expect(valid()).toEqual([true, true]);
+  expect(caller !== undefined && authenticator.isValid(caller, 'compute:write')).toBe(false);
+  await clock.advance(45_000);
+  expect(valid()).toEqual([false, true]);
+  await clock.advance(3_600_000);
+  expect(valid()).toEqual([false, false]);
+});

@@ -1,0 +1,109 @@
+import { createPublicKey, type webcrypto } from 'node:crypto';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type PersonClaims, readPersonToken } from '../../../src/access/person-token.ts';
+import { errorHandler } from '../../../src/http/errors/handler.ts';
+import type { KubeClient } from '../../../src/kube/client/client.ts';
+import { dashboardRouter } from '../../../src/web/router.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+import { FakeStore } from '../../support/fake-store.ts';
+
+const clock = fakeClock();
+const log = pino({ level: 'silent' });
+const HEADERS = { 'content-type': 'application/json', 'x-berth-dashboard': '1' };
+
+interface Review {
+  resource: string;
+  verb: string;
+  namespace: string;
+}
+
+let server: Server;
+let url: string;
+let hasAccount: boolean;
+/** What RBAC allows. */
+let mayDo: (review: Review) => boolean;
+
+beforeEach(async () => {
+  hasAccount = true;
+  mayDo = () => true;
+  const raw = (_method: string, path: string, body: { spec: { resourceAttributes: Review } }): Promise<unknown> => {
+    if (!path.endsWith('/tokenreviews')) {
+      return Promise.resolve({ status: { allowed: mayDo(body.spec.resourceAttributes) } });
+    }
+    const user = { username: 'ann@example.com' };
+    return Promise.resolve({ status: hasAccount ? { authenticated: true, user, audiences: ['berth'] } : {} });
+  };
+  const client = { raw } as unknown as KubeClient;
+  const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
+  const app = express();
+  app.use('/dashboard', dashboardRouter({ client, stores: { apiKeys: new FakeStore() }, clock, log, sessionKey }));
+  app.use(errorHandler(log));
+  server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dashboard/api`;
+});
+
+afterEach(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+async function cookie(): Promise<string> {
+  const body = JSON.stringify({ token: 'opaque' });
+  const answer = await fetch(`${url}/session`, { method: 'POST', headers: HEADERS, body });
+  return answer.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+}
+
+function ask(headers: Record<string, string>, namespace = 'team-a'): Promise<Response> {
+  const body = JSON.stringify({ namespace });
+  return fetch(`${url}/token`, { method: 'POST', headers: { ...HEADERS, ...headers }, body });
+}
+
+async function claimsOf(answer: Response): Promise<PersonClaims | undefined> {
+  const jwk = (await (await fetch(`${url}/signing-key`)).json()) as webcrypto.JsonWebKey;
+  expect(jwk).not.toHaveProperty('d');
+  const { token } = (await answer.json()) as { token: string };
+  return readPersonToken(token, { key: createPublicKey({ key: jwk, format: 'jwk' }), now: clock.now() });
+}
+
+it('is for one tenant and 45 seconds, and never for longer than the sign-in', async () => {
+  const session = await cookie();
+  const claims = await claimsOf(await ask({ cookie: session }));
+  expect(claims).toMatchObject({ namespace: 'team-a', username: 'ann@example.com', expires: clock.now() + 45_000 });
+  clock.stall(3_600_000 - 10_000);
+  const last = await claimsOf(await ask({ cookie: session }));
+  expect([last?.expires, last?.until]).toEqual([clock.now() + 10_000, clock.now() + 10_000]);
+});
+
+it.each([
+  ['everything', () => true, ['compute:read', 'compute:write']],
+  ['to look', ({ verb }: Review) => verb === 'list', ['compute:read']],
+  ['all but to delete SSH keys', ({ verb, resource }: Review) => verb + resource !== 'deletesshkeys', ['compute:read']],
+])('who may do %s gets the scopes for it', async (_name, allowed, scopes) => {
+  mayDo = allowed;
+  expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).toEqual(scopes);
+});
+
+it('is refused where the roles give nothing, with the roles that would', async () => {
+  mayDo = ({ namespace }) => namespace === 'team-a';
+  const session = await cookie();
+  expect((await ask({ cookie: session })).status).toBe(201);
+  const answer = await ask({ cookie: session }, 'team-b');
+  expect(answer.status).toBe(403);
+  expect(await answer.text()).toContain('berth-view to look, berth-edit to rent');
+  expect((await ask({ cookie: session }, '../x')).status).toBe(422);
+});
+
+it('is refused without a session, to another site, and at once when the account is gone', async () => {
+  const session = await cookie();
+  expect((await ask({})).status).toBe(401);
+  expect((await ask({ cookie: session, 'sec-fetch-site': 'same-site' })).status).toBe(403);
+  expect((await ask({ cookie: session, 'x-berth-dashboard': '' })).status).toBe(403);
+  hasAccount = false;
+  expect((await ask({ cookie: session })).status).toBe(401);
+});
