@@ -34,6 +34,10 @@ export const ERRORS = {
     help: 'No template that the tenant may use has this id or hash. Nothing was rented.',
   },
   registry_not_found: { status: 404, help: 'No credentials of a registry have this name.' },
+  not_measured: {
+    status: 409,
+    help: 'Nothing measures the instance; the message says why. Rent with install_monitoring.',
+  },
   log_not_found: { status: 404, help: 'There is no such log: no earlier start, or the node removed it.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },
   method_not_allowed: { status: 405, help: 'The endpoint does not have this method. Allow lists its methods.' },
@@ -54,7 +58,7 @@ export const ERRORS = {
   instance_deleting: { status: 409, help: 'The instance is being deleted. It cannot be changed any more.' },
   instance_simulated: {
     status: 409,
-    help: 'The instance is on a simulated node: no container runs there, so no port answers and there is no log.',
+    help: 'The instance is on a simulated node: no container runs there, so no port answers, and there is no log and no measurement.',
   },
   instance_not_running: { status: 409, help: 'The instance does not run. Start it, or wait until it runs.' },
   tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted. Use another key.' },
@@ -84,6 +88,7 @@ export const ERRORS = {
     help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
   log_unavailable: { status: 503, help: 'The node of the instance does not give its log now. Try again.' },
+  metrics_unavailable: { status: 503, help: 'The exporter of the instance does not answer now. Try again.' },
   overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
   dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
   claim_timeout: {

@@ -32,6 +32,8 @@ export interface LoneApiOptions {
   pods?: readonly Pod[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
+  /** Asks exporters; without it every question fails. */
+  readMonitor?: ApiDeps['readMonitor'];
   clock?: Clock;
   maxConnections?: number;
   trustProxy?: ApiDeps['trustProxy'];
@@ -115,6 +117,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
     ports: { hostOf: () => undefined, close: () => undefined } as unknown as ApiDeps['ports'],
+    readMonitor: options.readMonitor ?? refuse,
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,
     sessionKey,
