@@ -34,10 +34,6 @@ export const ERRORS = {
     help: 'No template that the tenant may use has this id or hash. Nothing was rented.',
   },
   registry_not_found: { status: 404, help: 'No credentials of a registry have this name.' },
-  not_measured: {
-    status: 409,
-    help: 'Nothing measures the instance; the message says why. Rent with install_monitoring.',
-  },
   log_not_found: { status: 404, help: 'There is no such log: no earlier start, or the node removed it.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },
   method_not_allowed: { status: 405, help: 'The endpoint does not have this method. Allow lists its methods.' },
@@ -59,6 +55,10 @@ export const ERRORS = {
   instance_simulated: {
     status: 409,
     help: 'The instance is on a simulated node: no container runs there, so no port answers, and there is no log and no measurement.',
+  },
+  not_measured: {
+    status: 409,
+    help: 'Nothing measures the instance; the message says why. Rent with install_monitoring.',
   },
   instance_not_running: { status: 409, help: 'The instance does not run. Start it, or wait until it runs.' },
   tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted. Use another key.' },

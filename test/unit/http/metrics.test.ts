@@ -80,7 +80,7 @@ describe('the report of an exporter', () => {
   it.each([
     ['more than an hour', { series: [{ name: 'cpu_cores', values: Array(MAX_VALUES + 1).fill(1) }] }],
     ['many series', { series: Array(1_000).fill(REPORT.series[0]) }],
-    ['many GPUs', { gpus: Array(65).fill({ uuid: UUID }) }],
+    ['many GPUs', { gpus: Array.from({ length: 65 }, () => ({ uuid: UUID })) }],
     ['no series', { series: 'none' }],
   ])('is none with %s', (_what, over) => {
     expect(() => report(over)).toThrow();
@@ -252,7 +252,8 @@ describe('GET /instances/{id}/metrics', () => {
     expect((await get('a', 'application/openmetrics-text')).text).toMatch(/# EOF\n$/);
     const stranger = await get('b');
     expect([stranger.status, codeOf(stranger)]).toEqual([404, 'instance_not_found']);
-    expect(asked).toEqual(Array(3).fill({ namespace: 'a', pod: 'one-1' }));
+    const own = { namespace: 'a', pod: 'one-1' };
+    expect(asked).toEqual([own, own, own]);
   });
 
   it.each<[string, World, number, string]>([

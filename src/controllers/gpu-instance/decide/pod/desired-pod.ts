@@ -116,7 +116,7 @@ function portsOf(settings: Settings): NonNullable<Container['ports']> {
 
 /** The exporter needs the tools, and an entrypoint that is not the image's. */
 function isMonitored({ instance, settings }: PodInput): boolean {
-  return instance.spec.installMonitoring === true && settings.runtype !== 'args';
+  return instance.spec.installMonitoring && settings.runtype !== 'args';
 }
 
 function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMounts']>): Container {

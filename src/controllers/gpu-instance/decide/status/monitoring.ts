@@ -38,7 +38,7 @@ const KEPT = new Set(Object.values(EXPORTER).map(({ reason }) => reason));
 function lastFound({ instance }: Observed): Found {
   const known = findCondition(instance.status?.conditions, 'Monitoring');
   if (known !== undefined && KEPT.has(known.reason)) {
-    const { status, reason, message = '' } = known;
+    const { status, reason, message } = known;
     return { status: status === 'True' ? 'True' : 'False', reason, message };
   }
   return { status: 'Unknown', reason: 'NotSeen', message: 'The controller has not asked the exporter yet.' };
