@@ -8,11 +8,11 @@ const PORT = 9400;
 /** Bytes of its answer. A node with 16 GPUs of seven slices has 1 MB. */
 const MAX_ANSWER = 8 * MEBIBYTE;
 
-/** The series of its fields (DCGM's lib/dcgm_fields.h), and what to multiply them with. */
-const FIELDS: Readonly<Record<string, { name: SeriesName; factor: number }>> = {
+/** The series of its fields (DCGM's lib/dcgm_fields.h), and what to multiply them with; `second` where another says it too. */
+const FIELDS: Readonly<Record<string, { name: SeriesName; factor: number; second?: boolean }>> = {
   DCGM_FI_DEV_GPU_UTIL: { name: 'gpu_utilization_ratio', factor: 0.01 },
-  // The only one that MIG slices have.
-  DCGM_FI_PROF_GR_ENGINE_ACTIVE: { name: 'gpu_utilization_ratio', factor: 1 },
+  // The only load that MIG slices tell.
+  DCGM_FI_PROF_GR_ENGINE_ACTIVE: { name: 'gpu_utilization_ratio', factor: 1, second: true },
   DCGM_FI_DEV_FB_USED: { name: 'gpu_memory_used_bytes', factor: MEBIBYTE },
   DCGM_FI_DEV_GPU_TEMP: { name: 'gpu_temperature_celsius', factor: 1 },
   DCGM_FI_DEV_POWER_USAGE: { name: 'gpu_power_watts', factor: 1 },
@@ -57,7 +57,8 @@ export function readDcgm(text: string, pod: { namespace: string; name: string },
     gpus.set(id, gpu);
     if (MEMORY.has(field)) gpu.memory += value * MEBIBYTE;
     const known = FIELDS[field];
-    if (known !== undefined) gpu.values.set(known.name, rounded(value * known.factor));
+    if (known === undefined || (known.second && gpu.values.has(known.name))) continue;
+    gpu.values.set(known.name, rounded(value * known.factor));
   }
   if (gpus.size === 0) return undefined;
   const series = [...gpus.values()].flatMap(({ values, memory }, gpu): Series[] => {

@@ -95,6 +95,7 @@ function dcgmLine(field: string, value: string, labels = `pod="one-1"`): string 
 const DCGM = [
   '# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n',
   dcgmLine('DCGM_FI_DEV_GPU_UTIL', '44'),
+  dcgmLine('DCGM_FI_PROF_GR_ENGINE_ACTIVE', '0.13'),
   dcgmLine('DCGM_FI_DEV_GPU_UTIL', '99', 'pod="other-1"'),
   dcgmLine('DCGM_FI_DEV_FB_USED', '1024'),
   dcgmLine('DCGM_FI_DEV_FB_FREE', '3072'),
