@@ -6,14 +6,12 @@ import { CONFIRM_BY, type GpuInstance } from '../resources/instances/gpu-instanc
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';
+import { EXPORTER_LABEL } from '../resources/pod/monitor.ts';
 import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { RegistryCredential } from '../resources/registry-credential.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { isWaiting } from './line-order.ts';
-
-/** Label of NVIDIA's metrics exporter, as its chart and the GPU operator set it. */
-export const EXPORTER_LABEL = { app: 'nvidia-dcgm-exporter' } as const;
 
 /** Key of the index of pods by instance. It has the namespace, since any tenant can write another's uid into a label. */
 export function instanceIndexKey(namespace = '', uid = ''): string {

@@ -10,6 +10,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
+import type { ReadMonitor } from '../ports/read-monitor.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
 import type { People } from './auth/people.ts';
@@ -45,7 +46,7 @@ export const API_CACHES = [
 
 export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
-/** Logs and histories that a replica reads at once. An answer may hold 1 MiB of text. */
+/** Logs, histories and measurements that a replica reads at once. An answer may hold 1 MiB of text. */
 const LOG_READS_AT_ONCE = 64;
 /** Logs and histories that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
 const LOG_FOLLOWS_AT_ONCE = 128;
@@ -75,6 +76,8 @@ export interface ApiDeps {
   people?: People | undefined;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
+  /** Asks the exporter in an instance. Rejects when it does not answer, or with the signal. */
+  readMonitor: ReadMonitor;
   /** The limits of calls per minute, of keys and tenants. */
   calls: CallLimits;
   ceilings: CeilingsOf;
@@ -121,7 +124,7 @@ export function createContext(deps: ApiDeps) {
     removals: new PendingRemovals(),
     instances,
     streams: new StreamRegistry(deps),
-    /** Of logs and of histories. A tenant may have as many under way as are free for others. */
+    /** Of logs, histories and measurements. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, instances),

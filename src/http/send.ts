@@ -35,10 +35,12 @@ export function sendJson(response: Response, json: string, knownEtag?: string): 
   response.end(json);
 }
 
+const TEXT_TYPE = 'text/plain; charset=utf-8';
+
 /** Sends text that a program in an instance wrote. It is never taken for a page: nosniff stands on every answer. */
-export function sendText(response: Response, text: string): void {
+export function sendText(response: Response, text: string, type = TEXT_TYPE): void {
   response.setHeader('cache-control', 'private, no-store');
-  response.setHeader('content-type', 'text/plain; charset=utf-8');
+  response.setHeader('content-type', type);
   response.setHeader('content-length', Buffer.byteLength(text));
   response.end(text);
 }

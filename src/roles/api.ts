@@ -11,6 +11,7 @@ import { startApi } from '../http/server.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
+import { monitorReader } from '../ports/read-monitor.ts';
 import { type Counters, localCounters } from '../runtime/counter.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
 import type { Role, RoleContext } from './role.ts';
@@ -150,6 +151,7 @@ export async function startApiRole(context: RoleContext, dashboard: Dashboard): 
     models,
     ports,
     ...dashboard,
+    readMonitor: monitorReader(process.connection),
     namespace: config.namespace,
     defaultImage: config.defaultImage,
     trustProxy: config.trustProxy,

@@ -3,7 +3,8 @@ import { CONTROLLER_CACHES } from '../controllers/stores.ts';
 import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
-import { checkJupyter, checkLogin } from '../ssh/session/check-login.ts';
+import { monitorStateOf } from '../controllers/gpu-instance/monitor-state.ts';
+import { checkJupyter, checkLogin, checkMonitor } from '../ssh/session/check-login.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
 
@@ -41,6 +42,10 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
           },
     checkLogin: (pod) => checkLogin(connection, podTarget(pod)),
     checkJupyter: (pod) => checkJupyter(connection, podTarget(pod)),
+    checkMonitor: async (pod) => {
+      const askedAt = clock.now();
+      return monitorStateOf(await checkMonitor(connection, podTarget(pod)), askedAt);
+    },
   });
   shutdown.defer('controllers', () => controllers.stop());
   void controllers.ended.then((how) => (how === 'ended' ? shutdown.stop('the controllers gave up') : undefined));

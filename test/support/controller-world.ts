@@ -23,6 +23,7 @@ import {
   type ResourceQuota,
   type ResourceType,
 } from '../../src/kube/types.ts';
+import type { ApiKey } from '../../src/resources/api-key.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
@@ -79,7 +80,7 @@ export function controllerWorld(
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
     quotas: quotas.store,
     templates: templates.store,
-    apiKeys: cacheOf<never>().store,
+    apiKeys: cacheOf<ApiKey>([], INDEXES.apiKeys).store,
     pools: cacheOf<GpuPool>(pools).store,
     tenantPolicies: policies.store,
     tenantLimits: limits.store,

@@ -66,6 +66,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     exporter: undefined,
     login: undefined,
     jupyter: undefined,
+    monitor: undefined,
     now: NOW,
     ...over,
     instance,

@@ -3,10 +3,11 @@ import { Lru } from '../../lib/lru.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
+import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
 import type { InstanceDeps } from './act/run.ts';
-import type { JupyterState } from './decide/observed.ts';
+import type { JupyterState, MonitorState } from './decide/observed.ts';
 import { PodChecks } from './pod-checks.ts';
 import { instanceSources } from './sources.ts';
 import { TenantLine } from './tenant-line.ts';
@@ -18,6 +19,8 @@ export interface PodProbes {
   checkLogin?: (pod: Pod) => Promise<boolean>;
   /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
+  /** Asks the exporter what it measures. Never rejects, takes at most ten seconds. */
+  checkMonitor?: (pod: Pod) => Promise<MonitorState>;
 }
 
 export type InstanceControllerDeps = CommonDeps &
@@ -30,17 +33,21 @@ const MAX_MADE = 4_096;
 
 /** The controller of GPUInstances. Its waiting line, fence and checks last for one term as the leader. */
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
-  const { checkLogin, checkJupyter, clock, inventory, log } = deps;
+  const { checkLogin, checkJupyter, checkMonitor, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
   const tenantLine = new TenantLine(deps);
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
+  const monitors = checkMonitor && new PodChecks({ check: checkMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters };
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
   return new Controller({
     name: 'gpuinstance',
-    sources: [...instanceSources(instanceDeps), ...[logins, jupyters].flatMap((checks) => checks?.source ?? [])],
+    sources: [
+      ...instanceSources(instanceDeps),
+      ...[logins, jupyters, monitors].flatMap((checks) => checks?.source ?? []),
+    ],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),
     concurrency: WORKERS,
     timeoutMs: RECONCILE_TIMEOUT_MS,

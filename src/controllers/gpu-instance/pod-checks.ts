@@ -7,8 +7,8 @@ interface Check<T> {
   uid: string | undefined;
   result: T | undefined;
   isRunning: boolean;
-  /** When the next check is due, on the monotonic clock, milliseconds. */
-  dueAt: number;
+  /** When the last check ended, on the monotonic clock, milliseconds. */
+  endedAt: number;
 }
 
 interface PodChecksOptions<T> {
@@ -44,28 +44,34 @@ export class PodChecks<T> {
     this.#options = options;
   }
 
-  /** Result of the last check of a pod; undefined before the first has ended. Starts the next check when it is due. */
-  last(key: string, pod: Pod): T | undefined {
+  /** Result of the last check of a pod; undefined before the first has ended. */
+  known(key: string, pod: Pod): T | undefined {
+    const known = this.#checks.get(key);
+    return known?.uid === pod.metadata.uid ? known?.result : undefined;
+  }
+
+  /** The same. Starts the next check when the pause since the last one is over. */
+  last(key: string, pod: Pod, pauseMs = this.#options.pauseMs): T | undefined {
     const { uid, namespace = '' } = pod.metadata;
     let known = this.#checks.get(key);
     if (known === undefined || known.uid !== uid) {
-      known = { uid, result: undefined, isRunning: false, dueAt: 0 };
+      known = { uid, result: undefined, isRunning: false, endedAt: Number.NEGATIVE_INFINITY };
       this.#checks.set(key, known);
     }
-    const isDue = !known.isRunning && this.#options.clock.monotonic() >= known.dueAt;
+    const isDue = !known.isRunning && this.#options.clock.monotonic() >= known.endedAt + pauseMs;
     if (isDue && (this.#running.get(namespace) ?? 0) < MAX_RUNNING) void this.#run(key, pod, known);
     return known.result;
   }
 
   async #run(key: string, pod: Pod, known: Check<T>): Promise<void> {
     const { namespace = '' } = pod.metadata;
-    const { check, clock, pauseMs } = this.#options;
+    const { check, clock } = this.#options;
     known.isRunning = true;
     this.#count(namespace, 1);
     const result = await check(pod);
     this.#count(namespace, -1);
     known.isRunning = false;
-    known.dueAt = clock.monotonic() + pauseMs;
+    known.endedAt = clock.monotonic();
     const isNew = result !== known.result;
     known.result = result;
     if (isNew) this.#wake?.(key, 'low');

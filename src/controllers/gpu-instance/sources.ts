@@ -8,7 +8,7 @@ import { isNodeReady } from '../../inventory/nodes/node-state.ts';
 import { DelayedCall } from '../delayed-call.ts';
 import { cameOrWent, changeSource } from '../change-source.ts';
 import { INSTANCE_LABEL } from './decide/names.ts';
-import { EXPORTER_LABEL } from '../../caches/indexes.ts';
+import { EXPORTER_LABEL } from '../../resources/pod/monitor.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { templateSource } from './template-source.ts';
 import { compareRanks } from '../../caches/line-order.ts';

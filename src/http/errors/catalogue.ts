@@ -54,7 +54,11 @@ export const ERRORS = {
   instance_deleting: { status: 409, help: 'The instance is being deleted. It cannot be changed any more.' },
   instance_simulated: {
     status: 409,
-    help: 'The instance is on a simulated node: no container runs there, so no port answers and there is no log.',
+    help: 'The instance is on a simulated node: no container runs there, so no port answers, and there is no log and no measurement.',
+  },
+  not_measured: {
+    status: 409,
+    help: 'Nothing measures the instance; the message says why. Rent with install_monitoring.',
   },
   instance_not_running: { status: 409, help: 'The instance does not run. Start it, or wait until it runs.' },
   tenant_unavailable: { status: 409, help: 'The namespace of the key is being deleted. Use another key.' },
@@ -84,6 +88,7 @@ export const ERRORS = {
     help: 'Kubernetes does not answer or is overloaded. Try again, with an Idempotency-Key when you create something.',
   },
   log_unavailable: { status: 503, help: 'The node of the instance does not give its log now. Try again.' },
+  metrics_unavailable: { status: 503, help: 'The exporter of the instance does not answer now. Try again.' },
   overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
   dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
   claim_timeout: {

@@ -108,7 +108,7 @@ function linksTo(operations: NonNullable<Operation['links']>): Record<string, un
 }
 
 function successOf(operation: Operation): Record<string, unknown> {
-  const { success, events, plainText, method, links } = operation;
+  const { success, events, plainText, openMetrics, method, links } = operation;
   const headers = {
     ...HEADERS,
     ...(isCompute(operation) && LIMIT_HEADERS),
@@ -122,7 +122,10 @@ function successOf(operation: Operation): Record<string, unknown> {
   };
   const stream = events && { 'text/event-stream': { schema: { type: 'string', description: `Events: ${events}.` } } };
   const text = plainText && { 'text/plain': { schema: { type: 'string', description: plainText } } };
-  const content = { ...json(success.schema), ...text, ...stream };
+  const metrics = openMetrics && {
+    'application/openmetrics-text': { schema: { type: 'string', description: openMetrics } },
+  };
+  const content = { ...json(success.schema), ...text, ...metrics, ...stream };
   return {
     [String(success.status)]: {
       description: success.description,

@@ -15,6 +15,7 @@ import {
 } from '../schemas/instance.ts';
 import { eventListSchema } from '../schemas/event.ts';
 import { logSchema } from '../schemas/log.ts';
+import { metricsSchema } from '../schemas/metrics.ts';
 import { createLinkSchema, linkSchema } from '../schemas/link.ts';
 import { limitsSchema } from '../schemas/limits.ts';
 import {
@@ -65,6 +66,7 @@ const NAMED = {
   DeletedTemplate: deletedTemplateSchema,
   Log: logSchema,
   EventList: eventListSchema,
+  Metrics: metricsSchema,
   CreateSSHKey: createSshKeySchema,
   SSHKey: sshKeySchema,
   SSHKeyList: sshKeyListSchema,

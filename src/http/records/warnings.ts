@@ -43,9 +43,26 @@ function imageElsewhere({ status }: GpuInstance, { image, imageOnNode }: Warning
   return `Node ${status.claim.node} does not list image ${image}: the start takes as long as the pull. Offers with image_cached start sooner with the default image.`;
 }
 
+/** What install_monitoring does not do, by the reason of the condition. */
+const UNMEASURED: Readonly<Record<string, string>> = {
+  ExporterNotFound:
+    'install_monitoring was asked for, and nothing is measured: with runtype args only NVIDIA DCGM exporter can measure, and the node has none. The operator can install it, or rent with runtype ssh.',
+  Simulated:
+    'install_monitoring was asked for, and nothing is measured: the node is simulated, and no container runs there.',
+  NextStart:
+    'install_monitoring was asked for, and nothing is measured in this start, which began without it. Stop the instance and start it again.',
+  DoesNotAnswer:
+    'install_monitoring was asked for, and nothing is measured: the exporter in the instance does not answer. If this lasts, stop the instance and start it again.',
+  NoGpuTool:
+    'install_monitoring measures no GPU: the instance has neither nvidia-smi nor rocm-smi. CPU, memory, disk and network are measured.',
+  GpuToolFails:
+    'install_monitoring measures no GPU: nvidia-smi or rocm-smi fails. Run it in the instance to see why. CPU, memory, disk and network are measured.',
+  GpuLoadUnknown:
+    'install_monitoring does not measure how busy the GPUs are, because they do not tell it, as MIG slices do not. A busy GPU does not keep the instance from idle_timeout.',
+};
+
 function noMonitoring(instance: GpuInstance): string | undefined {
-  if (!instance.spec.installMonitoring || failing(instance, 'Monitoring') !== 'ExporterNotFound') return undefined;
-  return 'install_monitoring was asked for, and the node has no exporter of GPU metrics: nothing is measured. The operator can install NVIDIA DCGM exporter.';
+  return instance.spec.installMonitoring ? UNMEASURED[failing(instance, 'Monitoring') ?? ''] : undefined;
 }
 
 function otherTemplate(instance: GpuInstance): string | undefined {

@@ -29,6 +29,8 @@ export interface Operation {
   success: { status: 200 | 201; schema: SchemaName; description: string };
   /** What text/plain has, for an endpoint that also answers so. */
   plainText?: string;
+  /** What application/openmetrics-text has, for an endpoint that also answers so. */
+  openMetrics?: string;
   /** The types of its events, for an endpoint that also answers with an event stream. */
   events?: string;
   /** Takes an Idempotency-Key. */

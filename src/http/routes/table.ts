@@ -1,5 +1,6 @@
 import { readEventsRoute } from '../history/route.ts';
 import { readLogsRoute } from '../logs/route.ts';
+import { readMetricsRoute } from '../monitoring/route.ts';
 import { registryRoutes } from '../registries/routes.ts';
 import { createInstanceRoute } from './instances/create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
@@ -25,6 +26,7 @@ export const RESOURCES: readonly Resource[] = [
       createLinkRoute,
       readLogsRoute,
       readEventsRoute,
+      readMetricsRoute,
     ],
   },
   { path: '/templates', compressed: true, routes: templateRoutes },

@@ -90,7 +90,10 @@ export const createInstanceSchema = z
       .max(LIMITS.offerDiskSpace.max)
       .describe('disk_gb_max of the offer as the client saw it. If it is less now, the answer is 409 offer_changed.')
       .nullish(),
-    install_monitoring: z.boolean().describe('Run a GPU metrics exporter beside the instance.').nullish(),
+    install_monitoring: z
+      .boolean()
+      .describe('Measure the instance from inside: GET /instances/{instanceId}/metrics.')
+      .nullish(),
     ssh_key_ids: z
       .array(z.int())
       .max(LIMITS.sshKeyIds)

@@ -112,7 +112,10 @@ export const gpuInstanceSpecSchema = withRules(
       .describe(
         'Disk in GB that the client saw in the offer. When the offer has less by now, the instance fails with OfferChanged.',
       ),
-    installMonitoring: z.boolean().default(false).describe('Runs a GPU metrics exporter beside the instance.'),
+    installMonitoring: z
+      .boolean()
+      .default(false)
+      .describe('Measures the instance. A busy GPU then counts as a session.'),
     sshKeyIds: z
       .array(z.int().min(1).describe('Id of an SSHKey (its status.id).'))
       .max(64)

@@ -1,5 +1,6 @@
 import type { PodTarget } from '../../access/pod-target.ts';
 import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
+import { MONITOR_PORT, type MonitorLine } from '../../resources/pod/monitor.ts';
 import { JUPYTER_PORT, JUPYTER_PROGRAMS } from '../../resources/pod/jupyter.ts';
 import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
 import { startInPod } from './pod-process.ts';
@@ -43,4 +44,39 @@ export async function checkJupyter(
   if (status === undefined) return undefined;
   if (status === MISSING) return 'missing';
   return status === 0 ? 'answers' : 'silent';
+}
+
+/** Bytes of the exporter's line that are read. */
+const MAX_LINE = 256;
+const MONITOR_LINE = /^(nvidia-smi|rocm-smi|none|failed) (\d{1,3}) (-|\d{1,10})$/m;
+
+/** The start of what a command writes, as sessions run it. Rejects without an end in ten seconds. */
+async function outputOf(endpoint: StreamEndpoint, target: PodTarget, command: string): Promise<string> {
+  const action = { kind: 'command', command } as const;
+  const process = await startInPod(endpoint, target, { action }, AbortSignal.timeout(TIMEOUT_MS));
+  process.stdin.end();
+  process.stderr.resume();
+  let text = '';
+  process.stdout.on('data', (bytes: Buffer) => {
+    if (text.length < MAX_LINE) text += bytes.toString('latin1').slice(0, MAX_LINE - text.length);
+  });
+  await process.exit;
+  return text;
+}
+
+/** Reads the line among what the shell of the image may write before it. */
+export function readMonitorLine(text: string): MonitorLine | undefined {
+  const [, tool, measured, idle] = MONITOR_LINE.exec(text) ?? [];
+  if (tool === undefined) return undefined;
+  return {
+    tool: tool as MonitorLine['tool'],
+    measured: Number(measured),
+    idleSeconds: idle === '-' ? undefined : Number(idle),
+  };
+}
+
+/** Asks the exporter of an instance; undefined when it does not answer. Never rejects; takes at most ten seconds. */
+export async function checkMonitor(endpoint: StreamEndpoint, target: PodTarget): Promise<MonitorLine | undefined> {
+  const command = `${TOOLS_BIN}/monitor state ${MONITOR_PORT}`;
+  return await outputOf(endpoint, target, command).then(readMonitorLine, () => undefined);
 }

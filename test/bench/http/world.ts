@@ -139,6 +139,7 @@ export function benchDeps(): ApiDeps {
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: Router(),
     ports: NO_PORTS,
+    readMonitor: () => Promise.reject(new Error('There is no exporter.')),
     ceilings,
     calls: new CallLimits(memoryCounter(), ceilings),
     sessionKey: () => Promise.resolve(Buffer.alloc(32)),

@@ -34,6 +34,8 @@ export interface LoneApiOptions {
   pods?: readonly Pod[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
+  /** Asks exporters; without it every question fails. */
+  readMonitor?: ApiDeps['readMonitor'];
   clock?: Clock;
   /** What is other than usual in the keys of tenants. */
   keys?: Record<string, Partial<ApiKey['spec']>>;
@@ -142,6 +144,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
+    readMonitor: options.readMonitor ?? refuse,
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,
     sessionKey,

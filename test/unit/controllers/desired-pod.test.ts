@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { desiredPod } from '../../../src/controllers/gpu-instance/decide/pod/desired-pod.ts';
 import { settingsOf } from '../../../src/controllers/gpu-instance/decide/settings.ts';
+import { hasMonitor } from '../../../src/resources/pod/monitor.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const GIB = 2 ** 30;
@@ -52,4 +53,17 @@ test('a disk on the node is the limit of everything that is written there', () =
   const resources = podOf({ diskPersistent: false, requests }).spec?.containers[0]?.resources;
   expect(resources?.limits).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
   expect(resources?.requests).toMatchObject({ 'ephemeral-storage': String(10 * GIB) });
+});
+
+test('the exporter is part of a pod that asked for it, unless the entrypoint is the one of the image', () => {
+  const monitored = (runtype: 'ssh' | 'jupyter' | 'args', installMonitoring = true) => {
+    const instance = gpuInstance('one', { installMonitoring, runtype });
+    const pod = podOf({ instance, settings: settingsOf(instance.spec, undefined, 'debian:12') });
+    const starts = JSON.stringify(pod.spec?.containers[0]?.command ?? []).includes('/monitor serve 44189 /workspace');
+    return [starts, hasMonitor(pod)];
+  };
+  expect(monitored('ssh')).toEqual([true, true]);
+  expect(monitored('jupyter')).toEqual([true, true]);
+  expect(monitored('args')).toEqual([false, false]);
+  expect(monitored('ssh', false)).toEqual([false, false]);
 });

@@ -51,3 +51,19 @@ test('a tenant whose pods never answer holds up its own looks alone', async () =
   expect(seen.filter((namespace) => namespace === 'slow')).toHaveLength(8);
   expect(logins.last('other/a', pod('a', 'other'))).toBe(true);
 });
+
+test('a caller may ask sooner or later than usual, and look without asking', async () => {
+  const clock = fakeClock();
+  let checks = 0;
+  const monitors = new PodChecks({ check: () => Promise.resolve((checks += 1)), pauseMs: 1_000, clock });
+  expect(monitors.known('k', pod('a'))).toBeUndefined();
+  monitors.last('k', pod('a'));
+  await settle();
+  clock.stall(5_000);
+  expect([monitors.last('k', pod('a'), 10_000), monitors.known('k', pod('a'))]).toEqual([1, 1]);
+  await settle();
+  expect(checks).toBe(1);
+  monitors.last('k', pod('a'), 5_000);
+  await settle();
+  expect([monitors.known('k', pod('a')), monitors.known('k', pod('b'))]).toEqual([2, undefined]);
+});

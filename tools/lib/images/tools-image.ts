@@ -13,7 +13,7 @@ const SOURCES = join(ROOT, 'deploy', 'tools');
 /** The reference of the tools image on the local cluster's real node. */
 export const TOOLS_IMAGE = 'localhost/berth-tools:1';
 
-const PROGRAMS = ['relay', 'scp', 'sftp-server'];
+const PROGRAMS = ['monitor', 'relay', 'scp', 'sftp-server'];
 const SYSTEM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 const EXECUTABLE = 0o755;
 

@@ -1,8 +1,10 @@
 import { findCondition } from '../../../kube/conditions.ts';
 import { GPU_INSTANCES } from '../../../resources/instances/gpu-instance.ts';
-import type { JupyterState, Observed } from '../decide/observed.ts';
+import { isIdleOpen } from '../decide/deadlines.ts';
+import { monitorPauseMs } from '../decide/next-look.ts';
+import type { JupyterState, MonitorState, Observed } from '../decide/observed.ts';
 import type { Run } from './run.ts';
-import { isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
+import { asksMonitor, isPodReady, podCondition } from '../decide/pod/pod-facts.ts';
 
 // How long logins are tried. After that the instance counts as running since its pod was ready: otherwise an image that
 // lets no login work would never be billed.
@@ -34,4 +36,12 @@ export function checkJupyter({ deps, key }: Run, { instance, pod }: Observed): J
   const known = findCondition(status.conditions, 'Jupyter');
   if (known?.status === 'True' && status.stages?.ready !== undefined) return 'answers';
   return deps.jupyters.last(key, pod) ?? 'unseen';
+}
+
+/** What the exporter in the pod said last; undefined when there is none, or before its first answer. */
+export function checkMonitor({ deps, key }: Run, observed: Observed): MonitorState | undefined {
+  const { pod } = observed;
+  if (deps.monitors === undefined || pod === undefined || !asksMonitor(observed, pod)) return undefined;
+  const known = deps.monitors.known(key, pod);
+  return deps.monitors.last(key, pod, monitorPauseMs(known, isIdleOpen({ ...observed, monitor: known })));
 }

@@ -2,6 +2,7 @@ import { keyOf, type Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { numericId } from '../../../resources/ids.ts';
 import { isOfTemplate, namesTemplate, snapshotOf } from '../../../resources/instance-template.ts';
+import { dcgmExporterOn } from '../../../caches/dcgm.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
@@ -54,8 +55,6 @@ export function observe(deps: InstanceDeps, instance: GpuInstance, known: readon
   const pods = known ?? podsOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
-  const exporters =
-    nodeName === undefined || !instance.spec.installMonitoring ? [] : stores.pods.by('exporterNode', nodeName);
   return {
     instance,
     pods,
@@ -64,9 +63,10 @@ export function observe(deps: InstanceDeps, instance: GpuInstance, known: readon
     template,
     settings: settingsFor(deps, instance, template),
     keys: keysFor(deps, instance),
-    exporter: exporters.find(({ metadata }) => metadata.deletionTimestamp === undefined),
+    exporter: nodeName === undefined || !instance.spec.installMonitoring ? undefined : dcgmExporterOn(stores, nodeName),
     login: undefined,
     jupyter: undefined,
+    monitor: undefined,
     now: clock.now(),
   };
 }

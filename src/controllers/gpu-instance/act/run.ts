@@ -6,7 +6,7 @@ import type { Lru } from '../../../lib/lru.ts';
 import type { ReconcileContext } from '../../../runtime/controller.ts';
 import type { Fence } from '../../../runtime/fence.ts';
 import type { ControllerStores } from '../../stores.ts';
-import type { JupyterState } from '../decide/observed.ts';
+import type { JupyterState, MonitorState } from '../decide/observed.ts';
 import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { NoteStageTimes } from '../start-metric.ts';
@@ -48,6 +48,8 @@ export interface InstanceDeps {
   logins?: PodChecks<boolean> | undefined;
   /** Looks for Jupyter in instances of that runtype. */
   jupyters?: PodChecks<JupyterState | undefined> | undefined;
+  /** Asks the exporters of `installMonitoring`. */
+  monitors?: PodChecks<MonitorState> | undefined;
 }
 
 /** One reconcile of one instance. */

@@ -8,7 +8,7 @@ import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { startTimes } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
-import { checkJupyter, checkLogin } from './check-pod.ts';
+import { checkJupyter, checkLogin, checkMonitor } from './check-pod.ts';
 import { readLiveView } from './live-view.ts';
 import { observe } from './observe.ts';
 import { repair } from './repair.ts';
@@ -43,7 +43,8 @@ export async function walk(run: Run, first: Progress): Promise<Result> {
 /** Looks at the instance and does one thing about it. */
 async function advance(run: Run, progress: Progress): Promise<Progress | { result: Result }> {
   const seen = observe(run.deps, progress.instance, progress.pods);
-  const { observed, repairAfterMs } = await repair(run, seen);
+  const { observed: repaired, repairAfterMs } = await repair(run, seen);
+  const observed = { ...repaired, monitor: checkMonitor(run, repaired) };
   const step = planNext(observed);
   const known = { ...progress, pods: observed.pods };
   if (step.do !== 'claim') {

@@ -7,6 +7,7 @@ import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
 import { isImageFault } from './failures.ts';
 import type { Observed } from './observed.ts';
 import {
+  asksMonitor,
   isBadImage,
   isNotCreated,
   isPullError,
@@ -47,16 +48,42 @@ function lifetime({ instance }: Observed): Deadline | undefined {
   };
 }
 
-function idle({ instance }: Observed): Deadline | undefined {
-  const { idleTimeout } = instance.spec;
-  const ready = instance.status?.stages?.ready;
+/** Milliseconds between two questions to an exporter that did not answer, or whose answer decides something now. */
+export const MONITOR_RETRY_MS = 5_000;
+
+/** With the exporter, a busy GPU counts as use. On GPUs that instances share the others may be the busy ones. */
+function lastBusy({ instance, monitor }: Observed): number {
+  return instance.status?.claim?.isolation === 'whole' ? (monitor?.busyAt ?? 0) : 0;
+}
+
+/** When the instance has been idle for long enough, as far as is known; milliseconds since the epoch. */
+function idleAt(observed: Observed): number | undefined {
+  const { idleTimeout } = observed.instance.spec;
+  const ready = observed.instance.status?.stages?.ready;
   if (idleTimeout === undefined || ready === undefined) return undefined;
-  const last = Date.parse(instance.metadata.annotations?.[LAST_ACTIVITY] ?? '');
-  const since = Number.isFinite(last) ? Math.max(last, Date.parse(ready)) : Date.parse(ready);
-  return {
-    at: since + parseDuration(idleTimeout),
-    ending: { reason: 'Idle', message: `No session was open for ${idleTimeout}.` },
-  };
+  const last = Date.parse(observed.instance.metadata.annotations?.[LAST_ACTIVITY] ?? '');
+  const used = Number.isFinite(last) ? Math.max(last, Date.parse(ready)) : Date.parse(ready);
+  return Math.max(used, lastBusy(observed)) + parseDuration(idleTimeout);
+}
+
+/**
+ * Whether the time is over and the exporter in the pod was not asked since. It has the last word; its silence is an
+ * answer too.
+ */
+export function isIdleOpen(observed: Observed): boolean {
+  const { pod, monitor, now } = observed;
+  const at = idleAt(observed);
+  if (at === undefined || now < at || pod === undefined || !asksMonitor(observed, pod)) return false;
+  return monitor === undefined || monitor.askedAt < at;
+}
+
+function idle(observed: Observed): Deadline | undefined {
+  const { instance, monitor, now } = observed;
+  const at = idleAt(observed);
+  if (at === undefined) return undefined;
+  const also = monitor?.gpus === 'measured' ? ', and no GPU was busy' : '';
+  const message = `No session was open for ${instance.spec.idleTimeout}${also}.`;
+  return { at: isIdleOpen(observed) ? now + MONITOR_RETRY_MS : at, ending: { reason: 'Idle', message } };
 }
 
 function stuck({ instance, pod }: Observed): Deadline | undefined {

@@ -1,13 +1,16 @@
 import type { GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState, type InstanceState } from '../../../resources/instances/instance-state.ts';
-import { deadlines, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
-import type { Observed } from './observed.ts';
+import { deadlines, MONITOR_RETRY_MS, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
+import type { MonitorState, Observed } from './observed.ts';
 import type { Step } from './plan.ts';
+import { asksMonitor } from './pod/pod-facts.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
 /** Milliseconds between two looks for Jupyter. It may still be installing or starting: large images take their time. */
 export const JUPYTER_PAUSE_MS = 5_000;
+/** Milliseconds between two questions to the exporter of an instance while it answers and nothing depends on it. */
+const MONITOR_PAUSE_MS = 600_000;
 /** Milliseconds between two looks at a pod that the cache does not show. */
 const HIDDEN_RETRY_MS = 5_000;
 
@@ -21,6 +24,11 @@ export function passingForMs({ instance, now }: Observed, status: GpuInstanceSta
   const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
   if (claim === undefined || conditions === undefined || !isPassing) return 0;
   return Math.max(0, Date.parse(claim.grantedAt) + QUICK_MS - now);
+}
+
+/** Milliseconds from a question to the exporter to the next: soon where it was silent, or where its answer decides now. */
+export function monitorPauseMs(monitor: MonitorState | undefined, isDue: boolean): number {
+  return isDue || monitor === undefined || monitor.gpus === 'silent' ? MONITOR_RETRY_MS : MONITOR_PAUSE_MS;
 }
 
 interface LookReasons {
@@ -46,6 +54,9 @@ export function nextLook(
   if (step.do === 'wait') times.push(step.until);
   if (observed.login === 'pending') times.push(now + LOGIN_PAUSE_MS);
   if (observed.jupyter !== undefined && observed.jupyter !== 'answers') times.push(now + JUPYTER_PAUSE_MS);
+  if (observed.pod !== undefined && asksMonitor(observed, observed.pod)) {
+    times.push(now + monitorPauseMs(observed.monitor, false));
+  }
   if (instance.status?.claim !== undefined && instance.status.ending === undefined) {
     const due = deadlines(observed)[0];
     if (due !== undefined) times.push(due.at);

@@ -6,6 +6,16 @@ import type { Settings } from './settings.ts';
 /** Jupyter answers, does not answer yet, is not installed, or could not be looked for. */
 export type JupyterState = 'answers' | 'silent' | 'missing' | 'unseen';
 
+/** What the exporter of an instance said when the controller asked it. */
+export interface MonitorState {
+  /** Whether it measures the load of the GPUs; `silent` when it did not answer. */
+  gpus: 'measured' | 'partial' | 'none' | 'failed' | 'silent';
+  /** When it was asked, milliseconds since the epoch. */
+  askedAt: number;
+  /** When a GPU was last busy, as the exporter says, and never after `askedAt`; undefined when none was. */
+  busyAt: number | undefined;
+}
+
 /** What an instance has of its template. */
 export interface ObservedTemplate {
   /** What it was rented with or, before that, what it would be rented with now. */
@@ -28,12 +38,14 @@ export interface Observed {
   settings: Settings | undefined;
   /** The ids in spec.sshKeyIds that no key has, and how many keys open the instance. */
   keys: { missing: readonly number[]; usable: number };
-  /** Pod of NVIDIA's metrics exporter on the node. */
+  /** Pod of NVIDIA DCGM exporter on the node. */
   exporter: Pod | undefined;
   /** Whether a login worked already; undefined when logins are not checked. */
   login: 'works' | 'pending' | undefined;
   /** What the last look for Jupyter found; undefined when none was due. */
   jupyter: JupyterState | undefined;
+  /** The last answer of the exporter in the pod; undefined when there is none, or before the first answer. */
+  monitor: MonitorState | undefined;
   /** Milliseconds since the epoch. */
   now: number;
 }

@@ -1,5 +1,6 @@
 import type { Runtype } from '../../../../resources/instance-template.ts';
 import { JUPYTER_LINE, JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
+import { MONITOR_PORT } from '../../../../resources/pod/monitor.ts';
 import { TOOLS_APPLETS, TOOLS_BIN } from '../../../../resources/pod/tools-volume.ts';
 import type { Settings } from '../settings.ts';
 
@@ -49,21 +50,27 @@ const RUN_JUPYTER = `(
   done
 ) &
 `;
+// The exporter measures from inside, where the GPUs are. It starts again when it ends: the tenant may kill it, or memory
+// may have been short.
+const RUN_MONITOR = `(
+  while :; do GOMAXPROCS=1 ${TOOLS_BIN}/monitor serve ${MONITOR_PORT} ${WORKSPACE} >/dev/null 2>&1; ${TOOLS_BIN}/busybox sleep 5; done
+) &
+`;
 // tini passes TERM to the whole process group. sleep ends on it at once, so a stop does not take the grace period.
 const STAY_UP = `exec ${TOOLS_BIN}/busybox sleep 2147483647`;
 
-function keepAlive(runtype: Exclude<Runtype, 'args'>): string {
-  return RUN_ON_START + (runtype === 'jupyter' ? RUN_JUPYTER : '') + STAY_UP;
+function keepAlive(runtype: Exclude<Runtype, 'args'>, monitored: boolean): string {
+  return (monitored ? RUN_MONITOR : '') + RUN_ON_START + (runtype === 'jupyter' ? RUN_JUPYTER : '') + STAY_UP;
 }
 
 /** `args` keeps the image's entrypoint. Else an init reaps what sessions leave behind, and a shell stays up. */
-export function entrypointOf(settings: Settings): { command?: string[]; args?: string[] } {
+export function entrypointOf(settings: Settings, monitored: boolean): { command?: string[]; args?: string[] } {
   if (settings.runtype === 'args') {
     return {
       ...(settings.command.length > 0 && { command: [...settings.command] }),
       ...(settings.args.length > 0 && { args: [...settings.args] }),
     };
   }
-  const shell = [`${TOOLS_BIN}/busybox`, 'sh', '-c', keepAlive(settings.runtype), 'berth', settings.onStart];
+  const shell = [`${TOOLS_BIN}/busybox`, 'sh', '-c', keepAlive(settings.runtype, monitored), 'berth', settings.onStart];
   return { command: [`${TOOLS_BIN}/tini`, '-g', '--', ...shell] };
 }

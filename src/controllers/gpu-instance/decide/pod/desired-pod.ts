@@ -5,6 +5,7 @@ import type { Claim, GpuInstance } from '../../../../resources/instances/gpu-ins
 import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
+import { MONITOR_LABELS } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
 import { diskNameOf, podMetadata, podNameOf } from '../names.ts';
@@ -113,13 +114,18 @@ function portsOf(settings: Settings): NonNullable<Container['ports']> {
   return [...ports, { containerPort: JUPYTER_PORT, protocol: 'TCP' }];
 }
 
+/** The exporter needs the tools, and an entrypoint that is not the image's. */
+function isMonitored({ instance, settings }: PodInput): boolean {
+  return instance.spec.installMonitoring && settings.runtype !== 'args';
+}
+
 function mainContainer(input: PodInput, mounts: NonNullable<Container['volumeMounts']>): Container {
   const { settings } = input;
   return {
     name: MAIN_CONTAINER,
     image: settings.image,
     imagePullPolicy: input.imagePullPolicy,
-    ...entrypointOf(settings),
+    ...entrypointOf(settings, isMonitored(input)),
     env: envOf(input),
     ports: portsOf(settings),
     resources: resourcesOf(input),
@@ -143,8 +149,9 @@ export function desiredPod(input: PodInput): Pod {
     : { name: 'disk', emptyDir: { sizeLimit: `${settings.diskGb}Gi` } };
   const shm = sharedMemory(input);
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, shm.mount, ...(tools ? [tools.mount] : [])];
+  const metadata = podMetadata(instance, podNameOf(instance, input.incarnation));
   return {
-    metadata: podMetadata(instance, podNameOf(instance, input.incarnation)),
+    metadata: isMonitored(input) ? { ...metadata, labels: { ...metadata.labels, ...MONITOR_LABELS } } : metadata,
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),

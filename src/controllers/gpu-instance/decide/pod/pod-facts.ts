@@ -2,10 +2,12 @@ import { hasEnded } from '../../../../inventory/nodes/pod-requests.ts';
 import { isBeingEmptied } from '../../../../inventory/nodes/node-state.ts';
 import { findCondition } from '../../../../kube/conditions.ts';
 import type { Node, Pod } from '../../../../kube/types.ts';
+import { hasMonitor } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER } from '../../../../resources/pod/tools-volume.ts';
 import type { GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
 import { controllerUidOf, instanceUidsOf } from '../../../../resources/pod/owner.ts';
 import type { Ending } from '../endings.ts';
+import type { Observed } from '../observed.ts';
 
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 
@@ -28,6 +30,12 @@ export function podCondition(pod: Pod, type: string) {
 
 export function mainStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
+}
+
+/** Whether the exporter of `installMonitoring` should answer in this pod. */
+export function asksMonitor({ instance }: Pick<Observed, 'instance'>, pod: Pod): boolean {
+  const { status } = instance;
+  return hasMonitor(pod) && isPodReady(pod) && status?.claim?.simulated !== true && status?.ending === undefined;
 }
 
 export function isPodReady(pod: Pod): boolean {

@@ -5,6 +5,7 @@ import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter
 import { endingOf } from '../endings.ts';
 import type { Observed } from '../observed.ts';
 import { isPullError, mainStatus, podCondition, pullWords, waitingState, words } from '../pod/pod-facts.ts';
+import { monitoring } from './monitoring.ts';
 import { readyFinding, type Waiting } from './ready.ts';
 
 type Found = Omit<Finding, 'type'>;
@@ -78,21 +79,6 @@ function sshKeys({ instance, keys }: Observed): Found {
   return (instance.spec.sshKeyIds?.length ?? 0) > 0
     ? { status: 'True', reason: 'KeysFound', message: 'The keys in spec.sshKeyIds open the instance.' }
     : { status: 'True', reason: 'AllKeys', message: 'All keys of the namespace open the instance.' };
-}
-
-function monitoring({ instance, pod, exporter }: Observed): Found {
-  if (!instance.spec.installMonitoring) {
-    return { status: 'False', reason: 'NotRequested', message: 'spec.installMonitoring is false.' };
-  }
-  if (pod?.spec?.nodeName === undefined) return NO_POD;
-  if (exporter === undefined) {
-    const message =
-      'The node has no NVIDIA DCGM exporter (a pod with label app=nvidia-dcgm-exporter). Install it, for example with the GPU operator.';
-    return { status: 'False', reason: 'ExporterNotFound', message };
-  }
-  const { name, namespace } = exporter.metadata;
-  const message = `Pod ${namespace}/${name} exports the GPU metrics of this instance, labelled with the name of its pod.`;
-  return { status: 'True', reason: 'ExporterFound', message };
 }
 
 const JUPYTER = {
