@@ -42,7 +42,7 @@ function createShared({ process, caches, shutdown }: RoleContext): Shared {
 
 function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
   const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
-  const inventory = new Inventory(supply, process.clock);
+  const inventory = new Inventory(supply, process.clock, process.config);
   shutdown.defer('inventory', () => inventory.close());
   return inventory;
 }

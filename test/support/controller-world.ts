@@ -26,6 +26,7 @@ import {
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
+import { claimReader } from '../../src/resources/pod/claim-on-pod.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
@@ -62,7 +63,11 @@ export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
   /** Waited for before a patch of an instance is made; a rejection refuses it. */
   beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
-  { nodes = [gpuNode('n')], pools = [] }: { nodes?: Node[]; pools?: GpuPool[] } = {},
+  {
+    nodes = [gpuNode('n')],
+    pools = [],
+    claimOnPod = false,
+  }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean } = {},
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
@@ -135,9 +140,10 @@ export function controllerWorld(
       return refuse();
     },
   };
-  const inventory = new Inventory(stores, clock);
+  const inventory = new Inventory(stores, clock, { claimOnPod });
+  const withClaim = claimOnPod ? claimReader(pods.store) : (instance: GpuInstance) => instance;
   const ceilingsOf = limitReader(policies.store, namespaces.store);
-  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf });
+  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf, withClaim, config: { claimOnPod } });
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
   const stageTimes: StageTime[] = [];
@@ -145,6 +151,7 @@ export function controllerWorld(
     client: client as KubeClient,
     stores,
     inventory,
+    withClaim,
     line: new WaitingLine(inventory),
     ceilingsOf,
     tenantLine,
@@ -160,6 +167,7 @@ export function controllerWorld(
       toolsImage: 'tools',
       imagePullPolicy: 'Always',
       ssh: { host: '', port: 22 },
+      claimOnPod,
     },
   };
   return {

@@ -67,6 +67,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     login: undefined,
     jupyter: undefined,
     now: NOW,
+    stored: instance,
     ...over,
     instance,
   };

@@ -21,6 +21,7 @@ function podOf(over: Partial<Parameters<typeof desiredPod>[0]> = {}) {
     imagePullPolicy: 'Always',
     restricted: false,
     toolsImage: 'tools',
+    claimed: undefined,
     ...over,
   });
 }

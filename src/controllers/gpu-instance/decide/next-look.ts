@@ -16,10 +16,12 @@ const QUICK_MS = 3_000;
 const PASSING: ReadonlySet<InstanceState> = new Set(['scheduling', 'pulling', 'starting']);
 
 /** Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0. */
-export function passingForMs({ instance, now }: Observed, status: GpuInstanceStatus): number {
-  const { claim, conditions } = instance.status ?? {};
+export function passingForMs({ instance, stored, now }: Observed, status: GpuInstanceStatus): number {
+  const { claim } = instance.status ?? {};
   const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
-  if (claim === undefined || conditions === undefined || !isPassing) return 0;
+  // A status of an older version, which says nothing yet.
+  const isBare = stored.status?.claim !== undefined && stored.status.conditions === undefined;
+  if (claim === undefined || isBare || !isPassing) return 0;
   return Math.max(0, Date.parse(claim.grantedAt) + QUICK_MS - now);
 }
 
