@@ -135,6 +135,7 @@ export async function startApiRole(context: RoleContext, dashboard: ApiDeps['das
     dashboard,
     namespace: config.namespace,
     defaultImage: config.defaultImage,
+    claimOnPod: config.claimOnPod,
     trustProxy: config.trustProxy,
     address: config.http,
   });

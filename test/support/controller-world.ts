@@ -67,7 +67,8 @@ export function controllerWorld(
     nodes = [gpuNode('n')],
     pools = [],
     claimOnPod = false,
-  }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean } = {},
+    createPod = (pod) => Promise.resolve(pod),
+  }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean; createPod?: (pod: Pod) => Promise<Pod> } = {},
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
@@ -98,6 +99,8 @@ export function controllerWorld(
   let version = 1;
   /** What the API server has and the cache does not show. */
   const unseen: GpuInstance[] = [];
+  /** Pods that the API server has and the cache does not show, by key. */
+  const api = { pods: new Map<string, Pod>() };
   /** What was created, in order. */
   const created: { kind: string; object: KubeObject }[] = [];
   const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
@@ -109,13 +112,13 @@ export function controllerWorld(
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
     list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
-      const found = storeOf[type.kind]?.get(keyOf(ref));
+      const found = (type.kind === 'Pod' && api.pods.get(keyOf(ref))) || storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
     create(type, object) {
       created.push({ kind: type.kind, object });
-      return Promise.resolve(object);
+      return type.kind === 'Pod' ? (createPod(object) as Promise<never>) : Promise.resolve(object);
     },
     patch(type, ref, body) {
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
@@ -180,6 +183,7 @@ export function controllerWorld(
     limits,
     inventory,
     unseen,
+    api,
     /** What the tenant line woke. */
     woken,
     quotas,

@@ -24,6 +24,8 @@ export async function setup(project: TestProject): Promise<void> {
   if (isAdmitted) await applyFinalizers(client, new AbortController().signal);
   await kindsCounted(client);
   await client.close();
-  const finalizers = isAdmitted ? 'added by admission, claims on pods' : 'added by the controller, claims in the status';
+  const finalizers = isAdmitted
+    ? 'added by admission, claims on pods'
+    : 'added by the controller, claims in the status';
   process.stderr.write(`Fault suite: seed ${SEED}, finalizers ${finalizers}; BERTH_FAULT_SEED=${SEED} repeats it.\n`);
 }

@@ -23,7 +23,9 @@ interface ReplicaSet extends AsyncDisposable {
 
 // The process id makes the identity in the lease tell which process leads.
 function spawnReplica(kubeconfig: string) {
-  return spawn(process.execPath, [SCRIPT, kubeconfig, String(isEven(inject('seed')))], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, [SCRIPT, kubeconfig, String(isEven(inject('seed')))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 }
 
 /** One replica in a process of its own, on its way to the API server by this URL. */
