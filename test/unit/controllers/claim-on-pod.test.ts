@@ -56,10 +56,29 @@ test('a first start is one creation: its pod bears the claim, and the status say
   expect([w.inventory.undecided('default/one'), w.held()]).toEqual([undefined, 8]);
   await w.reconcile('one');
   expect([w.createdPods().length, w.written()]).toEqual([1, 0]);
-  await w.clock.advance(3_000);
+  await w.clock.advance(9_999);
+  await w.reconcile('one');
+  expect(w.written()).toBe(0);
+  await w.clock.advance(1);
   await w.reconcile('one');
   expect([w.createdPods().length, w.written()]).toEqual([1, 1]);
   expect(w.status()).toMatchObject({ claim: { node: 'n', gpuCount: 8 }, incarnation: 1, podName: 'one-1' });
+});
+
+test.each(['True', 'False'])('the status is written three seconds after the scheduler said %s', async (status) => {
+  const w = world({ createPod: (pod) => Promise.resolve(made(pod)) });
+  await w.reconcile('one');
+  await w.clock.advance(5_000);
+  const lastTransitionTime = new Date(w.clock.now()).toISOString();
+  const reason = status === 'False' ? { reason: 'Unschedulable' } : {};
+  const conditions = [{ type: 'PodScheduled', status, lastTransitionTime, ...reason }];
+  w.pods.upsert({ ...made(w.createdPods()[0] as Pod), status: { conditions } });
+  await w.clock.advance(2_999);
+  await w.reconcile('one');
+  expect(w.written()).toBe(0);
+  await w.clock.advance(1);
+  await w.reconcile('one');
+  expect(w.written()).toBe(1);
 });
 
 test.each<[string, GpuInstance]>([
@@ -99,7 +118,7 @@ test('a pod that another leader made is taken over with its claim', async () => 
   expect(w.inventory.viewOf('m')?.used['nvidia.com/gpu']).toBe(8);
   expect(w.inventory.viewOf('n')?.used['nvidia.com/gpu'] ?? 0).toBe(0);
   w.pods.upsert(theirs);
-  await w.clock.advance(3_000);
+  await w.clock.advance(10_000);
   await w.reconcile('one');
   expect([w.status()?.claim?.node, w.held()]).toEqual(['m', 8]);
 });
