@@ -121,6 +121,6 @@ export function createContext(deps: ApiDeps) {
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, claims, instances),
     offerEvents: new OfferEvents(deps),
-    startTimes: new StartTimes(stores.instances, deps.offers),
+    startTimes: new StartTimes(stores.instances, claims, deps.offers),
   };
 }

@@ -1,11 +1,12 @@
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
-import { isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
+import { isBeforeFirstStart } from '../../../resources/pod/claim-on-pod.ts';
 import { FINALIZER } from '../decide/names.ts';
 import { releaseLostDisk, writeLateUsageRecords } from './clean-up.ts';
 import { readLiveView } from './live-view.ts';
 import type { Run } from './run.ts';
 import { type Progress, walk } from './walk.ts';
+import { countClaimOf } from './write-claim.ts';
 
 type Current = Pick<Progress, 'pods'> & { instance: GpuInstance | undefined };
 
@@ -28,7 +29,7 @@ async function currentInstance(run: Run): Promise<Current> {
   const { instance, pods } = live;
   const [pod] = pods;
   if (instance.status?.claim !== undefined) inventory.written(instance);
-  else if (pod !== undefined && withClaimOf(instance, pod) !== instance) inventory.writtenOnPod(key, pod);
+  else if (countClaimOf(run, instance, pod)) return { instance, pods };
   else if (!deps.config.claimOnPod || !isBeforeFirstStart(instance)) inventory.forget(key);
   return { instance, pods: pod && pods };
 }

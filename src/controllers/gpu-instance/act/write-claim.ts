@@ -87,20 +87,25 @@ export async function findClaimed({ deps, context }: Run, { stored }: Observed):
 
 /** Makes the pod with the claim. Whatever fails, the claim stays undecided: the next run finds out, and writes it. */
 export async function claimOnPod(run: Run, observed: Observed): Promise<Claimed> {
-  const { deps, key } = run;
-  const { instance, stored } = observed;
-  const { claim, diskGb = 0, diskPersistent = false } = instance.status ?? {};
+  const { claim } = observed.instance.status ?? {};
   if (claim === undefined) throw new Error('A pod would be made without a place; this is a bug.');
   const outcome = await createPod(run, observed, claim);
   if ('ending' in outcome) return { lost: outcome.ending, observed };
   const { pod } = outcome;
-  const found = withClaimOf(stored, pod).status?.claim;
-  if (found === undefined) return { lost: OTHER_POD, observed };
-  // Another leader made it, from another grant.
-  if (!sameJson(found, claim)) deps.inventory.assume(stored, found, { gb: diskGb, persistent: diskPersistent });
-  deps.inventory.writtenOnPod(key, pod);
+  if (!countClaimOf(run, observed.stored, pod)) return { lost: OTHER_POD, observed };
   noteClaim(run, observed);
-  return { instance: stored, pods: [pod] };
+  return { instance: observed.stored, pods: [pod] };
+}
+
+/** Counts the claim that a pod bears, until a cache shows it; false when it bears none. */
+export function countClaimOf({ deps, key }: Run, stored: GpuInstance, pod: Pod | undefined): boolean {
+  const { claim, diskGb = 0, diskPersistent = false } = withClaimOf(stored, pod).status ?? {};
+  if (pod === undefined || claim === undefined) return false;
+  // Another leader may have made it, from another grant.
+  const isOwn = sameJson(deps.inventory.undecided(key)?.status?.claim, claim);
+  if (!isOwn) deps.inventory.assume(stored, claim, { gb: diskGb, persistent: diskPersistent });
+  deps.inventory.writtenOnPod(key, pod);
+  return true;
 }
 
 function noteClaim({ deps }: Run, { instance, stored }: Pick<Observed, 'instance' | 'stored'>): void {
