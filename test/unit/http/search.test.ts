@@ -5,7 +5,15 @@ import { StartTimes } from '../../../src/http/offers/start-times.ts';
 import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/schemas/offer.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { claimedPod, claimOn, gpuInstance, gpuNode, gpuPod, gpuPool, inventoryOf } from '../../support/inventory-world.ts';
+import {
+  claimedPod,
+  claimOn,
+  gpuInstance,
+  gpuNode,
+  gpuPod,
+  gpuPool,
+  inventoryOf,
+} from '../../support/inventory-world.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 
 const PULLED = 'registry.test/team/app:1';
