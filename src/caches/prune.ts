@@ -1,5 +1,6 @@
 import type { Container, Node, PersistentVolumeClaim, Pod } from '../kube/types.ts';
 import { pick } from '../lib/json.ts';
+import { CLAIM_ANNOTATION } from '../resources/pod/claim-on-pod.ts';
 
 // What the caches keep of objects that a cluster may have tens of thousands of. To read another field, add it here.
 
@@ -8,19 +9,24 @@ function pruneContainer(container: Container): Container {
 }
 
 export function prunePod({ metadata, spec, status }: Pod): Pod {
+  const claim = metadata.annotations?.[CLAIM_ANNOTATION];
   return {
-    metadata: pick(metadata, [
-      'name',
-      'namespace',
-      'uid',
-      'resourceVersion',
-      'labels',
-      'ownerReferences',
-      'deletionTimestamp',
-    ]),
+    metadata: {
+      ...pick(metadata, [
+        'name',
+        'namespace',
+        'uid',
+        'resourceVersion',
+        'labels',
+        'ownerReferences',
+        'deletionTimestamp',
+      ]),
+      ...(claim !== undefined && { annotations: { [CLAIM_ANNOTATION]: claim } }),
+    },
     ...(spec !== undefined && {
       spec: {
         ...pick(spec, ['nodeName', 'overhead', 'imagePullSecrets']),
+        ...(claim !== undefined && pick(spec, ['affinity'])),
         containers: spec.containers.map(pruneContainer),
         ...(spec.initContainers !== undefined && { initContainers: spec.initContainers.map(pruneContainer) }),
       },

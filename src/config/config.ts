@@ -67,6 +67,7 @@ export const environment = z.object({
   BERTH_DEFAULT_IMAGE: image.default('debian:12'),
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
   BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
+  BERTH_CLAIM_ON_POD: z.enum(['true', 'false']).default('false'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_ENGINE_SECRETS: names.optional(),
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
@@ -91,6 +92,8 @@ export interface Config {
   toolsImage: string;
   /** imagePullPolicy of instances. */
   imagePullPolicy: 'Always' | 'IfNotPresent';
+  /** Whether the pod of a first start bears its claim. Only where admission keeps others from writing it there. */
+  claimOnPod: boolean;
   logLevel: string;
   /** Secrets of Berth's own namespace with keys of model servers. */
   engineSecrets: string[];
@@ -130,6 +133,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     defaultImage: value.BERTH_DEFAULT_IMAGE,
     toolsImage: value.BERTH_TOOLS_IMAGE,
     imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
+    claimOnPod: value.BERTH_CLAIM_ON_POD === 'true',
     logLevel: value.BERTH_LOG_LEVEL,
     engineSecrets: value.BERTH_ENGINE_SECRETS ?? [],
     valkeyUrl: value.BERTH_VALKEY_URL,

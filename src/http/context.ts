@@ -19,6 +19,7 @@ import { InstanceEvents } from './events/instance-events.ts';
 import { OfferEvents } from './events/offer-events.ts';
 import { StreamRegistry } from './events/stream-registry.ts';
 import { ClaimGate } from './instances/claim-gate.ts';
+import { ClaimsOnPods } from './instances/claims-on-pods.ts';
 import { ClaimWaiter } from './instances/claim-waiter.ts';
 import { objectNames } from './instances/idempotency.ts';
 import { PendingRemovals } from './instances/reaper.ts';
@@ -81,6 +82,8 @@ export interface ApiDeps {
   /** The limits of calls per minute, of keys and tenants. */
   calls: CallLimits;
   ceilings: CeilingsOf;
+  /** Whether the pod of a first start bears the claim. Only where admission keeps others from writing it there. */
+  claimOnPod: boolean;
   /** 32 bytes that all replicas share; read once, on first use. */
   sessionKey: () => Promise<Buffer>;
   /** Berth's own namespace. */
@@ -103,7 +106,9 @@ export function createContext(deps: ApiDeps) {
   const templates = { ...stores, own: deps.namespace };
   const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
   const connections = new Connections({ most: maxConnections, perAddress });
+  const claims = new ClaimsOnPods(stores, deps.claimOnPod);
   const instances = new InstancePresenter({
+    claims,
     nodes: stores.nodes,
     templates,
     defaultImage: deps.defaultImage,
@@ -112,9 +117,10 @@ export function createContext(deps: ApiDeps) {
   });
   return {
     ...deps,
+    claims,
     templates,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
-    waiter: new ClaimWaiter(stores.instances, clock),
+    waiter: new ClaimWaiter(stores.instances, claims, clock),
     connections,
     keepAccepted: keepAccepted(connections, maxConnections),
     takeTurns: takeTurns(new Turns(clock)),
@@ -127,8 +133,8 @@ export function createContext(deps: ApiDeps) {
     /** Of logs, histories and measurements. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
-    instanceEvents: new InstanceEvents(stores.instances, instances),
+    instanceEvents: new InstanceEvents(stores.instances, claims, instances),
     offerEvents: new OfferEvents(deps),
-    startTimes: new StartTimes(stores.instances, deps.offers),
+    startTimes: new StartTimes(stores.instances, claims, deps.offers),
   };
 }

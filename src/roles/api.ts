@@ -57,7 +57,7 @@ async function createShared({ process, caches, shutdown }: RoleContext): Promise
 
 function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
   const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
-  const inventory = new Inventory(supply, process.clock);
+  const inventory = new Inventory(supply, process.clock, process.config);
   shutdown.defer('inventory', () => inventory.close());
   return inventory;
 }
@@ -154,6 +154,7 @@ export async function startApiRole(context: RoleContext, dashboard: Dashboard): 
     readMonitor: monitorReader(process.connection),
     namespace: config.namespace,
     defaultImage: config.defaultImage,
+    claimOnPod: config.claimOnPod,
     trustProxy: config.trustProxy,
     address: config.http,
   });

@@ -29,6 +29,7 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
       defaultImage: config.defaultImage,
       toolsImage: config.toolsImage,
       imagePullPolicy: config.imagePullPolicy,
+      claimOnPod: config.claimOnPod,
       ssh: { host, port, knownHosts: knownHostsLine(hostKeys, host, port) },
     },
     modelServers:

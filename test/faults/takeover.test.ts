@@ -74,7 +74,9 @@ test('a leader that is stopped while it waits to send a claim again does not sen
   await world.reached('first', 'Running', 60_000);
   let refused = 0;
   way.proxy.faults.refuse = ({ method = '', url = '' }) => {
-    if (method !== 'PATCH' || !url.includes('/gpuinstances/late/status')) return undefined;
+    // The claim is in the pod or in the status, as the seed has it.
+    const isClaim = method === 'POST' ? url.includes('/pods') : url.includes('/gpuinstances/late/status');
+    if (!isClaim || (method !== 'POST' && method !== 'PATCH')) return undefined;
     refused += 1;
     return { status: 429, reason: 'TooManyRequests', retryAfter: 5 };
   };

@@ -47,6 +47,7 @@ export async function startBerth(
       BERTH_TOOLS_IMAGE: TOOLS_IMAGE,
       BERTH_IMAGE_PULL_POLICY: 'IfNotPresent',
       BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE,
+      BERTH_CLAIM_ON_POD: 'true',
       ...env,
     },
     stdio: ['ignore', isUnread ? 'ignore' : 'pipe', 'pipe'],

@@ -27,6 +27,7 @@ import type { ApiKey } from '../../src/resources/api-key.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
+import { claimReader } from '../../src/resources/pod/claim-on-pod.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
@@ -63,7 +64,12 @@ export function controllerWorld(
   refusal: KubeError = FORBIDDEN,
   /** Waited for before a patch of an instance is made; a rejection refuses it. */
   beforePatch: (path: string) => Promise<void> = () => Promise.resolve(),
-  { nodes = [gpuNode('n')], pools = [] }: { nodes?: Node[]; pools?: GpuPool[] } = {},
+  {
+    nodes = [gpuNode('n')],
+    pools = [],
+    claimOnPod = false,
+    createPod = (pod) => Promise.resolve(pod),
+  }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean; createPod?: (pod: Pod) => Promise<Pod> } = {},
 ) {
   const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
@@ -94,6 +100,8 @@ export function controllerWorld(
   let version = 1;
   /** What the API server has and the cache does not show. */
   const unseen: GpuInstance[] = [];
+  /** Pods that the API server has and the cache does not show, by key. */
+  const api = { pods: new Map<string, Pod>() };
   /** What was created, in order. */
   const created: { kind: string; object: KubeObject }[] = [];
   const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
@@ -105,13 +113,13 @@ export function controllerWorld(
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
     list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
     get(type: ResourceType, ref: ObjectRef) {
-      const found = storeOf[type.kind]?.get(keyOf(ref));
+      const found = (type.kind === 'Pod' && api.pods.get(keyOf(ref))) || storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
       return Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' }));
     },
     create(type, object) {
       created.push({ kind: type.kind, object });
-      return Promise.resolve(object);
+      return type.kind === 'Pod' ? (createPod(object) as Promise<never>) : Promise.resolve(object);
     },
     patch(type, ref, body) {
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
@@ -136,9 +144,10 @@ export function controllerWorld(
       return refuse();
     },
   };
-  const inventory = new Inventory(stores, clock);
+  const inventory = new Inventory(stores, clock, { claimOnPod });
+  const withClaim = claimOnPod ? claimReader(pods.store) : (instance: GpuInstance) => instance;
   const ceilingsOf = limitReader(policies.store, namespaces.store);
-  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf });
+  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf, withClaim, config: { claimOnPod } });
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
   const stageTimes: StageTime[] = [];
@@ -146,6 +155,7 @@ export function controllerWorld(
     client: client as KubeClient,
     stores,
     inventory,
+    withClaim,
     line: new WaitingLine(inventory),
     ceilingsOf,
     tenantLine,
@@ -161,6 +171,7 @@ export function controllerWorld(
       toolsImage: 'tools',
       imagePullPolicy: 'Always',
       ssh: { host: '', port: 22 },
+      claimOnPod,
     },
   };
   return {
@@ -173,6 +184,7 @@ export function controllerWorld(
     limits,
     inventory,
     unseen,
+    api,
     /** What the tenant line woke. */
     woken,
     quotas,

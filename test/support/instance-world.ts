@@ -68,6 +68,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     jupyter: undefined,
     monitor: undefined,
     now: NOW,
+    stored: instance,
     ...over,
     instance,
   };

@@ -8,6 +8,8 @@ import type {
 } from '../../src/resources/instances/gpu-instance.ts';
 import { gpuInstanceSpecSchema } from '../../src/resources/instances/gpu-instance.ts';
 import { type GpuPool, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
+import { claimText } from '../../src/resources/pod/claim-on-pod.ts';
+import { ownerOf } from '../../src/resources/pod/owner.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
 
 export const A100 = 'NVIDIA-A100-SXM4-80GB';
@@ -116,12 +118,42 @@ export function gpuPool(name: string, spec: Partial<GpuPool['spec']> = {}): GpuP
   return { metadata: { name }, spec: gpuPoolSpecSchema.parse(spec) };
 }
 
+/** The pod of an instance's first start, as the controller makes it with the claim. */
+export function claimedPod(instance: GpuInstance, claim: Claim, version = '1'): Pod {
+  const text = claimText({ claim, image: 'debian:12', runtype: 'ssh', diskGb: 10, diskPersistent: false });
+  const values = [claim.node];
+  const requests = { [claim.resourceName]: String(claim.gpuCount) };
+  return {
+    metadata: {
+      name: `${instance.metadata.name}-1`,
+      namespace: instance.metadata.namespace ?? '',
+      uid: `uid-${instance.metadata.name}-1`,
+      resourceVersion: version,
+      labels: { 'berth.dev/instance-uid': instance.metadata.uid ?? '', 'berth.dev/instance': instance.metadata.name },
+      ownerReferences: [ownerOf(instance)],
+      annotations: { 'berth.dev/claim': text },
+    },
+    spec: {
+      containers: [{ name: 'main', image: 'debian:12', resources: { requests } }],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values }] }],
+          },
+        },
+      },
+    },
+    status: { phase: 'Pending' },
+  };
+}
+
 interface World {
   nodes?: Node[];
   pods?: Pod[];
   pools?: GpuPool[];
   instances?: GpuInstance[];
   storageClasses?: StorageClass[];
+  claimOnPod?: boolean;
 }
 
 function cacheOf<T extends KubeObject>(objects: T[] = []) {
@@ -153,6 +185,7 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
       storageClasses: caches.storageClasses.store,
     },
     clock,
+    { claimOnPod: world.claimOnPod ?? false },
   );
   return { inventory, caches, clock };
 }

@@ -1,5 +1,7 @@
 import type { Pod } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { claimReader } from '../../resources/pod/claim-on-pod.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
@@ -35,13 +37,14 @@ const MAX_MADE = 4_096;
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, checkMonitor, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
-  const tenantLine = new TenantLine(deps);
+  const withClaim = deps.config.claimOnPod ? claimReader(deps.stores.pods) : (instance: GpuInstance) => instance;
+  const tenantLine = new TenantLine({ ...deps, withClaim });
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
   const monitors = checkMonitor && new PodChecks({ check: checkMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
+  const instanceDeps: InstanceDeps = { ...deps, withClaim, line, tenantLine, fence, made, logins, jupyters, monitors };
   return new Controller({
     name: 'gpuinstance',
     sources: [

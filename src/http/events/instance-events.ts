@@ -1,6 +1,7 @@
 import { compareVersions } from '../../kube/watch/resource-version.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { InstancePresenter } from '../records/instance-presenter.ts';
 import { byAge } from '../tenant.ts';
 import { freeTextOf } from '../instances/free-text.ts';
@@ -50,15 +51,18 @@ export class InstanceEvents {
   });
   /** By namespace. */
   readonly #followers = new Map<string, Set<Follower>>();
-  readonly #unsubscribe: () => void;
+  readonly #stops: (() => void)[];
   /** The ring has no changes up to this version. */
   #floor: string | undefined;
 
-  constructor(store: ReadStore<GpuInstance>, presenter: InstancePresenter) {
+  constructor(store: ReadStore<GpuInstance>, claims: ClaimsOnPods, presenter: InstancePresenter) {
     this.#store = store;
     this.#presenter = presenter;
     this.#floor = store.hasSynced ? store.resourceVersion : undefined;
-    this.#unsubscribe = store.onChange((change) => this.#onChange(change));
+    this.#stops = [
+      store.onChange((change) => this.#onChange(change)),
+      claims.onChange((_key, instance) => this.#onClaim(instance)),
+    ];
   }
 
   /** Calls `send` with the changes since `lastId`, or with everything, then with every change. Returns what ends it. */
@@ -82,7 +86,7 @@ export class InstanceEvents {
   }
 
   close(): void {
-    this.#unsubscribe();
+    for (const stop of this.#stops) stop();
   }
 
   #onChange({ before, after }: StoreChange<GpuInstance>): void {
@@ -96,6 +100,16 @@ export class InstanceEvents {
     // Some writes change nothing that the record shows.
     if (before && after && this.#presenter.json(before) === this.#presenter.json(after)) return;
     for (const follower of followers) this.#deliver(follower, entry);
+  }
+
+  /** A claim on a pod is no version of the instance. A client that misses this event gets the version that follows it. */
+  #onClaim(instance: GpuInstance): void {
+    const { namespace = '', name } = instance.metadata;
+    const version = this.#store.resourceVersion;
+    for (const { followed, send } of this.#followers.get(namespace) ?? []) {
+      if (followed.name !== undefined && followed.name !== name) continue;
+      send(this.#eventOf({ version, namespace, name, instance }));
+    }
   }
 
   #deliver({ followed, version, send }: Follower, entry: Entry): void {

@@ -3,12 +3,13 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
+import type { ClaimsOnPods } from './claims-on-pods.ts';
 
 /** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
 export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 
 /**
- * The decision about an instance as its status has it; undefined as long as there is none. The controller counts the
+ * The decision about an instance as its status has it, or the pod that bears its claim; undefined as long as there is none. The controller counts the
  * incarnation in the write that grants the place, and never counts back: an instance that has failed or stopped since
  * was granted too.
  */
@@ -37,19 +38,22 @@ export interface WaitResult {
 
 type Listener = (instance: GpuInstance | undefined) => void;
 
-/** Waits on the watch cache, with one listener for all requests: a change costs the same however many wait. */
+/** Waits on the watch caches, with one listener for all requests: a change costs the same however many wait. */
 export class ClaimWaiter {
   readonly #store: ReadStore<GpuInstance>;
+  readonly #claims: ClaimsOnPods;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<Listener>>();
-  readonly #unsubscribe: () => void;
+  readonly #stops: (() => void)[];
 
-  constructor(store: ReadStore<GpuInstance>, clock: Clock) {
+  constructor(store: ReadStore<GpuInstance>, claims: ClaimsOnPods, clock: Clock) {
     this.#store = store;
+    this.#claims = claims;
     this.#clock = clock;
-    this.#unsubscribe = store.onChange(({ key, after }) => {
-      for (const listener of this.#waiting.get(key) ?? []) listener(after);
-    });
+    const tell = (key: string, instance: GpuInstance | undefined): void => {
+      for (const listener of this.#waiting.get(key) ?? []) listener(instance);
+    };
+    this.#stops = [store.onChange(({ key, after }) => tell(key, after)), claims.onChange(tell)];
   }
 
   async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
@@ -58,8 +62,8 @@ export class ClaimWaiter {
       // The cache may not have the new object yet, or still have an earlier one of the same name.
       if (seen === undefined) return first ? undefined : 'gone';
       if (seen.metadata.uid !== ref.uid) return undefined;
-      instance = seen;
-      return options.isPassing?.(seen) ? undefined : decisionOf(seen);
+      instance = this.#claims.with(seen);
+      return options.isPassing?.(instance) ? undefined : decisionOf(instance);
     };
     const decision = await this.#until(ref, check, options);
     return { decision: decision ?? 'timeout', instance };
@@ -71,7 +75,7 @@ export class ClaimWaiter {
   }
 
   close(): void {
-    this.#unsubscribe();
+    for (const stop of this.#stops) stop();
   }
 
   /** Calls `check` now and after each change until it returns a value; undefined when the time is over first. */

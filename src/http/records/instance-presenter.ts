@@ -6,9 +6,11 @@ import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { InstanceTemplate } from '../../resources/instance-template.ts';
 import type { InstanceRecord } from '../schemas/instance.ts';
 import { etagOf } from '../send.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import { toInstanceRecord } from './instance-record.ts';
 
 export interface PresenterDeps {
+  claims: Pick<ClaimsOnPods, 'with'>;
   nodes: ReadStore<Node>;
   templates: TemplateSource;
   defaultImage: string;
@@ -47,7 +49,8 @@ export class InstancePresenter {
     this.#deps = deps;
   }
 
-  record(instance: GpuInstance): InstanceRecord {
+  record(stored: GpuInstance): InstanceRecord {
+    const instance = this.#deps.claims.with(stored);
     return this.#toRecord(instance, this.#relatedOf(instance));
   }
 
@@ -56,7 +59,8 @@ export class InstancePresenter {
   }
 
   /** The record as JSON with its entity tag, made once per version of the instance and of what it depends on. */
-  present(instance: GpuInstance): { json: string; etag: string } {
+  present(stored: GpuInstance): { json: string; etag: string } {
+    const instance = this.#deps.claims.with(stored);
     const related = this.#relatedOf(instance);
     const before = this.#presented.get(instance);
     if (before !== undefined && isSame(before, related)) return before;

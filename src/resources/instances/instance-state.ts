@@ -93,7 +93,9 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
   const ready = findCondition(instance.status?.conditions, 'Ready');
   const message = ready?.message ?? '';
   if (instance.metadata.deletionTimestamp !== undefined) return { state: 'deleting', reason: 'Deleting', message };
-  const reason = ready !== undefined && isReadyReason(ready.reason) ? ready.reason : 'Pending';
+  // While the claim is on the pod alone, no condition says more of it.
+  const unsaid = ready === undefined && instance.status?.claim !== undefined ? 'Scheduling' : 'Pending';
+  const reason = ready !== undefined && isReadyReason(ready.reason) ? ready.reason : unsaid;
   return { state: READY_REASONS[reason].state, reason, message };
 }
 

@@ -16,6 +16,11 @@ export function ownerOf({ metadata }: Pick<GpuInstance, 'metadata'>): OwnerRefer
   };
 }
 
+/** The name of the pod of a start. */
+export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {
+  return `${instance.metadata.name}-${incarnation}`;
+}
+
 /** uid of the instance that controls an object, by its owner reference. */
 export function controllerUidOf(object: KubeObject): string | undefined {
   const owner = object.metadata.ownerReferences?.find(({ controller }) => controller === true);

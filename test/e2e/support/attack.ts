@@ -41,3 +41,41 @@ export const CREATE = ['create', '-f', '-'];
 export function custom(kind: string, namespace: string, spec: object): object {
   return { apiVersion: 'berth.dev/v1alpha1', kind, metadata: { namespace, name: 'attack' }, spec };
 }
+
+export const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
+
+/** A POST from a client that does not ask first whether the pod exists. */
+export const post = (namespace: string, path: string): string[] => [
+  'create',
+  '--raw',
+  `/api/v1/namespaces/${namespace}/pods/${path}`,
+  '-f',
+  '-',
+];
+
+/** What Berth asks for a container of an instance at least. */
+export const CONTAINED = {
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['MKNOD', 'NET_RAW'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+
+/** A pod that Pod Security does not check and that is otherwise allowed, so that only Berth's own policy can refuse it. */
+export function pod(metadata: object, spec: object = {}, container: object = {}): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { namespace: LENIENT, name: 'attack', ...metadata },
+    spec: {
+      automountServiceAccountToken: false,
+      priorityClassName: 'berth-on-demand',
+      ...spec,
+      containers: [{ name: 'main', image: 'any', securityContext: CONTAINED, ...container }],
+    },
+  };
+}
+
+/** The metadata of a pod of this instance. */
+export function ownedBy(instance: Targets['instance']): object {
+  return { ownerReferences: [{ ...INSTANCE, ...instance }] };
+}

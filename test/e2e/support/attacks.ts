@@ -1,47 +1,25 @@
 import type { Outcome } from '../../../tools/lib/shell.ts';
 import { NAMESPACE, TENANT } from './release.ts';
-import { account, type Attack, type Attempt, CREATE, custom, KEPT, LENIENT, MANAGER, type Targets } from './attack.ts';
+import {
+  account,
+  type Attack,
+  type Attempt,
+  CONTAINED,
+  CREATE,
+  custom,
+  INSTANCE,
+  KEPT,
+  MANAGER,
+  ownedBy,
+  pod,
+  post,
+  type Targets,
+} from './attack.ts';
 import { forKeys, onCeilings } from './attacks-on-limits.ts';
+import { onClaims } from './attacks-on-claims.ts';
 import { onModels } from './attacks-on-models.ts';
 import { forRegistries, forSecrets } from './attacks-on-secrets.ts';
 import type { World } from './world.ts';
-
-const INSTANCE = { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUInstance' };
-
-/** A POST from a client that does not ask first whether the pod exists. */
-const post = (namespace: string, path: string): string[] => [
-  'create',
-  '--raw',
-  `/api/v1/namespaces/${namespace}/pods/${path}`,
-  '-f',
-  '-',
-];
-
-/** What Berth asks for a container of an instance at least. */
-const CONTAINED = {
-  allowPrivilegeEscalation: false,
-  capabilities: { drop: ['MKNOD', 'NET_RAW'] },
-  seccompProfile: { type: 'RuntimeDefault' },
-};
-
-/** A pod that Pod Security does not check and that is otherwise allowed, so that only Berth's own policy can refuse it. */
-function pod(metadata: object, spec: object = {}, container: object = {}): object {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { namespace: LENIENT, name: 'attack', ...metadata },
-    spec: {
-      automountServiceAccountToken: false,
-      priorityClassName: 'berth-on-demand',
-      ...spec,
-      containers: [{ name: 'main', image: 'any', securityContext: CONTAINED, ...container }],
-    },
-  };
-}
-
-function ownedBy(instance: Targets['instance']): object {
-  return { ownerReferences: [{ ...INSTANCE, ...instance }] };
-}
 
 /** The pod from which each attack on pods differs in one thing. The controller may create it. */
 export function harmless({ instance }: Targets): Attempt {
@@ -267,6 +245,7 @@ export function attacks(targets: Targets): Attack[] {
   return [
     ...byHand(targets),
     ...byGrace(targets),
+    ...onClaims(targets),
     ...asController(targets),
     ...asGateway(targets),
     ...forSecrets(),

@@ -4,10 +4,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { LEASE_NAMESPACE } from './replica.ts';
+import { isEven } from './seed.ts';
 
 const SCRIPT = fileURLToPath(new URL('controller-process.ts', import.meta.url));
 
@@ -21,7 +23,9 @@ interface ReplicaSet extends AsyncDisposable {
 
 // The process id makes the identity in the lease tell which process leads.
 function spawnReplica(kubeconfig: string) {
-  return spawn(process.execPath, [SCRIPT, kubeconfig], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, [SCRIPT, kubeconfig, String(isEven(inject('seed')))], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 }
 
 /** One replica in a process of its own, on its way to the API server by this URL. */

@@ -17,6 +17,8 @@ export interface ReplicaOptions {
   /** Puts itself between the controllers and the API server. */
   wrap?: (client: KubeClient) => KubeClient;
   wrapLease?: (client: KubeClient) => KubeClient;
+  /** Whether the pod of a first start bears the claim. */
+  claimOnPod: boolean;
   /** Another way to the API server, for example through a proxy. */
   client?: KubeClient;
   /** The machine's, where it is absent. */
@@ -50,6 +52,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
       toolsImage: 'localhost/berth-tools:test',
       imagePullPolicy: 'IfNotPresent',
       ssh: { host: 'ssh.test', port: 2222 },
+      claimOnPod: options.claimOnPod,
     },
   });
   async function stop(): Promise<void> {

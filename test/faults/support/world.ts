@@ -17,6 +17,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { addFleet, type Fleet, type FleetShape } from './fleet.ts';
 import { type Observer, startObserver } from './observer.ts';
 import { type ReplicaOptions, startReplica } from './replica.ts';
+import { isEven } from './seed.ts';
 
 /** Longer than a cache on a busy machine may be behind. */
 const REST_MS = 10_000;
@@ -29,7 +30,7 @@ export interface World extends AsyncDisposable {
   readonly fleet: Fleet;
   readonly observer: Observer;
   /** Another replica of the controllers; ended with the world. */
-  replica(options?: Omit<ReplicaOptions, 'kubeconfig'>): Promise<RunningControllers & AsyncDisposable>;
+  replica(options?: Partial<Omit<ReplicaOptions, 'kubeconfig'>>): Promise<RunningControllers & AsyncDisposable>;
   create(name: string, spec?: Partial<GpuInstanceSpec>): Promise<GpuInstance>;
   get(name: string): Promise<GpuInstance | undefined>;
   patch(name: string, body: object): Promise<GpuInstance>;
@@ -106,7 +107,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     fleet,
     observer,
     async replica(more = {}) {
-      const replica = await startReplica({ kubeconfig, ...more });
+      const replica = await startReplica({ kubeconfig, claimOnPod: isEven(inject('seed')), ...more });
       replicas.push(replica);
       return replica;
     },

@@ -50,6 +50,7 @@ describe.runIf(realNode !== undefined)('an instance of a full distribution', () 
       imagePullPolicy: 'IfNotPresent',
       restricted: false,
       toolsImage: TOOLS,
+      claimed: undefined,
     });
     // Its owner is not there, and the garbage collector would take the pod for an orphan.
     const { ownerReferences: _owners, ...own } = metadata;

@@ -150,6 +150,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     sessionKey,
     namespace: 'berth-system',
     defaultImage: 'debian:12',
+    claimOnPod: false,
     trustProxy,
     clock,
     log,

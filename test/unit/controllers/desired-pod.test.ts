@@ -22,6 +22,7 @@ function podOf(over: Partial<Parameters<typeof desiredPod>[0]> = {}) {
     imagePullPolicy: 'Always',
     restricted: false,
     toolsImage: 'tools',
+    claimed: undefined,
     ...over,
   });
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { InstancePresenter } from '../../../src/http/records/instance-presenter.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';
 import { type InstanceTemplate, snapshotOf } from '../../../src/resources/instance-template.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
@@ -21,7 +21,11 @@ function recordOf(template: InstanceTemplate, status?: GpuInstanceStatus) {
   templates.replace([template], '1');
   const none = new Cache<never>({ onListenerError: () => undefined }).store;
   const source = { templates: templates.store, namespaces: none, own: 'berth-system' };
-  const rest = { placeOf: () => undefined, nearLimits: () => [] };
+  const rest = {
+    claims: { with: (instance: GpuInstance) => instance },
+    placeOf: () => undefined,
+    nearLimits: () => [],
+  };
   const presenter = new InstancePresenter({ nodes: none, templates: source, defaultImage: 'debian:12', ...rest });
   return presenter.record(gpuInstance('a', { templateId: numericId('u') }, status));
 }

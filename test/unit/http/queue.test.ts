@@ -1,15 +1,17 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
 import { ClaimWaiter, decisionOf } from '../../../src/http/instances/claim-waiter.ts';
 import { type CreateDeps, createInstance } from '../../../src/http/instances/create.ts';
 import { PendingRemovals } from '../../../src/http/instances/reaper.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import type { ReadyReason } from '../../../src/resources/instances/instance-state.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-import { gpuInstance } from '../../support/inventory-world.ts';
+import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 // What the client of POST /instances gets, by what the controller says of its instance.
 
@@ -37,6 +39,7 @@ it.each<[ReadyReason, Partial<GpuInstanceSpec>, string | undefined]>([
 });
 
 let cache: Cache<GpuInstance>;
+let pods: Cache<Pod>;
 let waiter: ClaimWaiter;
 let clock: ReturnType<typeof fakeClock>;
 
@@ -44,7 +47,10 @@ beforeEach(() => {
   clock = fakeClock();
   cache = new Cache<GpuInstance>({ onListenerError: () => undefined });
   cache.replace([], '1');
-  waiter = new ClaimWaiter(cache.store, clock);
+  pods = new Cache<Pod>({ onListenerError: () => undefined });
+  pods.replace([], '1');
+  const claims = new ClaimsOnPods({ instances: cache.store, pods: pods.store }, true);
+  waiter = new ClaimWaiter(cache.store, claims, clock);
 });
 
 afterEach(() => waiter.close());
@@ -80,6 +86,20 @@ it('one that queues stays, although nothing is free', async () => {
   await expect(created).resolves.toMatchObject({ outcome: 'queued', instance: {} });
   expect(deleted).toEqual([]);
 });
+
+it.each(['the pod', 'the instance'])(
+  'one whose claim is on its pod has its place, when the cache shows %s last',
+  async (last) => {
+    const { created, deleted } = create({});
+    await clock.advance(0);
+    const { status: _none, ...instance } = saying('Pending', {});
+    const pod = claimedPod(instance, claimOn('n'));
+    const shows = [() => pods.upsert(pod), () => cache.upsert(instance)];
+    for (const show of last === 'the pod' ? shows.toReversed() : shows) show();
+    await expect(created).resolves.toMatchObject({ outcome: 'granted' });
+    expect(deleted).toEqual([]);
+  },
+);
 
 it('one that queues is answered soon, also while no controller runs', async () => {
   const { created, deleted } = create(QUEUE);

@@ -1,10 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { searchOffers } from '../../../src/http/offers/search.ts';
+import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
 import { StartTimes } from '../../../src/http/offers/start-times.ts';
 import { parseBody } from '../../../src/http/middleware/validate.ts';
 import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/schemas/offer.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { claimOn, gpuInstance, gpuNode, gpuPod, gpuPool, inventoryOf } from '../../support/inventory-world.ts';
+import {
+  claimedPod,
+  claimOn,
+  gpuInstance,
+  gpuNode,
+  gpuPod,
+  gpuPool,
+  inventoryOf,
+} from '../../support/inventory-world.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 
 const PULLED = 'registry.test/team/app:1';
@@ -32,7 +41,8 @@ function world() {
       }),
     ],
   });
-  const startTimes = new StartTimes(caches.instances.store, inventory);
+  const claims = new ClaimsOnPods({ instances: caches.instances.store, pods: caches.pods.store }, true);
+  const startTimes = new StartTimes(caches.instances.store, claims, inventory);
   return {
     caches,
     startTimes,
@@ -155,6 +165,19 @@ describe('the expected start', () => {
     const claim = claimOn('with', { pool: 'whole', grantedAt: at(0) });
     fresh.caches.instances.upsert(gpuInstance('old', {}, { claim, incarnation: 1, image: PULLED, stages }));
     expect(fresh.search({ image: PULLED, pool: 'whole' })[0]).not.toHaveProperty('expected_start_seconds');
+  });
+
+  it('sees a claim on the pod: the first status of a fast start may say Ready', () => {
+    const some = world();
+    const one = gpuInstance('one');
+    const claim = claimOn('with', { pool: 'whole', grantedAt: at(0) });
+    upsert(some.caches, one);
+    some.caches.pods.upsert(claimedPod(one, claim));
+    // Other writes to the instance come between.
+    upsert(some.caches, gpuInstance('one', { label: 'mine' }));
+    const stages = { accepted: at(0), claimed: at(0), pulled: at(3), started: at(3), ready: at(3) };
+    upsert(some.caches, gpuInstance('one', {}, { claim, incarnation: 1, image: 'debian:12', stages }));
+    expect(some.search({ image: 'debian:12', pool: 'whole' })[0]?.expected_start_seconds).toBe(3);
   });
 
   it('counts no start whose claim is that of an earlier one', () => {

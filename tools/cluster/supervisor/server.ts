@@ -96,6 +96,8 @@ function startProcess(
     BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
     BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
     BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
+    // Who may make pods in this cluster is its administrator.
+    BERTH_CLAIM_ON_POD: 'true',
     // The real node reaches no registry. It has these two images.
     ...(initPid === undefined
       ? {}

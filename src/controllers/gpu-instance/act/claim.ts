@@ -1,9 +1,7 @@
-import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
 import { type CeilingRefusal, gpuRefusal, roomlessShares } from '../../../inventory/gpu-ceilings.ts';
 import { gpuShareOf, type Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
-import { keyOf } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
@@ -16,15 +14,14 @@ import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../d
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
-import { claimTime } from '../decide/status/stage-times.ts';
-import { statusOf } from '../decide/status/status.ts';
-import { claimedStatus, claimOf, endedStatus } from '../decide/transitions.ts';
+import { claimOf, endedStatus } from '../decide/transitions.ts';
+import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
 import { writeStatus } from './writes.ts';
 
 const TURN: Waiting = { reason: 'Pending', message: 'The instance waits for its turn.' };
 
 type ClaimOutcome =
-  | { instance: GpuInstance }
+  | Claimed
   /** There is no place yet. */
   | { waiting: Waiting }
   /** There is no place, and waiting would not help. */
@@ -34,10 +31,12 @@ type ClaimOutcome =
 async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
   const { deps } = run;
   for (const { key } of victims) {
-    const victim = deps.stores.instances.get(key);
-    if (victim === undefined || victim.status?.ending !== undefined) continue;
+    const stored = deps.stores.instances.get(key);
+    const victim = stored && deps.withClaim(stored);
+    // One whose claim is being written has no start yet to end. It is found again when it has.
+    if (victim?.status?.claim === undefined || victim.status.ending !== undefined) continue;
     const message = `On-demand instance ${run.key} takes the GPUs. This instance starts again when other GPUs are free.`;
-    await writeStatus(run, victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
+    await writeStatus(run, stored ?? victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
   }
   return { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` };
 }
@@ -64,12 +63,6 @@ function waitForTenant({ deps, key }: Run, instance: GpuInstance, refusal: Ceili
   return { waiting: { reason: 'TenantLimit', message: refusal.message } };
 }
 
-/** Whether a write may have been made although it failed. */
-function isUncertain(error: unknown): boolean {
-  if (error instanceof TimeoutError || error instanceof TransportError) return true;
-  return !(error instanceof KubeError) || (error.status >= 500 && !(error instanceof ConflictError));
-}
-
 /** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
 export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key, context } = run;
@@ -78,6 +71,14 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   const limit = deps.ceilingsOf(namespace);
   const refused = forbidden(run, instance, settings, limit);
   if (refused !== undefined) return { refused };
+  const pod = await findClaimed(run, observed);
+  if (pod !== undefined) return { instance: observed.stored, pods: [pod] };
+  // A pod with this claim may be on its way: no other place is granted beside it.
+  const undecided = deps.inventory.undecided(key)?.status;
+  if (undecided?.claim !== undefined) {
+    const persistent = undecided.diskPersistent === true;
+    return writeClaim(run, claimWith(run, observed, undecided.claim, { persistent, settings }));
+  }
   // The inventory still counts the claim that this run gave back: the instance would not see who waits for its place.
   // The event of that write brings it here again.
   if (deps.stores.instances.get(key)?.status?.claim !== undefined) return { waiting: TURN };
@@ -125,17 +126,6 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   deps.inventory.assume(instance, claim, { gb: settings.diskGb, persistent });
   // From here on the instance holds up no other, although the write is still to come.
   deps.line.remove(key);
-  const next = { ...instance, status: claimedStatus(instance, claim, { persistent, settings }) };
-  const status = statusOf({ ...observed, instance: next, pod: undefined }, deps.config.ssh);
-  try {
-    const written = await writeStatus(run, instance, status);
-    deps.inventory.written(written);
-    const took = claimTime(instance.status, status);
-    if (took !== undefined) deps.noteStages([took]);
-    return { instance: written };
-  } catch (error) {
-    // When it may have been written, the next run reads the instance from the API server and finds out.
-    if (!isUncertain(error)) deps.inventory.forget(keyOf(instance));
-    throw error;
-  }
+  const claimed = claimWith(run, observed, claim, { persistent, settings });
+  return mayClaimOnPod(run, observed) ? claimOnPod(run, claimed) : writeClaim(run, claimed);
 }

@@ -148,6 +148,8 @@ export async function createPod(run: Run, observed: Observed, claim: Claim): Pro
     imagePullPolicy: deps.config.imagePullPolicy,
     restricted: space?.metadata.labels?.[ENFORCE_LABEL] === 'restricted',
     toolsImage: deps.config.toolsImage,
+    // Where the status does not have the claim yet, the pod does.
+    claimed: observed.stored.status?.claim === undefined ? instance.status : undefined,
   });
   try {
     const made = await deps.client.create(PODS, pod, { signal: context.signal });

@@ -6,6 +6,7 @@ import { dcgmExporterOn } from '../../../caches/dcgm.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
+import { firstPodOf, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
 import { settingsOf } from '../decide/settings.ts';
@@ -49,14 +50,17 @@ function settingsFor({ config }: InstanceDeps, { spec }: GpuInstance, template: 
 }
 
 /** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
-export function observe(deps: InstanceDeps, instance: GpuInstance, known: readonly Pod[] | undefined): Observed {
-  const { stores, clock } = deps;
+export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly Pod[] | undefined): Observed {
+  const { stores, clock, config } = deps;
+  const pods = known ?? podsOf(deps, stored);
+  const first = config.claimOnPod ? pods.find(({ metadata }) => metadata.name === firstPodOf(stored)) : undefined;
+  const instance = withClaimOf(stored, first);
   const template = templateOf(deps, instance);
-  const pods = known ?? podsOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
   return {
     instance,
+    stored,
     pods,
     pod,
     node: nodeName === undefined ? undefined : stores.nodes.get(nodeName),

@@ -12,6 +12,7 @@ import type { PodChecks } from '../pod-checks.ts';
 import type { NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
 import type { TenantLine } from '../tenant-line.ts';
 import type { WaitingLine } from '../waiting-line.ts';
@@ -26,6 +27,8 @@ export interface InstanceConfig {
   /** For the images of instances. */
   imagePullPolicy: ImagePullPolicy;
   ssh: SshAddress;
+  /** Whether the pod of a first start bears the claim. Only where admission keeps others from writing it there. */
+  claimOnPod: boolean;
 }
 
 export interface InstanceDeps {
@@ -33,6 +36,8 @@ export interface InstanceDeps {
   stores: ControllerStores;
   inventory: Inventory;
   line: WaitingLine;
+  /** An instance of the cache with its claim, also while that is on its pod alone. */
+  withClaim: (instance: GpuInstance) => GpuInstance;
   /** Ceilings of a tenant as the policies have them now. */
   ceilingsOf: LimitOf;
   tenantLine: TenantLine;

@@ -14,7 +14,7 @@ import type { Run } from './run.ts';
 import { deletePods, writeStatus } from './writes.ts';
 
 export type StepOutcome =
-  /** The instance after the step, with its pods where the cache does not show them yet. */
+  /** The instance as the API server has it after the step, with its pods where the cache does not show them yet. */
   | { instance: GpuInstance; pods?: readonly Pod[] }
   /** There is nothing more to do now; `waiting` says what the search for a place found, if there was one. */
   | { waiting: Waiting | undefined }
@@ -24,17 +24,18 @@ export type StepOutcome =
 const NOTHING_MORE = { waiting: undefined };
 
 export async function takeStep(run: Run, step: Step, observed: Observed): Promise<StepOutcome> {
-  const { instance, settings, now } = observed;
+  const { instance, stored, settings, now } = observed;
   switch (step.do) {
     case 'claim': {
       if (settings === undefined) return NOTHING_MORE;
       const outcome = await claimPlace(run, observed, settings);
+      if ('lost' in outcome) return end(run, outcome.observed, outcome.lost);
       if (!('refused' in outcome)) return outcome;
       run.deps.line.remove(run.key);
       return end(run, observed, outcome.refused);
     }
     case 'freeze':
-      return { instance: await writeStatus(run, instance, statusOf(observed, run.deps.config.ssh)) };
+      return { instance: await writeStatus(run, stored, statusOf(observed, run.deps.config.ssh)) };
     case 'createPod': {
       const { claim } = instance.status ?? {};
       if (claim === undefined) return NOTHING_MORE;
@@ -43,7 +44,7 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
         settings && imageRefusal(run.deps.ceilingsOf(instance.metadata.namespace ?? ''), settings.image);
       if (overImages) return end(run, observed, { reason: 'PlaceLost', message: overImages.message });
       const outcome = await createPod(run, observed, claim);
-      return 'pod' in outcome ? { instance, pods: [outcome.pod] } : end(run, observed, outcome.ending);
+      return 'pod' in outcome ? { instance: stored, pods: [outcome.pod] } : end(run, observed, outcome.ending);
     }
     case 'end':
       return end(run, observed, step.ending);
@@ -54,7 +55,7 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
       await deletePods(run, step.pods);
       return NOTHING_MORE;
     case 'release':
-      return { instance: await writeStatus(run, instance, releasedStatus(instance, step.ending, now)) };
+      return { instance: await writeStatus(run, stored, releasedStatus(instance, step.ending, now)) };
     case 'cleanUp':
       await cleanUp(run, instance);
       return { gone: true };
@@ -64,9 +65,12 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
 }
 
 async function end(run: Run, observed: Observed, ending: Ending): Promise<StepOutcome> {
-  const { instance, now } = observed;
+  const { instance, stored, now } = observed;
   const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
-  return { instance: await writeStatus(run, instance, statusOf(next, run.deps.config.ssh)) };
+  const written = await writeStatus(run, stored, statusOf(next, run.deps.config.ssh));
+  // Of a start that ended before its pod was made, no cache shows the claim yet.
+  if (run.deps.inventory.undecided(run.key) !== undefined) run.deps.inventory.written(written);
+  return { instance: written };
 }
 
 async function deleteInstance({ deps, context }: Run, { metadata }: GpuInstance): Promise<void> {

@@ -18,6 +18,7 @@ import { writeFinalizers, writeStatus } from './writes.ts';
 
 /** What a run knows of its instance. */
 export interface Progress {
+  /** As the API server has it. */
   instance: GpuInstance;
   /** The pods of the instance; undefined while the run knows no more of them than the cache. */
   pods: readonly Pod[] | undefined;
@@ -49,6 +50,8 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
   const known = { ...progress, pods: observed.pods };
   if (step.do !== 'claim') {
     run.deps.line.remove(run.key);
+    // A claim of which it is not known whether it came to be, of an instance that asks for none any more.
+    if (run.deps.inventory.undecided(run.key) !== undefined) run.deps.inventory.forget(run.key);
     if (!known.hasFinalizer) return { ...known, instance: await addFinalizer(run, known.instance), hasFinalizer: true };
   }
   if (mustBeCertain(step) && !known.isCertain) {
@@ -73,7 +76,7 @@ async function takeStepWithFinalizer(
   step: Step,
   { observed, hasFinalizer }: { observed: Observed; hasFinalizer: boolean },
 ): Promise<StepOutcome> {
-  const adding = hasFinalizer ? undefined : addFinalizer(run, observed.instance);
+  const adding = hasFinalizer ? undefined : addFinalizer(run, observed.stored);
   const taking = takeStep(run, step, observed);
   await Promise.allSettled([adding, taking]);
   const outcome = await taking;
@@ -94,7 +97,7 @@ async function report(
   const status = statusOf(observed, run.deps.config.ssh, waiting);
   const writeAfterMs = passingForMs(observed, status);
   if (writeAfterMs === 0) {
-    await writeStatus(run, observed.instance, status);
+    await writeStatus(run, observed.stored, status);
     run.deps.noteStages(startTimes(observed.instance.status, status, observed.pod));
   }
   return nextLook(observed, { step, writeAfterMs, repairAfterMs, isHidden: hasHiddenPod(run, observed.pods) });

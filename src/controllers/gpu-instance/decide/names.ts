@@ -27,10 +27,6 @@ export function diskLabelsOf(instance: Pick<GpuInstance, 'metadata' | 'spec'>): 
   return { ...labelsOf(instance), [DISK_POLICY_LABEL]: instance.spec.diskPolicy };
 }
 
-export function podNameOf(instance: Pick<GpuInstance, 'metadata'>, incarnation: number): string {
-  return `${instance.metadata.name}-${incarnation}`;
-}
-
 export function diskNameOf(instance: Pick<GpuInstance, 'metadata'>): string {
   return `${instance.metadata.name}-disk`;
 }

@@ -3,7 +3,7 @@ import { instanceState, type InstanceState } from '../../../resources/instances/
 import { deadlines, MONITOR_RETRY_MS, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { MonitorState, Observed } from './observed.ts';
 import type { Step } from './plan.ts';
-import { asksMonitor } from './pod/pod-facts.ts';
+import { asksMonitor, podCondition } from './pod/pod-facts.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
@@ -16,14 +16,23 @@ const HIDDEN_RETRY_MS = 5_000;
 
 /** Stages that pass within this time are not written one by one: most starts need one write, not four. */
 const QUICK_MS = 3_000;
+/** A claim that is on the pod alone is in the status this long after the grant, however slow the scheduler is. */
+const ON_POD_MS = 10_000;
 const PASSING: ReadonlySet<InstanceState> = new Set(['scheduling', 'pulling', 'starting']);
 
 /** Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0. */
-export function passingForMs({ instance, now }: Observed, status: GpuInstanceStatus): number {
-  const { claim, conditions } = instance.status ?? {};
+export function passingForMs({ instance, stored, pod, now }: Observed, status: GpuInstanceStatus): number {
+  const { claim } = instance.status ?? {};
   const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
-  if (claim === undefined || conditions === undefined || !isPassing) return 0;
-  return Math.max(0, Date.parse(claim.grantedAt) + QUICK_MS - now);
+  // A status of an older version, which says nothing yet.
+  const isBare = stored.status?.claim !== undefined && stored.status.conditions === undefined;
+  if (claim === undefined || isBare || !isPassing) return 0;
+  const granted = Date.parse(claim.grantedAt);
+  if (stored.status?.claim !== undefined) return Math.max(0, granted + QUICK_MS - now);
+  // Until the scheduler has answered, a status would say no more than the pod does.
+  const answered = Date.parse((pod && podCondition(pod, 'PodScheduled')?.lastTransitionTime) ?? '');
+  const limits = [granted + ON_POD_MS, answered + QUICK_MS].filter(Number.isFinite);
+  return Math.max(0, Math.min(...limits) - now);
 }
 
 /** Milliseconds from a question to the exporter to the next: soon where it was silent, or where its answer decides now. */

@@ -28,6 +28,11 @@ export type Step =
 const SWITCHED_OFF: Ending = { reason: 'Stopped', message: 'spec.powerState is Stopped.' };
 const DELETED: Ending = { reason: 'Stopped', message: 'The instance is being deleted.' };
 
+const ELSEWHERE: Ending = {
+  reason: 'PlaceLost',
+  message: 'The pod of this start is on another node than its place. The controller creates a new one.',
+};
+
 /** Pods get 30 seconds to end. A tenant who deletes one with a much longer grace would not pay for its GPUs. */
 const LONGEST_GRACE_MS = 60_000;
 
@@ -56,6 +61,9 @@ function newEnding(observed: Observed): Ending | undefined {
   if (instance.spec.powerState === 'Stopped') return SWITCHED_OFF;
   const due = deadlines(observed).find(({ at }) => at <= now);
   if (pod === undefined) return instance.status?.podUid === undefined ? undefined : endingOfGonePod(observed);
+  // Its creation was on its way for so long that the start has another place by now.
+  const isElsewhere = pod.spec?.nodeName !== undefined && pod.spec.nodeName !== instance.status?.claim?.node;
+  if (isElsewhere) return ELSEWHERE;
   if (isOver(instance, pod)) return endingOfPod(pod, now);
   if (pod.metadata.deletionTimestamp !== undefined) return withNodeTime(endingOfDeletion(pod, observed.node), observed);
   return due?.ending;

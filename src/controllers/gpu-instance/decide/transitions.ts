@@ -1,9 +1,9 @@
 import type { Grant } from '../../../inventory/grant.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { startHash } from '../../../resources/instances/instance-state.ts';
+import { podNameOf } from '../../../resources/pod/owner.ts';
 import { type Ending, type SeenEnding, settledEnding } from './endings.ts';
 import { nodesToAvoid, withFailure } from './failures.ts';
-import { podNameOf } from './names.ts';
 import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 

@@ -1,14 +1,16 @@
 import type { Container, Pod } from '../../../../kube/types.ts';
 import type { Amounts } from '../../../../inventory/amounts.ts';
 import type { PodIsolation } from '../../../../inventory/nodes/isolation.ts';
-import type { Claim, GpuInstance } from '../../../../resources/instances/gpu-instance.ts';
+import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 import type { Toleration } from '../../../../resources/gpu-pool.ts';
 import { CLOSED_DEVICES } from '../../../../resources/pod/device-env.ts';
 import { JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MONITOR_LABELS } from '../../../../resources/pod/monitor.ts';
 import { MAIN_CONTAINER, toolsVolume } from '../../../../resources/pod/tools-volume.ts';
 import { entrypointOf, WORKSPACE } from './container.ts';
-import { diskNameOf, podMetadata, podNameOf } from '../names.ts';
+import { CLAIM_ANNOTATION, claimText } from '../../../../resources/pod/claim-on-pod.ts';
+import { podNameOf } from '../../../../resources/pod/owner.ts';
+import { diskNameOf, podMetadata } from '../names.ts';
 import type { Settings } from '../settings.ts';
 
 export const PRIORITY_CLASS = { OnDemand: 'berth-on-demand', Interruptible: 'berth-interruptible' } as const;
@@ -35,6 +37,8 @@ interface PodInput {
   /** Whether the namespace enforces Pod Security restricted. */
   restricted: boolean;
   toolsImage: string;
+  /** The status whose claim the pod bears; undefined where the API server has it already. */
+  claimed: GpuInstanceStatus | undefined;
 }
 
 const SCRATCH = 'ephemeral-storage';
@@ -151,7 +155,11 @@ export function desiredPod(input: PodInput): Pod {
   const mounts = [{ name: 'disk', mountPath: WORKSPACE }, shm.mount, ...(tools ? [tools.mount] : [])];
   const metadata = podMetadata(instance, podNameOf(instance, input.incarnation));
   return {
-    metadata: isMonitored(input) ? { ...metadata, labels: { ...metadata.labels, ...MONITOR_LABELS } } : metadata,
+    metadata: {
+      ...metadata,
+      ...(isMonitored(input) && { labels: { ...metadata.labels, ...MONITOR_LABELS } }),
+      ...(input.claimed && { annotations: { [CLAIM_ANNOTATION]: claimText(input.claimed) } }),
+    },
     spec: {
       containers: [mainContainer(input, mounts)],
       ...(tools && { initContainers: [tools.initContainer] }),

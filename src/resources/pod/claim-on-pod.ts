@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { keyOf, type Pod } from '../../kube/types.ts';
+import { type Claim, claimSchema } from '../instances/claim.ts';
+import { type GpuInstance, type GpuInstanceStatus, gpuInstanceStatusSchema } from '../instances/gpu-instance.ts';
+import { runtypeSchema } from '../instance-template.ts';
+import { controllerUidOf, podNameOf } from './owner.ts';
+
+/** On the pod of a first start: what the controller granted, until it writes the status. Only the controller sets it. */
+export const CLAIM_ANNOTATION = 'berth.dev/claim';
+
+/** Characters. Images may have 512, a line for known_hosts some hundred. */
+const MAX_LENGTH = 4_096;
+/** Conditions of an instance that waited for its place: with the claim they are past. */
+const PAST = new Set(['Ready', 'Claimed']);
+
+const claimOnPodSchema = z.object({
+  claim: claimSchema,
+  image: z.string(),
+  runtype: runtypeSchema,
+  diskGb: z.int(),
+  diskPersistent: z.boolean(),
+  ssh: gpuInstanceStatusSchema.shape.ssh,
+});
+
+/** The name of the pod that may bear the claim of an instance. */
+export function firstPodOf(instance: Pick<GpuInstance, 'metadata'>): string {
+  return podNameOf(instance, 1);
+}
+
+/** The key of the instance whose claim a pod of this key may bear; undefined for a pod of a later start. */
+export function instanceKeyOfFirstPod(podKey: string): string | undefined {
+  return podKey.endsWith('-1') ? podKey.slice(0, -2) : undefined;
+}
+
+/** Whether the claim of an instance may be on its pod alone: its status knows of no start yet. */
+export function isBeforeFirstStart({ status }: Pick<GpuInstance, 'status'>): boolean {
+  return status?.claim === undefined && (status?.incarnation ?? 0) === 0 && status?.ending === undefined;
+}
+
+/** The annotation for a status that has a claim. */
+export function claimText(status: GpuInstanceStatus): string {
+  const { claim, image, runtype, diskGb, diskPersistent, ssh } = status;
+  return JSON.stringify({ claim, image, runtype, diskGb, diskPersistent, ssh });
+}
+
+function parse(text: string | undefined): z.infer<typeof claimOnPodSchema> | undefined {
+  if (text === undefined || text.length > MAX_LENGTH) return undefined;
+  try {
+    return claimOnPodSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the pod takes what the claim says, where it says: its GPUs, on its node and no other. */
+function agrees({ spec }: Pod, { node, resourceName, gpuCount }: Claim): boolean {
+  const requested = spec?.containers.map(({ resources }) => Number(resources?.requests?.[resourceName] ?? 0)) ?? [];
+  if (requested.reduce((sum, gpus) => sum + gpus, 0) !== gpuCount) return false;
+  if (spec?.nodeName !== undefined && spec.nodeName !== node) return false;
+  const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const [field, ...others] = terms.flatMap(({ matchFields = [] }) => matchFields);
+  if (terms.length !== 1 || field === undefined || others.length > 0) return false;
+  return field.key === 'metadata.name' && field.operator === 'In' && field.values?.join() === node;
+}
+
+/**
+ * The instance with the claim that its pod bears, as long as its status knows of none; else the instance as it is. The
+ * pod must be the one of the first start, be controlled by this instance, and take just what the claim says.
+ */
+export function withClaimOf(instance: GpuInstance, pod: Pod | undefined): GpuInstance {
+  if (pod === undefined || !isBeforeFirstStart(instance)) return instance;
+  const { metadata, status } = instance;
+  const { name, namespace, annotations } = pod.metadata;
+  if (name !== firstPodOf(instance) || namespace !== metadata.namespace) return instance;
+  if (controllerUidOf(pod) === undefined || controllerUidOf(pod) !== metadata.uid) return instance;
+  const found = parse(annotations?.[CLAIM_ANNOTATION]);
+  if (found === undefined || !agrees(pod, found.claim)) return instance;
+  const { conditions, stages, ...rest } = status ?? {};
+  const accepted = stages?.accepted ?? new Date(metadata.creationTimestamp ?? 0).toISOString();
+  const kept = conditions?.filter(({ type }) => !PAST.has(type));
+  const claimed = {
+    ...rest,
+    ...found,
+    ...(kept && { conditions: kept }),
+    incarnation: 1,
+    podName: name,
+    stages: { accepted, claimed: found.claim.grantedAt },
+  };
+  return { ...instance, status: claimed };
+}
+
+/** Reads instances with the claims that their pods bear: the same object for the same instance and pod. */
+export function claimReader(pods: { get(key: string): Pod | undefined }): (instance: GpuInstance) => GpuInstance {
+  const known = new WeakMap<GpuInstance, { pod: Pod; claimed: GpuInstance }>();
+  return (instance) => {
+    if (!isBeforeFirstStart(instance)) return instance;
+    const pod = pods.get(keyOf({ namespace: instance.metadata.namespace, name: firstPodOf(instance) }));
+    if (pod === undefined) return instance;
+    const before = known.get(instance);
+    if (before?.pod === pod) return before.claimed;
+    const claimed = withClaimOf(instance, pod);
+    known.set(instance, { pod, claimed });
+    return claimed;
+  };
+}

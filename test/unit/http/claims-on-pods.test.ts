@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { InstanceEvents } from '../../../src/http/events/instance-events.ts';
+import type { StreamEvent } from '../../../src/http/events/event-stream.ts';
+import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
+import { InstancePresenter } from '../../../src/http/records/instance-presenter.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { cacheOf } from '../../support/controller-world.ts';
+import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
+
+const ONE = gpuInstance('one');
+const CLAIM = claimOn('n', { pricePerHour: '2.50' });
+const POD = claimedPod(ONE, CLAIM);
+
+function world(isOn = true) {
+  const instances = cacheOf<GpuInstance>([ONE], INDEXES.instances);
+  const pods = cacheOf<Pod>();
+  const claims = new ClaimsOnPods({ instances: instances.store, pods: pods.store }, isOn);
+  const presenter = new InstancePresenter({
+    claims,
+    nodes: cacheOf<never>().store,
+    templates: {
+      templates: cacheOf<never>([], INDEXES.templates).store,
+      namespaces: cacheOf<never>().store,
+      own: 'berth-system',
+    },
+    defaultImage: 'debian:12',
+    placeOf: () => undefined,
+    nearLimits: () => [],
+  });
+  const events = new InstanceEvents(instances.store, claims, presenter);
+  const sent: StreamEvent[] = [];
+  events.follow({ namespace: 'default', name: 'one' }, undefined, (event) => sent.push(event));
+  const states = () => sent.map(({ data }) => (JSON.parse(data) as { state: string }).state);
+  return { instances, pods, presenter, sent, states };
+}
+
+test('the record of an instance has the claim that is on its pod', () => {
+  const { pods, presenter } = world();
+  const before = presenter.present(ONE);
+  pods.upsert(POD);
+  expect(presenter.record(ONE)).toMatchObject({ state: 'scheduling', node: 'n', price_per_hour: '2.50' });
+  expect(presenter.present(ONE).etag).not.toBe(before.etag);
+  pods.remove(POD);
+  expect(presenter.record(ONE)).toMatchObject({ state: 'pending', node: null });
+});
+
+test('a follower is told once that a claim came, and that it went', () => {
+  const { pods, states, sent, instances } = world();
+  pods.upsert(POD);
+  pods.upsert({ ...POD, metadata: { ...POD.metadata, resourceVersion: '2' }, status: { phase: 'Running' } });
+  expect(states()).toEqual(['pending', 'scheduling']);
+  // No id that another replica could not go on from.
+  expect(sent.map(({ id }) => id)).toEqual([instances.store.resourceVersion, instances.store.resourceVersion]);
+  pods.remove(POD);
+  expect(states()).toEqual(['pending', 'scheduling', 'pending']);
+});
+
+test('where others may write the annotation it is no claim', () => {
+  const { pods, presenter, states } = world(false);
+  pods.upsert(POD);
+  expect(presenter.record(ONE)).toMatchObject({ state: 'pending', node: null });
+  expect(states()).toEqual(['pending']);
+});
