@@ -61,7 +61,7 @@ const KEY_ID = /^person\/[0-9a-f]+\/([0-9]+)$/;
 
 /** The caller that a token stands for. Its id is the same for all tokens of a sign-in, and says when that ends. */
 export function personPrincipal({ id, username, namespace, scopes, expires, until }: PersonClaims): Principal {
-  return { keyId: `person/${id}/${until}`, namespace, name: username, scopes, expires };
+  return { keyId: `person/${id}/${until}`, namespace, name: username, scopes, vouchedUntil: expires };
 }
 
 /** When the sign-in of a caller ends, in ms since the epoch; undefined for an API key. */

@@ -15,7 +15,7 @@ export interface Principal {
   /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
   models?: readonly string[];
   /** Of a person: when the dashboard must vouch for them again, in ms since the epoch. */
-  expires?: number;
+  vouchedUntil?: number;
 }
 
 /** The principal is a property of the request: a WeakMap with an entry per request slows every garbage collection. */

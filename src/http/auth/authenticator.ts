@@ -5,7 +5,7 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ApiKey, hashToken, type Scope, SCOPES } from '../../resources/api-key.ts';
 
-type Caller = Pick<Principal, 'keyId'> & Partial<Pick<Principal, 'expires' | 'scopes'>>;
+type Caller = Pick<Principal, 'keyId'> & Partial<Pick<Principal, 'vouchedUntil' | 'scopes'>>;
 
 const NO_HASH = '0'.repeat(64);
 
@@ -67,8 +67,8 @@ export class Authenticator {
    * Whether an authenticated caller is still valid and has the scope now. Of a person the token counts, or, where only
    * the id is known, the end of the sign-in.
    */
-  isValid({ keyId, expires, scopes }: Caller, scope: Scope): boolean {
-    const end = expires ?? signInEnd(keyId);
+  isValid({ keyId, vouchedUntil, scopes }: Caller, scope: Scope): boolean {
+    const end = vouchedUntil ?? signInEnd(keyId);
     if (end !== undefined) return end > this.#deps.clock.now() && (scopes?.includes(scope) ?? true);
     const [key] = this.#deps.apiKeys.by('uid', keyId);
     return key !== undefined && isUsable(key, this.#deps.clock.now()) && scopesOf(key).includes(scope);

@@ -63,8 +63,8 @@ it('is nothing when a byte of it is another one, or a part is missing', () => {
 });
 
 it('the caller has one id for a sign-in, which says when that ends', () => {
-  const { keyId, expires } = personPrincipal(CLAIMS);
+  const { keyId, vouchedUntil } = personPrincipal(CLAIMS);
   expect(personPrincipal({ ...CLAIMS, expires: 5000 }).keyId).toBe(keyId);
-  expect([signInEnd(keyId), expires]).toEqual([9000, 2000]);
+  expect([signInEnd(keyId), vouchedUntil]).toEqual([9000, 2000]);
   expect(signInEnd('0b5e0b1e-7a53-4f7e-8f0e-6c1f6a3d9c11')).toBeUndefined();
 });
