@@ -81,14 +81,13 @@ describe('/openapi.json', () => {
         // Beside the specification: what a key sees of an instance, and credentials for private images.
         'get /instances/{instanceId}/logs',
         'get /instances/{instanceId}/events',
+        'get /instances/{instanceId}/metrics',
         'get /registries',
         'post /registries',
         'delete /registries/{registryName}',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',
-        // Beside the specification: what the operator allows the tenant.
-        'get /limits',
       ]),
     );
     expect(Object.keys(paths['/instances']?.['post']?.responses ?? {})).toEqual(
