@@ -7,7 +7,7 @@ const ANNOTATED = { annotations: { [CLAIM]: FORGED } };
 
 /** A tenant who may make pods tries to rent by a pod that looks like the controller's, or to change its price. */
 export function onClaims({ instance, pod: own, otherPod, admin }: Targets): Attack[] {
-  const change = (name: string, claim: string | null, ...how: string[]): string[] => {
+  const change = (name: string, claim: string, ...how: string[]): string[] => {
     const patch = JSON.stringify({ metadata: { annotations: { [CLAIM]: claim } } });
     return ['patch', 'pod', name, '-n', TENANT, '--type=merge', '-p', patch, ...how];
   };
@@ -28,7 +28,6 @@ export function onClaims({ instance, pod: own, otherPod, admin }: Targets): Atta
     },
     { title: 'a tenant writes a claim to a pod', as: admin, command: change(otherPod, FORGED) },
     { title: 'a tenant changes the claim of a pod', as: admin, command: change(own, FORGED) },
-    { title: 'a tenant takes the claim off a pod', as: admin, command: change(own, null) },
     {
       title: 'an administrator writes a claim with the status of a pod',
       command: change(own, FORGED, '--subresource=status'),

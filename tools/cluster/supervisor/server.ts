@@ -86,7 +86,7 @@ interface ProcessOptions {
 /** Starts the process of the server, which ends with the stack, and at once when this process is killed. */
 function startProcess(
   stack: AsyncDisposableStack,
-  { kubeconfig, context, initPid }: LocalCluster,
+  { kubeconfig, context, initPid, way }: LocalCluster,
   { httpPort, sshPort, metricsPort, log }: ProcessOptions,
 ): Child {
   const env = {
@@ -96,8 +96,8 @@ function startProcess(
     BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
     BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
     BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,
-    // Who may make pods in this cluster is its administrator.
-    BERTH_CLAIM_ON_POD: 'true',
+    // Only its administrator makes pods in a cluster that was built for this. A given one may have tenants, and no policy.
+    BERTH_CLAIM_ON_POD: String(way !== 'given'),
     // The real node reaches no registry. It has these two images.
     ...(initPid === undefined
       ? {}

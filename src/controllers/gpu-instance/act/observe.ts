@@ -6,7 +6,7 @@ import { dcgmExporterOn } from '../../../caches/dcgm.ts';
 import { instanceIndexKey } from '../../../caches/indexes.ts';
 import { fateOf, findTemplate } from '../../../caches/templates.ts';
 import type { InstanceDeps } from './run.ts';
-import { firstPodOf, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
+import { firstPodOf, isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
 import { settingsOf } from '../decide/settings.ts';
@@ -49,12 +49,19 @@ function settingsFor({ config }: InstanceDeps, { spec }: GpuInstance, template: 
   return settingsOf(spec, template?.snapshot.spec, config.defaultImage);
 }
 
+/** The instance with its claim, also while that is on its pod alone. */
+function claimed({ config, stores, withClaim }: InstanceDeps, stored: GpuInstance, pods: readonly Pod[]): GpuInstance {
+  if (!config.claimOnPod || !isBeforeFirstStart(stored)) return stored;
+  const pod = pods.find(({ metadata }) => metadata.name === firstPodOf(stored));
+  // What the cache has was parsed already.
+  return pod !== undefined && pod === stores.pods.get(keyOf(pod)) ? withClaim(stored) : withClaimOf(stored, pod);
+}
+
 /** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
 export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly Pod[] | undefined): Observed {
-  const { stores, clock, config } = deps;
+  const { stores, clock } = deps;
   const pods = known ?? podsOf(deps, stored);
-  const first = config.claimOnPod ? pods.find(({ metadata }) => metadata.name === firstPodOf(stored)) : undefined;
-  const instance = withClaimOf(stored, first);
+  const instance = claimed(deps, stored, pods);
   const template = templateOf(deps, instance);
   const pod = pods.find(({ metadata }) => metadata.name === instance.status?.podName);
   const nodeName = instance.status?.claim?.node ?? pod?.spec?.nodeName;
