@@ -22,7 +22,7 @@ const (
 	// Time between two samples.
 	step = 15 * time.Second
 	// Samples that are kept: one hour.
-	kept = 240
+	kept    = 240
 	timeout = 10 * time.Second
 	// Bytes of an answer that `state` reads.
 	maxState = 4096
@@ -40,8 +40,14 @@ func serve(port, folder string) error {
 		io.WriteString(writer, monitor.state())
 	})
 	mux.HandleFunc("/", func(writer http.ResponseWriter, _ *http.Request) {
+		text, err := json.Marshal(monitor.report())
+		if err != nil {
+			http.Error(writer, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		writer.Header().Set("content-type", "application/json")
-		json.NewEncoder(writer).Encode(monitor.report())
+		writer.Header().Set("content-length", strconv.Itoa(len(text)))
+		writer.Write(text)
 	})
 	server := http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: maxState}
 	return server.Serve(listener)

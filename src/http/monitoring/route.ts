@@ -41,10 +41,10 @@ function measuredPod(instance: GpuInstance, { stores }: ApiContext): Pod {
 /** Why nothing was measured, in the words of the condition where it has some. */
 function unavailable(instance: GpuInstance, pod: Pod, cause: unknown): ApiError {
   const condition = findCondition(instance.status?.conditions, 'Monitoring');
-  const why = condition?.status === 'False' ? condition.message : undefined;
-  if (!hasMonitor(pod) && why !== undefined) return new ApiError('not_measured', why);
-  const message = `The exporter of the instance does not answer now. It starts by itself soon after the instance. ${why ?? ''}`;
-  return new ApiError('metrics_unavailable', message.trim(), { retryAfterSeconds: 5, cause });
+  if (!hasMonitor(pod) && condition?.status === 'False') return new ApiError('not_measured', condition.message);
+  const message =
+    'The exporter of the instance does not answer now. It starts with the instance, and again when it ends. Try again.';
+  return new ApiError('metrics_unavailable', message, { retryAfterSeconds: 5, cause });
 }
 
 async function measure(context: ApiContext, instance: GpuInstance, signal: AbortSignal): Promise<Measured> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { metricsSchema } from '../../../src/http/schemas/metrics.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
@@ -38,9 +38,13 @@ function get(name: string): Promise<GpuInstance> {
   return tenant.client.get(GPU_INSTANCES, { name, namespace: tenant.name });
 }
 
-async function remove(name: string): Promise<void> {
-  await tenant.client.delete(GPU_INSTANCES, { name, namespace: tenant.name });
-  await waitFor(`${name} is gone`, async () => (await call('GET', `/instances/${name}`)).status === 404, 60_000);
+/** Each test needs both GPUs of the node. */
+async function removeAll(): Promise<void> {
+  const namespace = tenant.name;
+  const { items } = await tenant.client.list(GPU_INSTANCES, { namespace });
+  for (const { metadata } of items) await tenant.client.delete(GPU_INSTANCES, { name: metadata.name, namespace });
+  const left = async () => (await tenant.client.list(GPU_INSTANCES, { namespace })).items.length;
+  await waitFor('the end of the instances', async () => (await left()) === 0, 60_000);
 }
 
 async function monitoringOf(name: string): Promise<string | undefined> {
@@ -64,6 +68,7 @@ onNode('install_monitoring', () => {
     call = clientOf(replicas[1]?.url ?? '', token);
     await waitFor('the key', async () => (await call('GET', '/offers')).status === 200);
   });
+  afterEach(removeAll);
   afterAll(async () => {
     for (const berth of replicas) await berth[Symbol.asyncDispose]();
     await tenant[Symbol.asyncDispose]();
@@ -101,7 +106,6 @@ onNode('install_monitoring', () => {
     expect(plain.text).toMatch(/\nberth_instance_cpu_seconds_total\{instance_id="measured"\} \d/);
     const { json } = await call('GET', '/instances/measured');
     expect(JSON.stringify(json['warnings'])).not.toContain('install_monitoring');
-    await remove('measured');
   }, 150_000);
 
   it('says what is not measured: no tool for the GPUs, and a program of the image alone', async () => {
@@ -123,8 +127,6 @@ onNode('install_monitoring', () => {
       return answer.status === 409 && answer.error['code'] === 'not_measured' && answer;
     });
     expect(refused.error['message']).toMatch(/DCGM exporter/);
-    await remove('bare');
-    await remove('alone');
   }, 150_000);
 
   it('keeps an instance from idleTimeout while its GPU is busy, and no longer', async () => {
@@ -137,7 +139,5 @@ onNode('install_monitoring', () => {
     await waitFor('the end of the other', async () => (await readyOf('works'))?.reason === 'Idle', 90_000);
     const { conditions } = (await get('works')).status ?? {};
     expect(findCondition(conditions, 'Claimed')?.message).toBe('No session was open for 25s, and no GPU was busy.');
-    await remove('works');
-    await remove('rests');
   }, 200_000);
 });
