@@ -75,7 +75,10 @@ export function cutConnection(connection: LiveConnection, message: string): void
   connection.isCut = true;
   const cuts = [...connection.channels].map((channel) => channel.cut(message));
   const limit = new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS).unref());
-  void Promise.race([Promise.all(cuts), limit]).then(() => connection.client.end());
+  // OpenSSH's client prints what it has read and then leaves by itself. When the gateway disconnects first, it prints no
+  // more.
+  const left = new Promise((resolve) => connection.gone.addEventListener('abort', resolve));
+  void Promise.race([Promise.all(cuts).then(() => left), limit]).then(() => connection.client.end());
   setTimeout(() => connection.socket.destroy(), 2 * LAST_WORDS_MS).unref();
 }
 

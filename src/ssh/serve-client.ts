@@ -85,7 +85,11 @@ class ChannelRequests {
 
   /** Takes a place for one channel, or refuses the channel. */
   #take(reject: () => void): boolean {
-    const { client, gateway, login } = this.#live;
+    const { client, gateway, isCut, login } = this.#live;
+    if (isCut) {
+      reject();
+      return false;
+    }
     const refusal =
       this.#open >= MAX_CHANNELS
         ? `this connection has ${MAX_CHANNELS} open channels, which is the limit of one connection.`

@@ -159,6 +159,6 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
     );
     expect(refused.status).toBe(503);
     expect(refused.text).not.toContain(ENGINE_KEY);
-    expect(api.log()).toContain(`Berth may not read the Secret ${LISTED}`);
+    await waitFor('the log', () => api.log().includes(`Berth may not read the Secret ${LISTED}`));
   });
 });

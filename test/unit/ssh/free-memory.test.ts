@@ -9,8 +9,8 @@ function connection(namespace: string, bytes: number): LiveConnection {
   const queue = { queued: () => bytes };
   const [client, socket] = [{ end: vi.fn() }, { destroy: vi.fn() }];
   const gateway = { log: pino({ level: 'silent' }) };
-  const login = { namespace };
-  return { gateway, client, socket, login, queue, channels: new Set(), isCut: false } as unknown as LiveConnection;
+  const state = { login: { namespace }, gone: new AbortController().signal, channels: new Set(), isCut: false };
+  return { gateway, client, socket, queue, ...state } as unknown as LiveConnection;
 }
 
 function cut(connections: LiveConnection[], limit: number): number[] {
