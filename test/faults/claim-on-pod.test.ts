@@ -43,6 +43,12 @@ function aroundPods(client: KubeClient, around: (send: () => Promise<unknown>) =
   return { ...client, create: through };
 }
 
+/** A pod that no scheduler binds before its gate is taken away: nothing but its claim says which GPUs are taken. */
+function gated<T extends object>(object: T): T {
+  const { spec } = object as { spec?: object };
+  return { ...object, spec: { ...spec, schedulingGates: [{ name: 'berth.test/closed' }] } };
+}
+
 /** A client that does something after the pod of a first start was made, before the controller has the answer. */
 function whenMade(name: string, action: () => Promise<unknown>): Pick<ReplicaOptions, 'wrap'> {
   return {
@@ -117,10 +123,13 @@ describe('a leader that dies', () => {
     await using world = await createWorld({ nodes: 2 });
     const names = Array.from({ length: 16 }, (_, index) => `one-${index}`);
     let isDead = false;
-    // It makes pods and writes no status, until it dies.
+    // It makes pods that the scheduler must leave alone, and writes no status, until it dies.
     const wrap = (client: KubeClient): KubeClient => ({
       ...client,
-      create: (...args) => (isDead ? Promise.reject(NO_ANSWER) : client.create(...args)),
+      create: (type, object, options) => {
+        if (isDead) return Promise.reject(NO_ANSWER);
+        return client.create(type, type.kind === PODS.kind ? gated(object) : object, options);
+      },
       patch: (type, ref, body, options) =>
         type.kind === GPU_INSTANCES.kind ? Promise.reject(NO_ANSWER) : client.patch(type, ref, body, options),
     });
@@ -134,9 +143,12 @@ describe('a leader that dies', () => {
     await create(world, 'later');
     await expireLease(world.client);
     const next = await leader(world);
-    for (const name of names) await world.reached(name, 'Running', 60_000);
     await world.reached('late', 'WaitingForCapacity');
     await world.reached('later', 'WaitingForCapacity');
+    for (const { metadata } of await world.pods()) {
+      await world.client.patch(PODS, metadata, { spec: { schedulingGates: null } }, { type: 'merge' });
+    }
+    for (const name of names) await world.reached(name, 'Running', 60_000);
     const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
     const claims = new Map(items.map(({ metadata, status }) => [metadata.name, status?.claim]));
     for (const [name, claim] of granted) expect(claims.get(String(name))).toEqual(claim);
