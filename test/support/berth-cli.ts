@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../tools/lib/shell.ts';
@@ -29,6 +29,7 @@ export interface BerthCli extends AsyncDisposable {
 export async function installCli(url: string): Promise<BerthCli> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-cli-'));
   const [home, prefix] = [join(folder, 'home'), join(folder, 'prefix')];
+  await mkdir(home);
   const { BERTH_URL: _url, BERTH_API_KEY: _key, XDG_CONFIG_HOME: _config, ...others } = process.env;
   const env = { ...others, HOME: home };
   const installed = await run('npm', ['install', '--global', '--prefix', prefix, `${url}/cli/berth.tgz`], { env });
