@@ -71,7 +71,8 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
   /** Kills all replicas of the api role at once, so that the one that serves is among them, and waits for the next ones. */
   async function killReplicas(): Promise<void> {
     const pids = await replicasOf(initPid, 'api');
-    expect(pids).toHaveLength(2);
+    // One of before the last upgrade may still serve, too.
+    expect(pids.length).toBeGreaterThanOrEqual(2);
     await Promise.all(pids.map((pid) => kill(initPid, pid)));
   }
 
