@@ -13,6 +13,7 @@ With a kubeconfig:
   ssh-config   print blocks for ~/.ssh/config [-n NAMESPACE] [-i KEY] [--known-hosts FILE]
 
 Operator:
+  doctor       say what is wrong with an installation, and how to mend it [-n NAMESPACE] [--output text|json] [--probe]
   host-key     rotate the SSH host key: announce | switch | retire
 
 Renters, with an API key (docs/cli.md lists all):
@@ -23,20 +24,30 @@ const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'all']);
 
 /** Commands of the server's own program. `keys` alone lists SSH keys, as for every renter. */
 function isClient(command: string, [verb]: readonly string[]): boolean {
-  return command === 'ssh-config' || command === 'host-key' || (command === 'keys' && verb === 'create');
+  return ['doctor', 'ssh-config', 'host-key'].includes(command) || (command === 'keys' && verb === 'create');
 }
 
-async function clientCommand(command: string, args: readonly string[]): Promise<string> {
-  if (command === 'keys') return (await import('./commands/keys.ts')).keysCommand(args, process.env);
-  if (command === 'host-key') return (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env);
-  return (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env);
+interface Outcome {
+  text: string;
+  code: number;
+}
+
+async function clientCommand(command: string, args: readonly string[]): Promise<Outcome> {
+  const { env } = process;
+  if (command === 'doctor')
+    return (await import('./commands/doctor.ts')).doctorCommand(args, env, (line) => process.stderr.write(`${line}\n`));
+  if (command === 'keys') return { text: await (await import('./commands/keys.ts')).keysCommand(args, env), code: 0 };
+  if (command === 'host-key')
+    return { text: await (await import('./commands/host-key.ts')).hostKeyCommand(args, env), code: 0 };
+  return { text: await (await import('./commands/ssh-config.ts')).sshConfigMain(args, env), code: 0 };
 }
 
 /** Prints the result of the command, or one line that says why it failed. */
 async function runClient(command: string, args: readonly string[]): Promise<number> {
   try {
-    process.stdout.write(await clientCommand(command, args));
-    return 0;
+    const { text, code } = await clientCommand(command, args);
+    process.stdout.write(text);
+    return code;
   } catch (error) {
     process.stderr.write(`berth: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;

@@ -9,11 +9,14 @@ export interface PodTarget extends ExecTarget {
   uid: string;
   /** Whether the tools volume is mounted. */
   tools: boolean;
+  /** Of the pod; unknown to some callers. */
+  address?: string | undefined;
 }
 
 export function podTarget(pod: Pod): PodTarget {
   const { name, namespace = '', uid = '' } = pod.metadata;
-  return { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod) };
+  const address = pod.status?.podIP;
+  return { namespace, pod: name, container: MAIN_CONTAINER, uid, tools: hasTools(pod), address };
 }
 
 /** The instance's pod when its main container runs; undefined too when the instance is being deleted. */

@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import type { ApiKey, Scope } from '../resources/api-key.ts';
+import { type ApiKey, SCOPES } from '../resources/api-key.ts';
 import { covers } from '../resources/tenants/ceilings.ts';
+
+/**
+ * What a caller may do. `fleet:read` shows all tenants: no key has it, because the administrators of a namespace
+ * write the scopes of its keys.
+ */
+export const CALLER_SCOPES = [...SCOPES, 'fleet:read'] as const;
+export type CallerScope = (typeof CALLER_SCOPES)[number];
 
 /** The caller of a request: an API key, or a person who signed in to the dashboard, and the tenant. */
 export interface Principal {
@@ -10,7 +17,7 @@ export interface Principal {
   namespace: string;
   /** metadata.name of the APIKey, or the name of the person. */
   name: string;
-  scopes: readonly Scope[];
+  scopes: readonly CallerScope[];
   limits?: NonNullable<ApiKey['spec']['limits']>;
   /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
   models?: readonly string[];
@@ -39,6 +46,11 @@ export function getPrincipal(request: Authenticated): Principal {
 /** The caller, if authentication has accepted the request. */
 export function findPrincipal(request: Authenticated): Principal | undefined {
   return request[PRINCIPAL];
+}
+
+/** Who calls, as an instance notes who created it. */
+export function creatorOf({ name, vouchedUntil }: Pick<Principal, 'name' | 'vouchedUntil'>): string {
+  return `${vouchedUntil === undefined ? 'key' : 'person'}/${name}`;
 }
 
 /** Whether the key's own list allows the model. The tenant's models are another question. */

@@ -1,4 +1,5 @@
 import type { Container, Node, PersistentVolumeClaim, Pod } from '../kube/types.ts';
+import { isExtendedResource } from '../kube/quantity.ts';
 import { pick } from '../lib/json.ts';
 import { CLAIM_ANNOTATION } from '../resources/pod/claim-on-pod.ts';
 
@@ -45,6 +46,11 @@ export function prunePod({ metadata, spec, status }: Pod): Pod {
   };
 }
 
+/** Of a node's capacity nothing else is read than its GPUs, and only its pool says which resources these are. */
+function devicesOf(capacity: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(capacity).filter(([name]) => isExtendedResource(name)));
+}
+
 export function pruneNode({ metadata, spec, status = {} }: Node): Node {
   const { annotations: _annotations, ...kept } = metadata;
   const { images } = status;
@@ -53,6 +59,7 @@ export function pruneNode({ metadata, spec, status = {} }: Node): Node {
     ...(spec !== undefined && { spec }),
     status: {
       ...pick(status, ['allocatable', 'conditions', 'runtimeHandlers']),
+      capacity: devicesOf(status.capacity),
       ...(images !== undefined && { images: images.map(({ names }) => ({ names: names ?? [] })) }),
     },
   };

@@ -10,6 +10,7 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_berth() {
   local IFS=$'\\n'
   COMPREPLY=($(berth __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  if [[ "\${COMPREPLY[0]}" == *: ]]; then compopt -o nospace; fi
 }
 complete -o default -F _berth berth
 `,
@@ -17,11 +18,19 @@ complete -o default -F _berth berth
 _berth() {
   local -a found
   found=("\${(@f)$(berth __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  if [[ -n "$found" ]]; then compadd -a found; else _files; fi
+  local -a places=("\${(@M)found:#*:}")
+  found=("\${(@)found:#*:}")
+  if (( $#places )); then compadd -S '' -a places; fi
+  if [[ -n "$found" ]]; then compadd -a found; elif (( ! $#places )); then _files; fi
 }
 if [[ "$funcstack[1]" = _berth ]]; then _berth; else compdef _berth berth; fi
 `,
-  fish: `complete -c berth -a '(berth __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+  // Its condition comes first and keeps what it found. Without a find the files are offered.
+  fish: `function __berth_find
+  set -g __berth_found (berth __complete (commandline -opc)[2..] "$(commandline -ct)" 2>/dev/null)
+  test (count $__berth_found) -gt 0
+end
+complete -c berth -f -n __berth_find -a '$__berth_found'
 `,
 };
 
@@ -34,6 +43,7 @@ export function completionScript(shell: string | undefined): string {
 
 /** Commands and options that may come in the place of the last word. */
 export function wordsFor(before: readonly string[], last: string): string[] {
+  if (before[0] === 'help') return wordsFor(before.slice(1), last);
   const found = findCommand(before);
   const names = [...COMMANDS.map(({ name }) => name), 'completion', 'help'];
   if (found === undefined) {
@@ -54,20 +64,21 @@ export function wordsFor(before: readonly string[], last: string): string[] {
   return args.length === 0 ? below.filter((word) => word.startsWith(last)) : [];
 }
 
-/** Whether an instance may come in the place of the next word. */
-function takesInstance(before: readonly string[]): boolean {
+/** What follows the id of an instance in the place of the next word; undefined where none may come. */
+function afterInstance(before: readonly string[]): string | undefined {
   const { command, args } = findCommand(before) ?? {};
+  if (command?.name === 'cp') return ':';
   const operands = args?.filter((word) => !word.startsWith('-')) ?? [];
-  if (command?.name === 'cp') return true;
-  return operands.length === 0 && /^\[?INSTANCE\]?$/.test(command?.operands[0] ?? '');
+  return operands.length === 0 && /^\[?INSTANCE\]?$/.test(command?.operands[0] ?? '') ? '' : undefined;
 }
 
 /** `berth __complete WORD...`: the words that may stand in the place of the last one, one on a line. Never fails. */
 export async function complete(words: readonly string[], session: Session): Promise<string> {
   const [before, last] = [words.slice(0, -1), words.at(-1) ?? ''];
   const known = wordsFor(before, last);
-  const instances = !last.startsWith('-') && takesInstance(before) ? await instancesOf(session) : [];
-  return [...known, ...instances.filter((id) => id.startsWith(last))].map((word) => `${word}\n`).join('');
+  const end = last.startsWith('-') ? undefined : afterInstance(before);
+  const instances = end === undefined ? [] : (await instancesOf(session)).map((id) => `${id}${end}`);
+  return [...known, ...instances.filter((word) => word.startsWith(last))].map((word) => `${word}\n`).join('');
 }
 
 /** Milliseconds that a person waits at a Tab. */

@@ -15,8 +15,8 @@ Other
   --version            print the version
 
 The server and the key are those of berth login, or BERTH_URL and BERTH_API_KEY.
-Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no access, 4 not found,
-5 no free GPU, 6 server not reached or too busy, 130 interrupted.
+Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 no access,
+4 not found, 5 no free GPU, 6 server not reached or too busy, 130 interrupted.
 `;
 
 function usageOf({ name, operands }: Command): string {

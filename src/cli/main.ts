@@ -52,6 +52,7 @@ export async function runCli(words: readonly string[], program: Program): Promis
     if (error instanceof Error && error.name === 'OutputClosed') return EXIT.done;
     if (!(error instanceof CliFailure)) {
       terminal.say(`berth: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      terminal.say('This is a fault of berth. Report it with the lines above.');
       return EXIT.failed;
     }
     terminal.say(`berth: ${error.message}`);

@@ -41,6 +41,8 @@ export interface Command {
   examples?: readonly string[];
   /** The next step after a wrong line, in place of its help. */
   hint?: string;
+  /** What it reads from the terminal and takes from no command line: an operand too many may be this. */
+  secret?: string;
   load: () => Promise<Run>;
 }
 

@@ -33,13 +33,17 @@ function split(command: Command, args: readonly string[]): { own: string[]; rest
   return { own: args.slice(0, end), rest: rest[0] === '--' ? rest.slice(1) : rest };
 }
 
-function checkOperands({ name, operands, repeats, hint }: Command, given: readonly string[]): void {
+function checkOperands({ name, operands, repeats, hint, secret }: Command, given: readonly string[]): void {
   const required = operands.filter((word) => !word.startsWith('['));
   const missing = required[given.length];
   const next = hint ?? `Run berth ${name} --help.`;
   if (missing !== undefined) throw usageFailure(`berth ${name} needs ${missing}.`, next);
-  if (!repeats && given.length > operands.length)
-    throw usageFailure(`berth ${name} does not take ${given.at(-1)}.`, next);
+  if (repeats || given.length <= operands.length) return;
+  if (secret === undefined) throw usageFailure(`berth ${name} does not take ${given.at(-1)}.`, next);
+  throw usageFailure(
+    `berth ${name} takes the ${secret} from the terminal or from its input: on a command line others can read it, and the shell keeps it.`,
+    `If the ${secret} was among these words, revoke it and make another. Then run: berth ${[name, ...operands].join(' ')}`,
+  );
 }
 
 /** Reads the words after the name of a command. Throws a usage failure that says what is not valid. */
@@ -48,7 +52,9 @@ export function parseCommand(command: Command, args: readonly string[]): Input {
   const { values, positionals } = parse(command, own);
   const value = (name: string): unknown => values[name];
   const takesRest = command.passesOn || command.operands.at(-1) === '[-- WORD...]';
-  if (rest.length > 0 && !takesRest) throw usageFailure(`berth ${command.name} takes nothing after --.`);
+  if (rest.length > 0 && !takesRest) {
+    throw usageFailure(`berth ${command.name} takes nothing after --.`, `Run berth ${command.name} --help.`);
+  }
   checkOperands({ ...command, operands: command.operands.filter((word) => !word.startsWith('[--')) }, positionals);
   const text = (name: string): string | undefined => {
     const found = value(name);

@@ -4,6 +4,7 @@ import { Writable } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { CliFailure, EXIT } from './failure.ts';
+import { withoutTokens } from './text.ts';
 
 /** Where the program reads and writes. */
 export interface Terminal {
@@ -11,6 +12,8 @@ export interface Terminal {
   interactive: boolean;
   /** Whether results are drawn on a terminal. */
   screen: boolean;
+  /** Characters in a line of the results and of what is said; undefined where that is no screen. */
+  columns: { out: number | undefined; say: number | undefined };
   /** Results. Resolves when more may be written. */
   out(text: string): Promise<void>;
   /** What is said to people beside the result: progress, warnings, questions. */
@@ -52,11 +55,13 @@ export function processTerminal(): Terminal {
   return {
     interactive,
     screen: isatty(1),
+    // A terminal that says 0 does not know.
+    columns: { out: process.stdout.columns || undefined, say: process.stderr.columns || undefined },
     out: (text) =>
       new Promise((resolve, reject) => {
         process.stdout.write(text, (error) => (error ? reject(new OutputClosed(error.message)) : resolve()));
       }),
-    say: (text) => void process.stderr.write(`${text}\n`),
+    say: (text) => void process.stderr.write(`${withoutTokens(text)}\n`),
     ask: (question) => line(question, process.stderr),
     secret: async (question) => {
       if (!isatty(0)) return await textOf(process.stdin);

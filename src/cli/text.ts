@@ -15,16 +15,73 @@ export function logLine(text: string): string {
   return text.replaceAll(LINE, (found) => (found.endsWith('m') && found.length > 1 ? found : '?'));
 }
 
-/** Aligned columns below their titles. Cells are made plain. */
-export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [titles, ...rows.map((row) => row.map((cell) => plain(cell) || '-'))];
-  const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+/** A token of an API key: what is said to people has none, whatever they typed or a server wrote. */
+const TOKEN = /berth_[A-Za-z0-9_-]{40,}/g;
+
+/** The text with its tokens made unreadable. */
+export function withoutTokens(text: string): string {
+  return text.replaceAll(TOKEN, 'berth_***');
+}
+
+/** How a table fits into a screen. */
+export interface Fit {
+  /** Columns of the screen; undefined for an output that is none, where a table is whole. */
+  width: number | undefined;
+  /** Titles of the columns that may be left out, the first one first. */
+  optional: readonly string[];
+}
+
+/** Characters that a cell keeps of itself. */
+const LEAST = 10;
+const GAP = '  ';
+
+function widthsOf(lines: readonly (readonly string[])[]): number[] {
+  return (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+const lengthOf = (widths: readonly number[]): number => sum(widths) + GAP.length * (widths.length - 1);
+
+/** The lines without the columns that must go, so that the rest fits. */
+function dropped(lines: readonly (readonly string[])[], { width = Infinity, optional }: Fit) {
+  let shown = lines;
+  for (const title of optional) {
+    if (lengthOf(widthsOf(shown)) <= width) break;
+    const column = shown[0]?.indexOf(title) ?? -1;
+    if (column >= 0) shown = shown.map((line) => line.toSpliced(column, 1));
+  }
+  return shown;
+}
+
+/** The widths of the columns, the widest ones narrowed. The first stays: it names what other commands take. */
+function narrowed(widths: readonly number[], width: number): number[] {
+  const fitting = [...widths];
+  while (lengthOf(fitting) > width) {
+    const widest = Math.max(...fitting.slice(1));
+    if (widest <= LEAST) break;
+    fitting[fitting.lastIndexOf(widest)] = widest - 1;
+  }
+  return fitting;
+}
+
+function cut(cell: string, width: number): string {
+  return cell.length > width ? `${cell.slice(0, width - 1)}\u2026` : cell.padEnd(width);
+}
+
+/** Aligned columns below their titles. Cells are made plain. On a screen that is too narrow, columns go and cells are cut. */
+export function table(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  fit: Fit = { width: undefined, optional: [] },
+): string {
+  const lines = dropped([titles, ...rows.map((row) => row.map((cell) => plain(cell) || '-'))], fit);
+  const widths = narrowed(widthsOf(lines), fit.width ?? Infinity);
   return lines
     .map(
       (line) =>
         `${line
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
+          .map((cell, column) => cut(cell, widths[column] ?? 0))
+          .join(GAP)
           .trimEnd()}\n`,
     )
     .join('');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { IMAGE_PATTERN } from '../resources/image.ts';
+import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';
 
 /** The environment of the process cannot be used. The message names every wrong variable and the value it takes. */
 export class ConfigError extends Error {
@@ -73,8 +74,12 @@ export const environment = z.object({
   BERTH_VALKEY_URL: z.url({ protocol: /^(rediss?|valkeys?)$/ }).optional(),
   BERTH_PROXY_URL: origin.optional(),
   BERTH_DASHBOARD_URL: origin.optional(),
+  BERTH_PUBLIC_URL: origin.optional(),
+  BERTH_TERMINAL_ADDR: address.optional(),
+  BERTH_TERMINAL_URL: origin.optional(),
   BERTH_SCALE_NAMESPACES: namespaces.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
+  ...oidcEnvironment,
 });
 
 export interface Config {
@@ -102,10 +107,20 @@ export interface Config {
   proxyUrl: URL;
   /** Where the api role finds the dashboard. */
   dashboardUrl: URL | undefined;
+  /** Where people sign in to the dashboard beside the cluster's tokens. */
+  oidc: OidcConfig | undefined;
+  /** Where the ssh role serves terminals to the api role; undefined: not at all. */
+  terminal: Address | undefined;
+  /** Where the api role finds the terminals of the ssh role. */
+  terminalUrl: URL | undefined;
   /** Where model servers may scale to zero and back. */
   scaleNamespaces: readonly string[];
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
+}
+
+function unusable(why: string): never {
+  throw new ConfigError(`the environment cannot be used: ${why}`);
 }
 
 /** Reads the environment. An empty variable counts as absent. Throws ConfigError that names every wrong variable. */
@@ -114,7 +129,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const parsed = environment.safeParse(given);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-    throw new ConfigError(`the environment cannot be used: ${lines.join('; ')}`);
+    return unusable(lines.join('; '));
   }
   const value = parsed.data;
   return {
@@ -140,6 +155,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     // Browsers know every name below localhost as this machine (RFC 6761 section 6.3).
     proxyUrl: value.BERTH_PROXY_URL ?? new URL(`http://localhost:${value.BERTH_HTTP_ADDR.port}`),
     dashboardUrl: value.BERTH_DASHBOARD_URL,
+    oidc: readOidc(value, unusable),
+    terminal: value.BERTH_TERMINAL_ADDR,
+    terminalUrl: value.BERTH_TERMINAL_URL,
     scaleNamespaces: value.BERTH_SCALE_NAMESPACES ?? [],
     trustProxy: value.BERTH_TRUST_PROXY,
   };

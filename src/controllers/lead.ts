@@ -1,6 +1,10 @@
-import { EventRecorder } from '../kube/events.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { claimReader } from '../resources/pod/claim-on-pod.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
+import { Budgets } from './budgets/budgets.ts';
+import { type BudgetControllerDeps, createBudgetController } from './budgets/controller.ts';
+import { BudgetRecords, type BudgetRecordsDeps } from './budgets/records.ts';
 import { createHistoryController } from './history/controller.ts';
 import { PullAttempts } from './images/attempts.ts';
 import { createImageController } from './images/controller.ts';
@@ -17,26 +21,40 @@ import { createModelServerController, type ModelServerOptions } from './model-se
 import { createTenantController } from './tenants/controller.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
-type LeadDeps = Omit<InstanceControllerDeps & TenantDeps, 'events'> &
-  Pick<CatchUpDeps, 'onBehind'> & { modelServers?: ModelServerOptions | undefined };
+type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'withClaim'> &
+  TenantDeps &
+  BudgetRecordsDeps &
+  Pick<CatchUpDeps, 'onBehind'> & {
+    modelServers?: ModelServerOptions | undefined;
+    /** Shows metrics of the whole fleet until the returned function is called. One replica shows them: sums stay true. */
+    showFleet: () => () => void;
+  };
 
 /**
  * Runs all controllers until the signals end this term as the leader, or until its caches do not catch up. Nothing the
  * leader decided is carried over from an earlier term.
  */
 export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
-  const { client, clock, log } = deps;
+  const { client, clock } = deps;
   if (!(await catchUp(deps, AbortSignal.any([signals.stop, signals.abort])))) return;
   // What an earlier term of this process left open is in the caches by now, or never came to be.
   deps.inventory.forgetAll();
   await ensurePriorityClasses(client, signals.abort);
   logIsolation(deps);
-  const events = new EventRecorder({ client, component: 'berth-controller', clock, log });
-  const closing = new AbortController();
-  const recorded = events.run(closing.signal);
+  const { inventory, stores, config } = deps;
+  const withClaim = config.claimOnPod ? claimReader(stores.pods) : (instance: GpuInstance) => instance;
+  const records = new BudgetRecords(deps);
+  const budgets = new Budgets({
+    ...deps,
+    withClaim,
+    assumedClaim: (key) => inventory.assumedClaim(key),
+    recordedAt: (now) => records.at(now),
+  });
+  const onRecords: BudgetControllerDeps['onRecords'] = (listener) => records.onChange(listener);
   const pulls = { attempts: new PullAttempts(clock), names: new PullNames() };
   const controllers = [
-    createInstanceController({ ...deps, events }),
+    createInstanceController({ ...deps, withClaim, budgets }),
+    createBudgetController({ ...deps, budgets, onRecords }),
     createStatusController(deps, sshKeyStatus(deps.stores)),
     createStatusController(deps, templateStatus(deps.stores, deps.config.namespace)),
     createStatusController(deps, apiKeyStatus(deps.stores)),
@@ -47,7 +65,11 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
     createHistoryController(deps),
     ...(deps.modelServers === undefined ? [] : [createModelServerController(deps, deps.modelServers)]),
   ];
-  await Promise.all(controllers.map((controller) => controller.run(signals)));
-  closing.abort();
-  await recorded;
+  const hideFleet = deps.showFleet();
+  try {
+    await Promise.all(controllers.map((controller) => controller.run(signals)));
+  } finally {
+    hideFleet();
+    records.close();
+  }
 }

@@ -4,20 +4,22 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
-import { EVENTS } from '../kube/types.ts';
+import { EventRecorder } from '../kube/events.ts';
 import type { Clock } from '../lib/clock.ts';
 import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
+import { CONTROLLER_LEASE } from '../runtime/lease/lease-record.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
 import { createCatchUpMetric } from './catch-up.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
-import { createStartMetric } from './gpu-instance/start-metric.ts';
+import { createEndingMetric, createStartMetric } from './gpu-instance/start-metric.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ModelServerOptions } from './model-servers/controller.ts';
+import { createFleetMetrics } from './signals/fleet-metrics.ts';
 import type { ControllerStores } from './stores.ts';
 import { limitReader } from './tenants/tenant-ceilings.ts';
 
@@ -42,15 +44,12 @@ export interface RunningControllers {
   /** Resolves when they have ended: `ended` when they gave up by themselves and this process should restart. */
   readonly ended: Promise<'ended' | 'stopped'>;
   readonly inventory: Inventory;
-  /** Takes no new work, lets running reconciles end, and gives the lease back. */
+  /** Takes no new work, lets running reconciles end, gives the lease back, and sends the last Events for two seconds. */
   stop(): Promise<void>;
 }
 
-const LEASE = 'berth-controller';
 /** Milliseconds that running reconciles get to finish before they are aborted: the next leader goes on with them. */
 const GRACE_MS = 1_000;
-/** Kinds that tell what happened, and that nothing is decided by. */
-const TOLD: ReadonlySet<unknown> = new Set([EVENTS, INSTANCE_HISTORIES]);
 
 /** The controllers of one replica. Its inventory is always up to date; it reconciles while it has the lease. */
 export async function startControllers(deps: ControllersDeps): Promise<RunningControllers> {
@@ -64,28 +63,41 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const metrics = createControllerMetrics(registry, clock);
   const ceilingsOf = limitReader(stores.tenantPolicies, stores.namespaces);
   // A grant that was cut off may arrive after the next leader has looked, unless that leader waits for the lease to end.
-  // What is only told does not matter to it, and a leader that goes after a burst has much of that left.
+  // Nothing is decided by a history.
   let isCut = false;
   const election = new Election({
     client: deps.leaseClient,
     namespace: config.namespace,
-    name: LEASE,
+    name: CONTROLLER_LEASE,
     identity: `${hostname()}_${process.pid}_${randomUUID()}`,
     clock,
     random: deps.random,
     log,
     mayRelease: () => !isCut,
-    onStatus: createLeaderMetric(registry)(LEASE),
+    onStatus: createLeaderMetric(registry)(CONTROLLER_LEASE),
   });
   const onBehind = createCatchUpMetric(registry);
-  const noteStages = createStartMetric(registry);
+  const notes = { noteStages: createStartMetric(registry), noteEnding: createEndingMetric(registry) };
+  const showFleet = createFleetMetrics(registry, { ...stores, inventory, unrecorded, clock });
   const client = guardWrites(
     deps.client,
     () => election.mayWrite(),
-    (type) => (isCut ||= abort.signal.aborted && !TOLD.has(type)),
+    (type) => (isCut ||= abort.signal.aborted && type !== INSTANCE_HISTORIES),
   );
+  // A leader that goes after a burst has many Events left. They say what it did, so they may follow the lease.
+  const teller = guardWrites(
+    deps.client,
+    () => stop.signal.aborted || election.mayWrite(),
+    () => undefined,
+  );
+  const events = new EventRecorder({ client: teller, component: 'berth-controller', clock, log });
+  const closing = new AbortController();
+  const recorded = events.run(closing.signal);
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, inventory, unrecorded, metrics, ceilingsOf, onBehind, noteStages }, signals),
+    lead(
+      { ...deps, ...notes, client, events, inventory, unrecorded, metrics, ceilingsOf, onBehind, showFleet },
+      signals,
+    ),
   );
   return {
     ended,
@@ -95,6 +107,8 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
       const cancel = clock.setTimeout(() => abort.abort(new Error('The time to stop is over.')), GRACE_MS);
       await ended;
       cancel();
+      closing.abort();
+      await recorded;
       unfollow();
       inventory.close();
     },

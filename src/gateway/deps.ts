@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
+import type { BudgetOf, KeyBudgetOf } from '../access/budget.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { TokenMeter } from './billing/token-meter.ts';
 import type { Catalog } from './discovery/catalog.ts';
 import type { BodyBudget } from './limits/body-budget.ts';
 import type { Limiter } from './limits/limiter.ts';
@@ -18,7 +20,13 @@ export interface ModelRouterDeps {
   store: ResponseStore;
   limiter: Limiter;
   ceilings: CeilingsOf;
+  /** What was spent of the budget of a tenant. */
+  budgets: BudgetOf;
+  /** The same of the key that calls. */
+  keyBudgets: KeyBudgetOf;
   metrics: GatewayMetrics;
+  /** Counts what calls to priced models cost. */
+  meter: TokenMeter;
   bodies: BodyBudget;
   retries: RetryBudgets;
   /** Absent where no server may scale to zero. */

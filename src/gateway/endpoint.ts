@@ -11,6 +11,8 @@ export interface ServerLoad {
   running: number;
   /** Share of the KV cache in use, 0 to 1. */
   kvUsage: number;
+  /** Counts up while the engine computes. Absent where no counter of the engine does so all the time. */
+  steps?: number | undefined;
   /** When it was read: milliseconds, monotonic. */
   at: number;
 }
@@ -41,6 +43,8 @@ export class Endpoint {
   /** What the engine asks for. Goes to this address alone. */
   credential: EngineCredential | undefined;
   load: ServerLoad | undefined;
+  /** When `steps` was last seen to have changed. Milliseconds, monotonic. */
+  movedAt = 0;
   /** Requests of this process under way. */
   inFlight = 0;
   readonly flights = new Bag<Flight>();
@@ -73,6 +77,12 @@ export class Endpoint {
     if (flight.answered) return;
     flight.answered = true;
     if (flight.isStream && flight.begunAt > this.newestAnswered) this.newestAnswered = flight.begunAt;
+  }
+
+  /** Its metrics were read. */
+  measured(load: ServerLoad): void {
+    if (load.steps !== this.load?.steps) this.movedAt = load.at;
+    this.load = load;
   }
 
   update(target: Target, probe: Probe | undefined): void {

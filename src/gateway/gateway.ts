@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { BudgetOf, KeyBudgetOf } from '../access/budget.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
@@ -8,6 +9,9 @@ import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/type
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/undici.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
+import { watchBilling } from './billing/metrics.ts';
+import { RecordWriter } from './billing/record-writer.ts';
+import { TokenMeter } from './billing/token-meter.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
@@ -34,6 +38,10 @@ export interface ScaleFromZero {
 }
 
 export interface ModelGatewayDeps {
+  /** Writes the records of tokens. */
+  client: Pick<KubeClient, 'apply'>;
+  /** This replica. */
+  replica: string;
   /** May be narrowed to the label `berth.dev/model-server=true`. */
   services: ReadStore<Service>;
   /** May be narrowed like the Services, whose labels EndpointSlices carry. */
@@ -45,6 +53,10 @@ export interface ModelGatewayDeps {
   namespace: string;
   engineSecrets: EngineSecrets;
   ceilings: CeilingsOf;
+  /** What was spent of the budget of a tenant. */
+  budgets: BudgetOf;
+  /** The same of the key that calls. */
+  keyBudgets: KeyBudgetOf;
   /** Sums per API key or tenant and minute, in memory or shared by all replicas. The prefix names what is counted. */
   counter: (prefix: string) => MinuteCounter;
   /** Keeps the answers that clients may continue; by default in the memory of the process. */
@@ -61,7 +73,7 @@ export interface ModelGateway {
   /** What the router serves for a POST to exactly these paths. */
   calls: ReturnType<typeof createModelCalls>;
   start(): void;
-  /** Ends discovery. Calls under way may finish. */
+  /** Ends discovery, lets calls under way finish, and writes what they cost. */
   stop(): Promise<void>;
 }
 
@@ -72,7 +84,7 @@ const HELD_BODIES_MAX = 512 * 1024 * 1024;
 
 /** The model gateway. Apart from counters and stored answers, its state is in the memory of the process. */
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
-  const { ceilings, counter, log, registry, clock, scaleFromZero } = deps;
+  const { budgets, keyBudgets, ceilings, counter, log, registry, clock, scaleFromZero } = deps;
   const dispatcher = new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const memory = scaleFromZero && new ModelLeases({ ...scaleFromZero, namespace: deps.namespace, clock, log });
   const discovery: Discovery = new Discovery({
@@ -82,6 +94,11 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     mayScale: (namespace) => scaleFromZero?.namespaces.includes(namespace) ?? false,
     onRebuilt: () => starts?.changed(),
   });
+  const meter = new TokenMeter({ replica: deps.replica, clock });
+  const writer = new RecordWriter({ ...deps, meter });
+  const ended = new AbortController();
+  let writing: Promise<void> | undefined;
+  watchBilling(registry, meter);
   const starts = memory && startsOf(deps, memory, discovery, scaleFromZero.stopping);
   const inner: ModelRouterDeps = {
     catalog: () => discovery.catalog,
@@ -89,10 +106,13 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     store: deps.store ?? new MemoryStore(clock),
     limiter: new Limiter({ requests: counter('model-requests'), tokens: counter('model-tokens'), ceilings, clock }),
     ceilings,
+    budgets,
+    keyBudgets,
     metrics: new GatewayMetrics(registry, {
       endpoints: () => discovery.endpoints,
       waiting: () => starts?.waiting ?? [],
     }),
+    meter,
     bodies: new BodyBudget(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
     starts,
@@ -106,11 +126,15 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     start: () => {
       discovery.start();
       starts?.start();
+      writing = writer.run(ended.signal);
     },
     stop: async () => {
       starts?.stop();
       await discovery.stop();
       await dispatcher.close();
+      // No call is under way any more: this writes all that is left.
+      ended.abort();
+      await writing;
     },
   };
 }

@@ -183,7 +183,7 @@ function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>)
   const registers = [registry];
   const states = new Gauge({
     name: 'berth_gateway_endpoints',
-    help: 'Model server endpoints by state: ready, draining, open (circuit breaker), unprobed.',
+    help: 'Model server endpoints by state: ready, draining, open (circuit breaker, until a call or an answer shows that the server is well), unprobed.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -207,5 +207,6 @@ function watchEndpoints(registry: Registry, endpoints: () => Iterable<Endpoint>)
 function stateOf(endpoint: Endpoint): 'ready' | 'draining' | 'open' | 'unprobed' {
   if (!endpoint.available) return 'draining';
   if (endpoint.probe === undefined) return 'unprobed';
-  return endpoint.breaker.state === 'open' ? 'open' : 'ready';
+  // While one call at a time tries a server that failed or hung, nobody knows that it is well.
+  return endpoint.breaker.state === 'closed' ? 'ready' : 'open';
 }

@@ -17,15 +17,19 @@ export interface ModelRecord {
   /** What else it takes, as paths of this interface. */
   endpoints: string[];
   ready_endpoints: number;
+  /** Requests of all callers at its servers: those that are worked on, and those that wait. Absent when no server says. */
+  load?: { running: number; waiting: number };
   /** Tokens, null when the engine does not report it. */
   context_length: number | null;
   /** A call brings up a server where none is ready. Only such models have this field and the next. */
   scales_from_zero?: true;
   /** Seconds that a start takes, as earlier ones did. Null before the first. */
   expected_start_seconds?: number | null;
+  /** What the caller's tenant pays for a million tokens. Only models with a price have this field. */
+  price_per_million_tokens?: { input: string; cached_input: string; output: string; currency: string };
 }
 
-function modelRecord({ name, facts, probe, readyCount, sleepers }: Model): ModelRecord {
+function modelRecord({ name, facts, probe, readyCount, load, sleepers, prices }: Model): ModelRecord {
   const engine = probe?.engine ?? 'unknown';
   const native = nativeDialects(probe?.dialects ?? [], quirksOf(engine, probe?.version, name), PLAIN);
   const support = (dialect: Dialect) => {
@@ -42,10 +46,19 @@ function modelRecord({ name, facts, probe, readyCount, sleepers }: Model): Model
     dialects: { chat: support('chat'), responses: support('responses'), messages: support('messages') },
     endpoints: endpoints.map((route) => PLAIN_ROUTES[route].path),
     ready_endpoints: readyCount,
+    ...(load !== undefined && { load }),
     context_length: facts?.contextLength ?? null,
     ...(sleepers.length > 0 && {
       scales_from_zero: true,
       expected_start_seconds: sleepers.find(({ startSeconds }) => startSeconds !== undefined)?.startSeconds ?? null,
+    }),
+    ...(prices !== undefined && {
+      price_per_million_tokens: {
+        input: prices.input,
+        cached_input: prices.cachedInput,
+        output: prices.output,
+        currency: prices.currency,
+      },
     }),
   };
 }

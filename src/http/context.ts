@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import { budgetReader } from '../access/budget.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
@@ -11,6 +12,7 @@ import type { Clock } from '../lib/clock.ts';
 import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { ReadMonitor } from '../ports/read-monitor.ts';
+import type { TerminalGateway } from './terminal/pass-on.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
 import type { People } from './auth/people.ts';
@@ -42,6 +44,7 @@ export const API_CACHES = [
   'registries',
   'tenantLimits',
   'nodes',
+  'pools',
   'namespaces',
 ] as const satisfies CacheName[];
 
@@ -49,6 +52,8 @@ export type ApiStores = Stores<(typeof API_CACHES)[number]>;
 
 /** Logs, histories and measurements that a replica reads at once. An answer may hold 1 MiB of text. */
 const LOG_READS_AT_ONCE = 64;
+/** Readings of usage at once. One may take a hundred pages of records, which the replica parses. */
+const USAGE_READS_AT_ONCE = 8;
 /** Logs and histories that a replica follows at once. With the readings they leave connections for the watches: see MAX_STREAMS of the client. */
 const LOG_FOLLOWS_AT_ONCE = 128;
 /** Requests of one replica that wait for the controller's decision at the same time. */
@@ -77,6 +82,8 @@ export interface ApiDeps {
   people?: People | undefined;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
+  /** Brings clients to shells in instances; undefined where no SSH gateway is known. */
+  terminals?: TerminalGateway | undefined;
   /** Asks the exporter in an instance. Rejects when it does not answer, or with the signal. */
   readMonitor: ReadMonitor;
   /** The limits of calls per minute, of keys and tenants. */
@@ -106,6 +113,7 @@ export function createContext(deps: ApiDeps) {
   const templates = { ...stores, own: deps.namespace };
   const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
   const connections = new Connections({ most: maxConnections, perAddress });
+  const budgets = budgetReader(stores.tenantLimits, clock);
   const claims = new ClaimsOnPods(stores, deps.claimOnPod);
   const instances = new InstancePresenter({
     claims,
@@ -113,10 +121,11 @@ export function createContext(deps: ApiDeps) {
     templates,
     defaultImage: deps.defaultImage,
     placeOf: placesReader(deps),
-    nearLimits: nearLimitsReader(deps),
+    nearLimits: nearLimitsReader({ ...deps, budgets }),
   });
   return {
     ...deps,
+    budgets,
     claims,
     templates,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
@@ -133,6 +142,7 @@ export function createContext(deps: ApiDeps) {
     /** Of logs, histories and measurements. A tenant may have as many under way as are free for others. */
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
+    usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
     instanceEvents: new InstanceEvents(stores.instances, claims, instances),
     offerEvents: new OfferEvents(deps),
     startTimes: new StartTimes(stores.instances, claims, deps.offers),

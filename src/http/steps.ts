@@ -7,6 +7,7 @@ import { requireHost } from './middleware/require-host.ts';
 import { apiSecurity, cors } from './middleware/security.ts';
 import type { Step } from './middleware/step.ts';
 import { isKnown } from './routes/methods.ts';
+import { takeProtocolToken } from './terminal/token-protocol.ts';
 
 /** The steps that stand before everything below the API base, in Express and in front of it. */
 export interface ApiSteps {
@@ -25,6 +26,7 @@ export function createSteps(context: ApiContext): ApiSteps {
     measure: measureRequests(context),
     entry: [
       cors(isKnown),
+      takeProtocolToken,
       acceptPeople(context.people),
       authenticate(context.authenticator, context.lastUsed),
       context.keepAccepted,

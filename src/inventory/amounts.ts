@@ -1,22 +1,16 @@
-import { parseQuantity } from '../kube/quantity.ts';
+import { isExtendedResource, parseQuantity } from '../kube/quantity.ts';
 
 /** By resource: `cpu` in thousandths of a core, `memory` and `ephemeral-storage` in bytes, all others in pieces. */
 export type Amounts = Readonly<Record<string, number>>;
 
-// Other resources do not decide about places.
+// Other resources do not decide about places, extended ones aside: a pool says which of them are its GPUs.
 const KEPT = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
-const GPU_PREFIX = 'nvidia.com/';
-
-/** Whether a resource is a GPU, a MIG slice or a replica of one. */
-export function isGpuResource(name: string): boolean {
-  return name.startsWith(GPU_PREFIX);
-}
 
 /** A Kubernetes resource list as amounts. */
 export function toAmounts(list: Readonly<Record<string, string>> | undefined): Amounts {
   const amounts: Record<string, number> = {};
   for (const [name, quantity] of Object.entries(list ?? {})) {
-    if (!KEPT.has(name) && !isGpuResource(name)) continue;
+    if (!KEPT.has(name) && !isExtendedResource(name)) continue;
     const value = parseQuantity(quantity) ?? 0;
     // Rounded up, as Kubernetes does in MilliValue.
     amounts[name] = Math.ceil(name === 'cpu' ? value * 1000 : value);

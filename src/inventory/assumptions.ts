@@ -1,5 +1,5 @@
 import { hasReached } from '../kube/watch/resource-version.ts';
-import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
 
 interface Assumption {
   instance: GpuInstance;
@@ -34,6 +34,11 @@ export class Assumptions {
   pending(key: string): GpuInstance | undefined {
     const assumption = this.#known.get(key);
     return assumption?.written === undefined ? assumption?.instance : undefined;
+  }
+
+  /** The claim that was decided, whether its write is under way or done, until the cache shows it. */
+  claimOf(key: string): Claim | undefined {
+    return this.#known.get(key)?.instance.status?.claim;
   }
 
   delete(key: string): void {

@@ -168,6 +168,11 @@ export class Inventory {
     return this.#assumptions.pending(key);
   }
 
+  /** The claim that was granted to an instance, while no cache shows it. */
+  assumedClaim(key: string): Claim | undefined {
+    return this.#assumptions.claimOf(key);
+  }
+
   /** The GPUs that the claims of a namespace hold, also those that the cache does not show yet. */
   heldBy(namespace: string): readonly GpuShare[] {
     return this.#holdings.of(namespace);
@@ -179,7 +184,13 @@ export class Inventory {
   }
 
   viewOf(node: string): NodeView | undefined {
+    this.#expire();
     return this.#nodes.viewOf(node);
+  }
+
+  /** The claims on a node, also those that the cache does not show yet. */
+  claimsOn(node: string): Claim[] {
+    return this.#nodes.claimsOn(node).map(({ claim }) => claim);
   }
 
   nodes(): IterableIterator<NodeFacts> {

@@ -54,14 +54,17 @@ export interface Offer {
   readonly imageCached: (image: string) => boolean;
 }
 
-// CUDA sees one MIG slice at a time, and device plugins refuse more than one replica of a shared GPU
-// (k8s-device-plugin README, failRequestsGreaterThanOne): only whole GPUs come in sizes.
-function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
+/**
+ * The sizes in which a pool rents out a resource of a node. CUDA sees one MIG slice at a time, and device plugins refuse
+ * more than one replica of a shared GPU (k8s-device-plugin README, failRequestsGreaterThanOne): only whole GPUs come in
+ * sizes.
+ */
+export function sizesOf(pool: Pool, resource: GpuResource): readonly number[] {
   return resource.isolation === 'whole' ? pool.spec.sizes.filter((size) => size <= resource.total) : [1];
 }
 
 function classOf(facts: NodeFacts, pool: Pool, resource: GpuResource, gpuCount: number): Omit<OfferClass, 'members'> {
-  const price = priceOf(pool, resource.product);
+  const price = priceOf(pool, resource);
   const { resourceName, product, memoryMb, isolation, migProfile } = resource;
   const { simulated } = facts;
   return {

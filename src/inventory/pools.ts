@@ -1,6 +1,9 @@
 import { compareText } from '../lib/compare.ts';
 import type { Node } from '../kube/types.ts';
 import { type GpuPool, gpuPoolSpecSchema, type GpuPoolSpec } from '../resources/gpu-pool.ts';
+import { shareOfMoney } from '../resources/money.ts';
+import { hasGpusOf, makerOf } from './makers/makers.ts';
+import type { GpuResource } from './nodes/gpu-labels.ts';
 
 export interface Pool {
   name: string;
@@ -14,7 +17,7 @@ function selects(pool: Pool, labels: Readonly<Record<string, string>>): boolean 
   return Object.entries(pool.spec.nodeSelector).every(([name, value]) => labels[name] === value);
 }
 
-/** Pools with the most labels first, then by name. A node belongs to the first match: no GPU is offered twice. */
+/** Pools with the most labels first, then by name. A node belongs to one of them: no GPU is offered twice. */
 export function orderPools(pools: Iterable<GpuPool>): Pool[] {
   const ordered = [...pools]
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -27,17 +30,29 @@ export function orderPools(pools: Iterable<GpuPool>): Pool[] {
   return ordered.length === 0 ? [DEFAULT_POOL] : ordered;
 }
 
-/** The pool of a node, or undefined when the node is not for rent. `pools` as {@link orderPools} gives them. */
+/**
+ * The pool of a node, or undefined when the node is not for rent: the first that selects it and whose GPUs it has, or
+ * else the first that selects it. `pools` as {@link orderPools} gives them.
+ */
 export function poolOf(node: Node, pools: readonly Pool[]): Pool | undefined {
   const labels = node.metadata.labels ?? {};
-  return pools.find((pool) => selects(pool, labels));
+  const selecting = pools.filter((pool) => selects(pool, labels));
+  if (selecting.length < 2) return selecting[0];
+  return selecting.find(({ spec }) => hasGpusOf(node, makerOf(spec.devices))) ?? selecting[0];
 }
 
-/** Price of one piece per hour; 0 when the pool names none. */
-export function priceOf(pool: Pool, product: string): { onDemand: string; interruptible: string } {
-  const { prices } = pool.spec;
-  return (
-    prices.find((price) => price.product === product) ??
-    prices.find((price) => price.product === '*') ?? { onDemand: '0', interruptible: '0' }
-  );
+interface Price {
+  onDemand: string;
+  interruptible: string;
+}
+
+/**
+ * Price of one piece per hour; 0 when the pool names none. The price of a product is that of one piece of it. The price
+ * for every other product is that of a whole GPU, of which a slice costs its part.
+ */
+export function priceOf({ spec: { prices } }: Pool, { product, share }: Pick<GpuResource, 'product' | 'share'>): Price {
+  const own = prices.find((price) => price.product === product);
+  if (own !== undefined) return own;
+  const { onDemand = '0', interruptible = '0' } = prices.find((price) => price.product === '*') ?? {};
+  return { onDemand: shareOfMoney(onDemand, share), interruptible: shareOfMoney(interruptible, share) };
 }

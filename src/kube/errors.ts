@@ -85,6 +85,14 @@ export class InvalidError extends KubeError {
   override name = 'InvalidError';
 }
 
+/**
+ * 422: a server that has just started does not know the kind of a policy's parameters yet, for up to 30 seconds. Nothing
+ * was written, and nothing is wrong with the object.
+ */
+export class PolicyNotReadyError extends KubeError {
+  override name = 'PolicyNotReadyError';
+}
+
 /** 429: the server sheds load, or does not allow an eviction now. */
 export class TooManyRequestsError extends KubeError {
   override name = 'TooManyRequestsError';
@@ -147,6 +155,11 @@ function isStatus(body: unknown): body is Status {
 
 const MAX_MESSAGE = 1024;
 
+function invalidType(statusMessage: string): KubeErrorClass {
+  if (WORDS.patchNotApplied.test(statusMessage)) return PatchTestFailedError;
+  return WORDS.policyNotReady.test(statusMessage) ? PolicyNotReadyError : InvalidError;
+}
+
 /** The error for a failed `call` (method and path). `body`: the parsed Status, or the text of a proxy in between. */
 export function toKubeError(
   call: string,
@@ -158,7 +171,7 @@ export function toKubeError(
   const text = status?.message || (typeof answer.body === 'string' && answer.body.trim()) || 'no message';
   const statusMessage = text.slice(0, MAX_MESSAGE);
   const byReason = BY_REASON[reason] ?? byStatus?.[1] ?? KubeError;
-  const type = byReason === InvalidError && WORDS.patchNotApplied.test(statusMessage) ? PatchTestFailedError : byReason;
+  const type = byReason === InvalidError ? invalidType(statusMessage) : byReason;
   const details = status?.details;
   const seconds = details?.retryAfterSeconds;
   return new type({
@@ -219,6 +232,8 @@ const WORDS = {
   webhook: /admission webhook .* denied the request/i,
   // admission/plugin/policy/validating/dispatcher.go
   policy: /ValidatingAdmissionPolicy .* denied request/i,
+  // admission/plugin/policy/generic/policy_source.go, compilePolicyLocked; policy_dispatcher.go, CollectParams.
+  policyNotReady: /failed to find resource referenced by paramKind|paramKind kind .* not yet synced/,
   // admission/plugin/namespace/lifecycle/admission.go, which since Kubernetes 1.14 adds a cause.
   namespaceTerminating: /because it is being terminated/,
 };

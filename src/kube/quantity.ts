@@ -23,3 +23,8 @@ export function parseQuantity(quantity: string): number | undefined {
   if (!match) return undefined;
   return Number(match[1]) * (SUFFIXES[match[2] ?? ''] ?? Number.NaN);
 }
+
+/** Whether a resource is an extended one, as devices are (kubernetes pkg/apis/core/v1/helper, IsExtendedResourceName). */
+export function isExtendedResource(name: string): boolean {
+  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
+}

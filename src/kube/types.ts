@@ -38,7 +38,8 @@ export interface KubeObject {
   metadata: ObjectMeta & { name: string };
 }
 
-type Served<T extends { metadata?: V1ObjectMeta }> = Omit<Wire<T>, 'metadata'> & KubeObject;
+/** An object as the API server sends it. */
+export type Served<T extends { metadata?: V1ObjectMeta }> = Omit<Wire<T>, 'metadata'> & KubeObject;
 
 export type Pod = Served<V1Pod>;
 export type Node = Served<V1Node>;
@@ -69,7 +70,13 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly _object?: T;
 }
 
-function v1<T extends KubeObject>(group: string, kind: string, plural: string, namespaced = true): ResourceType<T> {
+/** A kind whose version is v1. */
+export function v1<T extends KubeObject>(
+  group: string,
+  kind: string,
+  plural: string,
+  namespaced = true,
+): ResourceType<T> {
   return { group, version: 'v1', kind, plural, namespaced };
 }
 

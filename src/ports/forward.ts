@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Activity } from '../access/activity.ts';
 import { toClient, toPod, type Routing, type Sender } from './headers.ts';
 import type { OpenStreams, User } from './open-streams.ts';
 import type { PortTarget } from './target.ts';
-import { unreachable, type Upstream } from './upstream.ts';
+import { type Begun, unreachable, type Upstream } from './upstream.ts';
 
 export interface ForwardDeps {
   upstream: Pick<Upstream, 'begin'>;
@@ -53,35 +53,61 @@ async function whileOpen(
 
 async function begin(
   { upstream }: ForwardDeps,
-  { request, target, path, routing, sender }: PortRequest,
+  { request, target, user, path, routing, sender }: PortRequest,
   headers: OutgoingHttpHeaders,
-  signal: AbortSignal,
-) {
+  how: { signal: AbortSignal; fresh?: boolean },
+): Promise<Begun> {
   const all = { ...toPod(request, routing, sender), ...headers };
-  return await upstream.begin(target, { method: request.method ?? 'GET', path, headers: all }, signal);
+  return await upstream.begin(target, { method: request.method ?? 'GET', path, headers: all }, { user, ...how });
 }
 
 /** The first of the answers. Rejects with `PortError` when the stream fails or closes before. */
 async function firstOf<T>(answers: Promise<T>[], stream: Duplex, port: number): Promise<T> {
-  const closed = once(stream, 'close').then(() => Promise.reject(new Error('the connection was closed')));
+  // The stream may serve other requests, and must not keep a listener for each.
+  const over = new AbortController();
+  const closed = once(stream, 'close', over).then(() => Promise.reject(new Error('the connection was closed')));
   for (const each of [...answers, closed]) each.catch(() => undefined);
-  return await Promise.race([...answers, closed]).catch((error: unknown) => {
+  try {
+    return await Promise.race([...answers, closed]);
+  } catch (error) {
     throw unreachable(port, error, stream);
-  });
+  } finally {
+    over.abort();
+  }
+}
+
+/** Sends a request, with the body that the client sends, and waits for the head of the answer. */
+async function answerTo(
+  deps: ForwardDeps,
+  incoming: PortRequest,
+  how: { signal: AbortSignal; fresh?: boolean },
+): Promise<{ answer: IncomingMessage; request: ClientRequest; stream: Duplex }> {
+  const { request, stream, isReused } = await begin(deps, incoming, {}, how);
+  const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+  // The body may break off because the pod has answered already; the answer decides.
+  if (isReused) request.end();
+  else pipeline(incoming.request, request).catch(() => undefined);
+  try {
+    const [answer] = await firstOf([answered], stream, incoming.target.port);
+    return { answer, request, stream };
+  } catch (error) {
+    if (!isReused || how.signal.aborted) throw error;
+    // The pod closed the connection while the request was on its way. It has no body, and may be sent twice.
+    return await answerTo(deps, incoming, { ...how, fresh: true });
+  }
 }
 
 /** Forwards a request and its answer. Rejects with `PortError` as long as nothing was answered. */
 export async function forwardHttp(deps: ForwardDeps, incoming: PortRequest, response: ServerResponse): Promise<void> {
   await whileOpen(deps, incoming, response, async (signal) => {
-    const { request, stream } = await begin(deps, incoming, {}, signal);
-    // The body may break off because the pod has answered already; the answer decides.
-    pipeline(incoming.request, request).catch(() => undefined);
-    const answered = once(request, 'response') as Promise<[IncomingMessage]>;
-    const [answer] = await firstOf([answered], stream, incoming.target.port);
+    const { answer, request, stream } = await answerTo(deps, incoming, { signal });
     response.writeHead(answer.statusCode ?? 502, toClient(answer.headersDistinct, incoming.routing));
     response.flushHeaders();
-    await pipeline(answer, response).catch(() => response.destroy());
-    stream.destroy();
+    const isWhole = await pipeline(answer, response).then(
+      () => answer.complete && request.shouldKeepAlive,
+      () => response.destroy() && false,
+    );
+    if (!isWhole) stream.destroy();
   });
 }
 
@@ -106,7 +132,7 @@ export async function forwardUpgrade(
   };
   await whileOpen(deps, incoming, socket, async (signal) => {
     const upgrade = incoming.request.headers.upgrade ?? '';
-    const { request, stream } = await begin(deps, incoming, { connection: 'Upgrade', upgrade }, signal);
+    const { request, stream } = await begin(deps, incoming, { connection: 'Upgrade', upgrade }, { signal });
     request.end();
     const switched = once(request, 'upgrade') as Promise<[IncomingMessage, Duplex, Buffer]>;
     const refused = once(request, 'response') as Promise<[IncomingMessage]>;

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Activity } from '../access/activity.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type Pod } from '../kube/types.ts';
+import { forwardPort } from '../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
@@ -63,12 +64,15 @@ export interface ApiCall {
 export class InstancePorts {
   readonly #deps: PortsDeps;
   readonly #streams: OpenStreams;
+  readonly #upstream: Upstream;
   readonly #forwarding: ForwardDeps;
 
   constructor(deps: PortsDeps) {
     this.#deps = deps;
     this.#streams = new OpenStreams(deps.isAuthorized);
-    this.#forwarding = { upstream: new Upstream(deps.endpoint), streams: this.#streams, activity: deps.activity };
+    const { endpoint, clock, activity } = deps;
+    this.#upstream = new Upstream({ connect: (target, signal) => forwardPort(endpoint, target, signal), clock });
+    this.#forwarding = { upstream: this.#upstream, streams: this.#streams, activity };
   }
 
   /** Serves a call of the API. Rejects with `PortError` as long as nothing was answered. */
@@ -111,10 +115,12 @@ export class InstancePorts {
   /** Ends the streams of API keys that have lost access. */
   recheck(): void {
     this.#streams.recheck();
+    this.#upstream.recheck(this.#deps.isAuthorized);
   }
 
   close(): void {
     this.#streams.close();
+    this.#upstream.close();
   }
 
   /** Forwards the request to the pod, or returns what the browser gets in its place. */

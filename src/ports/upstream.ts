@@ -3,10 +3,12 @@ import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Lru } from '../lib/lru.ts';
 import { request as httpRequest } from '../lib/node-http.ts';
-import { forwardPort } from '../kube/streams/port-forward.ts';
-import type { StreamEndpoint } from '../kube/streams/websocket.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ForwardTarget } from '../kube/streams/port-forward.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
+import { IdleForwards } from './idle-forwards.ts';
+import type { User } from './open-streams.ts';
 import type { PortTarget } from './target.ts';
 
 export interface PodRequest {
@@ -15,6 +17,20 @@ export interface PodRequest {
   path: string;
   headers: OutgoingHttpHeaders;
 }
+
+/** A request under way. */
+export interface Begun {
+  request: ClientRequest;
+  stream: Duplex;
+  /** It went out on a connection that had waited, which the pod may have closed just then. */
+  isReused: boolean;
+}
+
+/** Opens a connection to a port on the loopback of a pod. */
+export type Connect = (target: ForwardTarget, signal: AbortSignal) => Promise<Duplex>;
+
+/** Requests that may be sent again, and that have no body to be sent again. */
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 const MAX_TOKEN = 4096;
 const TOKEN_TIMEOUT_MS = 5_000;
@@ -28,33 +44,76 @@ export function unreachable(port: number, error: unknown, stream?: Duplex): Port
   return new PortError('port_unreachable', message, { cause });
 }
 
-/** Sends requests to pods, through the API server and the kubelet. */
+function mayReuse({ method, headers }: PodRequest): boolean {
+  const hasBody = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return SAFE.has(method) && !hasBody && headers['upgrade'] === undefined;
+}
+
+/**
+ * Sends requests to pods, through the API server and the kubelet. A connection costs a handshake with both, so one that
+ * has answered a request without side effects waits for the next one of its user.
+ */
 export class Upstream {
-  readonly #endpoint: StreamEndpoint;
+  readonly #connect: Connect;
+  readonly #idle: IdleForwards;
   /** Jupyter's tokens by the uid of the pod. A token lives as long as its pod. */
   readonly #tokens = new Lru<string, string>(KNOWN_TOKENS);
 
-  constructor(endpoint: StreamEndpoint) {
-    this.#endpoint = endpoint;
+  constructor({ connect, clock }: { connect: Connect; clock: Pick<Clock, 'setTimeout'> }) {
+    this.#connect = connect;
+    this.#idle = new IdleForwards(clock);
   }
 
-  /** Begins a request on a connection of its own, which ends with the signal. Rejects with {@link PortError}. */
+  /**
+   * Begins a request on a connection that no other request has, and that ends with the signal unless it can be used
+   * again. `fresh`: on a new one. Rejects with {@link PortError}.
+   */
   async begin(
     target: PortTarget,
-    { method, path, headers: sent }: PodRequest,
-    signal: AbortSignal,
-  ): Promise<{ request: ClientRequest; stream: Duplex }> {
+    asked: PodRequest,
+    { user, signal, fresh = false }: { user: User; signal: AbortSignal; fresh?: boolean },
+  ): Promise<Begun> {
     const token = target.jupyter ? await this.#jupyterToken(target) : undefined;
-    const headers = token === undefined ? sent : { ...sent, authorization: `token ${token}` };
-    const stream = await forwardPort(this.#endpoint, target, signal).catch((error: unknown) => {
-      throw unreachable(target.port, error);
-    });
+    const isKept = mayReuse(asked);
+    const place = [user.keyId, target.podUid, target.port].join('/');
+    const waiting = isKept && !fresh ? this.#idle.take(place) : undefined;
+    const stream =
+      waiting ??
+      (await this.#connect(target, signal).catch((error: unknown) => {
+        throw unreachable(target.port, error);
+      }));
     const cut = (): void => void stream.destroy();
     if (signal.aborted) cut();
     signal.addEventListener('abort', cut, { once: true });
-    stream.once('close', () => signal.removeEventListener('abort', cut));
+    const done = (): void => {
+      signal.removeEventListener('abort', cut);
+      stream.off('close', done).off('free', free);
+    };
+    // Node says so of a connection on which both sides agree that another request may follow.
+    const free = (): void => {
+      done();
+      this.#idle.keep(place, user, stream);
+    };
+    stream.once('close', done).once('free', free);
+    const { method, path } = asked;
+    const headers = {
+      ...asked.headers,
+      ...(isKept && { connection: 'keep-alive' }),
+      ...(token !== undefined && { authorization: `token ${token}` }),
+    };
     const request = httpRequest({ createConnection: () => stream, method, path, headers, setHost: false });
-    return { request, stream };
+    // Who waits for the answer hears of an error, and nobody else needs to.
+    request.on('error', () => undefined);
+    return { request, stream, isReused: waiting !== undefined };
+  }
+
+  /** Ends the connections that wait for users who have lost access. */
+  recheck(isAuthorized: (user: User) => boolean): void {
+    this.#idle.recheck(isAuthorized);
+  }
+
+  close(): void {
+    this.#idle.close();
   }
 
   /** Jupyter's token, which the instance serves on its loopback; undefined while there is none. */
@@ -63,7 +122,7 @@ export class Upstream {
     if (known !== undefined) return known;
     const signal = AbortSignal.timeout(TOKEN_TIMEOUT_MS);
     try {
-      const stream = await forwardPort(this.#endpoint, { ...target, port: JUPYTER_TOKEN_PORT }, signal);
+      const stream = await this.#connect({ ...target, port: JUPYTER_TOKEN_PORT }, signal);
       signal.addEventListener('abort', () => stream.destroy());
       let length = 0;
       stream.on('data', (chunk: Buffer) => {

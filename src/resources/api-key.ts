@@ -10,6 +10,7 @@ import {
   withRules,
   type CustomResource,
 } from './schema.ts';
+import { budgetSchema, budgetStatusSchema } from './tenants/budget.ts';
 
 export const SCOPES = ['compute:read', 'compute:write', 'models'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -52,6 +53,9 @@ export const apiKeySpecSchema = withRules(
         requestsPerMinute: z.int().min(1).max(1_000_000).optional().describe('Calls per minute.'),
         tokensPerMinute: z.int().min(1).max(1_000_000_000).optional().describe('Model tokens per minute.'),
         concurrentRequests: z.int().min(1).max(100_000).optional().describe('Model calls at the same time.'),
+        budget: budgetSchema
+          .optional()
+          .describe('What instances that this key created may cost in a calendar month of UTC. Every part holds.'),
       })
       .optional()
       .describe('Limits of this key, in addition to those of the installation.'),
@@ -68,6 +72,7 @@ export const apiKeyStatusSchema = z.object({
   observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
   lastUsedTime: timeSchema.optional().describe('Last use, exact to a few minutes.'),
+  budget: budgetStatusSchema.optional(),
 });
 
 export type ApiKeySpec = z.infer<typeof apiKeySpecSchema>;

@@ -9,6 +9,7 @@ import {
   listMap,
   patterned,
   runtimeClassNameSchema,
+  withRules,
   type CustomResource,
 } from './schema.ts';
 
@@ -32,18 +33,60 @@ const tolerationSchema = z
   })
   .describe('A taint of nodes that instances tolerate.');
 
+const labelNameSchema = (description: string) => z.string().min(1).max(317).optional().describe(description);
+
+const devicesSchema = withRules(
+  z.object({
+    preset: z
+      .enum(['NVIDIA', 'AMD', 'Intel'])
+      .optional()
+      .describe(
+        "Resources and labels of a maker. NVIDIA: nvidia.com/gpu, its MIG slices and replicas, with GPU Feature Discovery. AMD: whole GPUs of ROCm's device plugin, amd.com/gpu or amd.com/spx_nps1, with its node labeller. Intel: gpu.intel.com/i915 and gpu.intel.com/xe, with the rules of its device plugins for Node Feature Discovery.",
+      ),
+    resourceName: patterned(
+      z.string().max(317),
+      /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/,
+      'write the name of an extended resource, for example habana.ai/gaudi',
+    )
+      .optional()
+      .describe(
+        'Extended resource of other GPUs, instead of a preset. Each piece must be one whole GPU that no other pod gets: Berth cannot see whether a device plugin shares it.',
+      ),
+    productLabel: labelNameSchema(
+      'Node label whose value is the product, instead of that of the preset. Without a preset and without the label: the name of the resource after its slash. MIG slices keep their names.',
+    ),
+    memoryLabel: labelNameSchema(
+      'Node label with the memory of one GPU as a whole number of memoryUnit, instead of that of the preset. Without any the memory of the GPUs is 0: unknown.',
+    ),
+    memoryUnit: z.enum(['Bytes', 'MiB', 'GiB']).optional().describe('Unit of memoryLabel. Absent: MiB.'),
+  }),
+  {
+    rule: 'has(self.preset) != has(self.resourceName)',
+    message: 'name either a preset or a resourceName, and not both',
+  },
+  {
+    rule: '!has(self.memoryUnit) || has(self.memoryLabel)',
+    message: 'memoryUnit is the unit of a memoryLabel: name one',
+  },
+);
+
 export const gpuPoolSpecSchema = z.object({
   nodeSelector: z
     .record(z.string().max(317), z.string().max(63).describe('Value of the label.'))
     .default({})
     .describe('Labels that a node must have to be in this pool. Empty selects every node with GPUs.'),
+  devices: devicesSchema
+    .optional()
+    .describe(
+      'Which resources of the nodes are the GPUs of this pool, and which labels tell what they are. Absent: those of NVIDIA. A node with GPUs of two makers is in one pool, and only the GPUs of that pool are for rent.',
+    ),
   tolerations: z
     .array(tolerationSchema)
     .max(16)
     .optional()
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .describe(
-      'Taints of the nodes of this pool that its instances tolerate, beside nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
+      'Taints of the nodes of this pool that its instances tolerate, beside those with the name of its GPU resource, such as nvidia.com/gpu. A node with another taint has no free place. Name no taint that closes a node for a while.',
     ),
   sizes: z
     .array(z.int().min(1).max(64).describe('Number of GPUs.'))
@@ -62,7 +105,9 @@ export const gpuPoolSpecSchema = z.object({
           product: z
             .string()
             .max(128)
-            .describe('GPU product as the node label nvidia.com/gpu.product names it, or * for every other product.'),
+            .describe(
+              'GPU product as the offers name it: the value of the node label nvidia.com/gpu.product, or of the label of spec.devices. * for every other product: the price of * is that of a whole GPU, of which a slice costs its part.',
+            ),
           onDemand: priceSchema.describe('Price per GPU (or MIG slice) and hour of an OnDemand instance.'),
           interruptible: priceSchema.describe('Price per GPU (or MIG slice) and hour of an Interruptible instance.'),
         })
@@ -149,6 +194,7 @@ export const gpuPoolStatusSchema = z.object({
   summary: z.string().optional().describe('The first classes in words, for kubectl get.'),
 });
 
+export type PoolDevices = z.infer<typeof devicesSchema>;
 export type Toleration = z.infer<typeof tolerationSchema>;
 export type GpuPoolSpec = z.infer<typeof gpuPoolSpecSchema>;
 export type GpuPoolStatus = z.infer<typeof gpuPoolStatusSchema>;

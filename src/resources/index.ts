@@ -8,6 +8,7 @@ import type { CustomResource } from './schema.ts';
 import { sshKeyResource } from './ssh-key.ts';
 import { tenantLimitResource } from './tenants/tenant-limit.ts';
 import { tenantPolicyResource } from './tenants/tenant-policy.ts';
+import { tokenRecordResource } from './token-record.ts';
 import { usageRecordResource } from './usage-record.ts';
 
 /** Every custom resource, in the order of `crds/`. */
@@ -22,4 +23,5 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   tenantLimitResource,
   registryCredentialResource,
   instanceHistoryResource,
+  tokenRecordResource,
 ];

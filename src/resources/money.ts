@@ -1,16 +1,19 @@
+import { partOf } from './gpu-share.ts';
+
 const DECIMALS = 6;
 const UNIT = 10n ** BigInt(DECIMALS);
 const HOUR_MS = 3_600_000n;
 
 /** Millionths of a currency unit. Throws RangeError unless the text is a decimal amount with at most six decimals. */
-function parseMoney(text: string): bigint {
+export function parseMoney(text: string): bigint {
   const match = /^(\d+)(?:\.(\d{1,6}))?$/.exec(text);
   if (!match) throw new RangeError(`"${text}" is not an amount of money: write for example 2.49`);
   return BigInt(match[1] ?? '0') * UNIT + BigInt((match[2] ?? '').padEnd(DECIMALS, '0'));
 }
 
-/** With two decimals, as prices are written, or as many more as the amount needs. */
-function formatMoney(millionths: bigint): string {
+/** Millionths as text with two decimals, as prices are written, or as many more as the amount needs. */
+export function formatMoney(millionths: bigint): string {
+  if (millionths < 0n) return `-${formatMoney(-millionths)}`;
   const fraction = (millionths % UNIT).toString().padStart(DECIMALS, '0').replace(/0+$/, '').padEnd(2, '0');
   return `${millionths / UNIT}.${fraction}`;
 }
@@ -22,6 +25,11 @@ export function addMoney(left: string, right: string): string {
 /** A price times a whole number. */
 export function multiplyMoney(price: string, count: number): string {
   return formatMoney(parseMoney(price) * BigInt(count));
+}
+
+/** The part of a price that falls to a share of a GPU, such as 1/7, rounded half up to the sixth decimal. */
+export function shareOfMoney(price: string, share: string): string {
+  return share === '1' ? price : formatMoney(partOf(parseMoney(price), share));
 }
 
 /** What `ms` milliseconds cost at a price per hour, rounded half up to the sixth decimal. */

@@ -10,7 +10,9 @@ export const sshKeySpecSchema = withRules(
       .string()
       .min(1)
       .max(16384)
-      .describe('One line as in authorized_keys, without options: type, base64 key, optional comment.'),
+      .describe(
+        'One line as in authorized_keys: type, base64 key, optional comment. After the option cert-authority it is a key that signs certificates of users; principals="…" says whom they must be for.',
+      ),
     displayName: z.string().max(MAX_NAME_LENGTH).default('').describe('Name for people.'),
   }),
   {

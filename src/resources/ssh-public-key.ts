@@ -15,6 +15,13 @@ export interface SshPublicKey {
   /** As ssh-keygen counts them: 256 for ed25519. */
   bits: number;
   comment: string;
+  /** The key signs certificates of users and opens nothing itself: the option `cert-authority`. */
+  authority?: Authority;
+}
+
+export interface Authority {
+  /** Of whom a certificate must name one: the option `principals`. Undefined: the name of the login, as with sshd. */
+  principals: readonly string[] | undefined;
 }
 
 const MIN_RSA_BITS = 2048;
@@ -122,10 +129,15 @@ function readerOf(type: string): Read {
     throw new SshPublicKeyError(`DSA keys are too weak. ${MAKE_ONE}`);
   }
   if (type.includes('=') || type.includes('"') || /^(no-|restrict|cert-authority|principals|permit)/.test(type)) {
-    throw new SshPublicKeyError('Options before the key are not accepted. Start the line with the key type.');
+    throw new SshPublicKeyError(
+      'Options before the key are not accepted, but cert-authority and principals="…" with it. Start the line with the key type.',
+    );
   }
-  if (type.includes('-cert-'))
-    throw new SshPublicKeyError('Certificates are not accepted. Paste the plain public key.');
+  if (type.includes('-cert-')) {
+    throw new SshPublicKeyError(
+      'Certificates are not accepted. Paste the plain public key, or the key of the authority after the word cert-authority.',
+    );
+  }
   throw new SshPublicKeyError(`"${type.slice(0, 32)}" is not a key type. Berth accepts ${ACCEPTED}.`);
 }
 
@@ -143,8 +155,27 @@ export function fingerprintOf(blob: Buffer): string {
   return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
 }
 
+// sshd(8), the format of AUTHORIZED_KEYS: options are separated by commas, and a value stands in double quotes.
+const OPTIONS = /^(?:cert-authority|principals="[^"\\]*")(?:,(?:cert-authority|principals="[^"\\]*"))*(?=[ \t])/;
+
+function readOptions(options: string): Authority | undefined {
+  if (options === '') return undefined;
+  const names = options.replaceAll(/="[^"]*"/g, '').split(',');
+  if (!names.includes('cert-authority')) {
+    throw new SshPublicKeyError(
+      'principals is of certificates alone. Start the line with cert-authority,principals="…".',
+    );
+  }
+  const [list, ...others] = options.matchAll(/"([^"]*)"/g);
+  const principals = list?.[1]?.split(',').map((name) => name.trim());
+  if (others.length > 0 || principals?.includes('')) {
+    throw new SshPublicKeyError('principals is one list of names with commas between them, for example "alice,bob".');
+  }
+  return { principals };
+}
+
 /**
- * Reads one line of authorized_keys without options, and checks the whole wire form (RFC 4253 section 6.6, RFC 5656,
+ * Reads one line of authorized_keys without options but `cert-authority` and `principals`, and checks the whole wire form (RFC 4253 section 6.6, RFC 5656,
  * RFC 8709, openssh PROTOCOL.u2f). Throws SshPublicKeyError, which says what is wrong and what to do.
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
@@ -153,7 +184,13 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   }
   if (/[\r\n\0]/.test(line.trim()))
     throw new SshPublicKeyError('The key must be one line: the content of one .pub file.');
-  const [type = '', encoded = '', ...comment] = line.trim().split(/[ \t]+/);
+  const options = OPTIONS.exec(line.trim())?.[0] ?? '';
+  const authority = readOptions(options);
+  const [type = '', encoded = '', ...comment] = line
+    .trim()
+    .slice(options.length)
+    .trim()
+    .split(/[ \t]+/);
   const read = readerOf(type);
   const blob = decode(encoded);
   const reader = new Reader(blob);
@@ -165,5 +202,6 @@ export function parseSshPublicKey(line: string): SshPublicKey {
   }
   const bits = read(reader);
   reader.end();
-  return { type, blob, fingerprint: fingerprintOf(blob), bits, comment: comment.join(' ') };
+  const key = { type, blob, fingerprint: fingerprintOf(blob), bits, comment: comment.join(' ') };
+  return authority === undefined ? key : { ...key, authority };
 }

@@ -1,18 +1,34 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
+import { intervalsSchema } from './instances/interval.ts';
 import { AGE_COLUMN, berthType, timeSchema, withRules, type CustomResource } from './schema.ts';
+
+/** Label of a usage record: the month in which its last start ended, in UTC, such as 2026-11. Older records have none. */
+export const ENDED_LABEL = 'berth.dev/ended';
 
 export const usageRecordSpecSchema = withRules(
   z.object({
     instance: z.string().max(253).describe('metadata.name of the instance.'),
     instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
-    product: z.string().max(128).describe('GPU product of the last start.'),
-    gpuCount: z.int().min(0).describe('GPUs of the last start.'),
-    gpuSeconds: z.number().min(0).describe('GPU seconds used over all starts.'),
+    product: z.string().max(128).describe('GPU product of the last of these starts.'),
+    gpuCount: z.int().min(0).describe('GPUs of the last of these starts.'),
+    gpuSeconds: z.number().min(0).describe('GPU seconds of these starts. A slice counts as its part of a GPU.'),
     cost: z.string().max(32).describe('Cost of the GPU seconds, as a decimal amount.'),
     currency: z.string().max(3).describe('ISO 4217 code of cost.'),
-    startedAt: timeSchema.optional().describe('When the instance was ready for the first time.'),
-    endedAt: timeSchema.describe('When the instance ended.'),
+    startedAt: timeSchema.optional().describe('When the first of these starts was ready.'),
+    endedAt: timeSchema.describe('When the pod of the last of these starts was gone.'),
+    intervals: intervalsSchema
+      .optional()
+      .describe('The starts that this record is for, oldest first. Records of earlier releases have none.'),
+    adjustment: z
+      .object({
+        type: z.enum(['Credit', 'Charge']).describe('Credit: the cost is taken off the bill. Charge: it is added.'),
+        reason: z.string().min(1).max(1024).describe('Why, for the tenant.'),
+      })
+      .optional()
+      .describe(
+        'Set by an operator who corrects a bill: records never change. It counts for the day of endedAt, and for no start.',
+      ),
   }),
   { rule: 'self == oldSelf', message: 'a usage record cannot change: leave it as it is' },
 );
@@ -27,7 +43,8 @@ export const USAGE_RECORDS = berthType<UsageRecord>('UsageRecord', 'usagerecords
 export const usageRecordResource: CustomResource = {
   ...USAGE_RECORDS,
   shortNames: ['usage'],
-  description: 'What one ended instance used and cost.',
+  description:
+    'What the starts of one instance used and cost: the last ones of an instance that is gone, or the earlier ones of one with many.',
   columns: [
     { name: 'Instance', type: 'string', jsonPath: '.spec.instance' },
     { name: 'GPU', type: 'string', jsonPath: '.spec.product' },
@@ -35,6 +52,7 @@ export const usageRecordResource: CustomResource = {
     { name: 'Cost', type: 'string', jsonPath: '.spec.cost' },
     { name: 'Currency', type: 'string', jsonPath: '.spec.currency' },
     { name: 'Ended', type: 'date', jsonPath: '.spec.endedAt' },
+    { name: 'Adjustment', type: 'string', jsonPath: '.spec.adjustment.type' },
     AGE_COLUMN,
   ],
   spec: usageRecordSpecSchema,

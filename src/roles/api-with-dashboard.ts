@@ -1,19 +1,26 @@
 import { personSigningKey, publicPart } from '../access/person-token.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { People } from '../http/auth/people.ts';
+import { OidcProvider } from '../web/oidc/provider.ts';
 import { dashboardRouter } from '../web/router.ts';
+import { TerminalGateway } from '../http/terminal/pass-on.ts';
 import { startApiRole } from './api.ts';
+import { startTerminals } from './terminals.ts';
 import type { Role } from './role.ts';
 
-/** The api role with the dashboard in it, for one process that is all of Berth. */
-export const apiWithDashboardRole: Role = (context) => {
+/** Any free port, for this machine alone. */
+const LOOPBACK = { host: '127.0.0.1', port: 0 };
+
+/** The api role with the dashboard and the terminals in it, for one process that is all of Berth. */
+export const apiWithDashboardRole: Role = async (context) => {
   const { process, caches } = context;
   const { client, clock, config } = process;
   const stores = caches.pick(['apiKeys']);
   const sessionKey = sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard });
   const readKey = async () => publicPart(personSigningKey(await sessionKey()));
-  return startApiRole(context, {
-    dashboard: dashboardRouter({ ...process, stores, sessionKey }),
-    people: new People({ readKey, clock }),
-  });
+  const people = new People({ readKey, clock });
+  const terminals = new TerminalGateway(await startTerminals(context, LOOPBACK, people));
+  const oidc = config.oidc && new OidcProvider(config.oidc, clock);
+  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc });
+  await startApiRole(context, { dashboard, people, terminals });
 };

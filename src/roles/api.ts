@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { budgetReader, keyBudgetReader } from '../access/budget.ts';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
@@ -8,6 +9,7 @@ import { People } from '../http/auth/people.ts';
 import { API_CACHES, type ApiDeps } from '../http/context.ts';
 import { CallLimits } from '../http/middleware/request-limit.ts';
 import { startApi } from '../http/server.ts';
+import { TerminalGateway } from '../http/terminal/pass-on.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
@@ -79,12 +81,16 @@ async function createModels(context: RoleContext, { counters, ceilings }: Shared
   shutdown.defer('responses', () => store?.close());
   return createModelGateway({
     ...caches.pick(['services', 'slices', 'pods', 'namespaces']),
+    client,
+    replica: hostname(),
     namespace,
     engineSecrets: {
       names: config.engineSecrets,
       read: (name, signal) => client.get(SECRETS, { namespace, name }, { signal }),
     },
     ceilings,
+    budgets: budgetReader(caches.get('tenantLimits'), clock),
+    keyBudgets: keyBudgetReader(caches.get('apiKeys'), clock),
     counter: (prefix) => counters.counter(prefix),
     store,
     scaleFromZero: scaleFromZero(context),
@@ -119,23 +125,25 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
   return ports;
 }
 
-/** What answers below /dashboard, and who knows the people whom it vouches for. */
-type Dashboard = Pick<ApiDeps, 'dashboard' | 'people'>;
+/** What other roles have: what answers below /dashboard, who knows the people whom it vouches for, and the terminals. */
+type Beside = Pick<ApiDeps, 'dashboard' | 'people' | 'terminals'>;
 
-/** The role that has the dashboard, when this one is told where that is. */
-function passOn({ process, shutdown }: RoleContext): Dashboard {
+/** The roles that have these, when this one is told where they are. */
+function passOn({ process, shutdown }: RoleContext): Beside {
   const { clock, config } = process;
-  if (config.dashboardUrl === undefined) return { dashboard: NO_DASHBOARD };
+  const terminals = config.terminalUrl && new TerminalGateway(config.terminalUrl);
+  if (config.dashboardUrl === undefined) return { dashboard: NO_DASHBOARD, terminals };
   const proxy = new DashboardProxy(config.dashboardUrl);
   shutdown.defer('dashboard connections', () => proxy.close());
-  return { dashboard: proxy.handle, people: new People({ readKey: () => proxy.signingKey(), clock }) };
+  const people = new People({ readKey: () => proxy.signingKey(), clock });
+  return { dashboard: proxy.handle, people, terminals };
 }
 
 /** Serves HTTP: the compute endpoints, the model gateway and the ports of instances. Passes the dashboard on. */
 export const apiRole: Role = (context) => startApiRole(context, passOn(context));
 
-/** The role with what answers below /dashboard. */
-export async function startApiRole(context: RoleContext, dashboard: Dashboard): Promise<void> {
+/** The role with what other roles have. */
+export async function startApiRole(context: RoleContext, beside: Beside): Promise<void> {
   const { process, caches, shutdown } = context;
   const { config, log } = process;
   const inventory = createInventory(context);
@@ -150,7 +158,7 @@ export async function startApiRole(context: RoleContext, dashboard: Dashboard): 
     offers: inventory,
     models,
     ports,
-    ...dashboard,
+    ...beside,
     readMonitor: monitorReader(process.connection),
     namespace: config.namespace,
     defaultImage: config.defaultImage,

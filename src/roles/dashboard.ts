@@ -1,4 +1,5 @@
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { OidcProvider } from '../web/oidc/provider.ts';
 import { startDashboard } from '../web/server.ts';
 import type { Role } from './role.ts';
 
@@ -7,11 +8,12 @@ const LAST_ANSWERS_MS = 1_000;
 
 /** Serves the dashboard alone. Its account is the one that makes API keys. */
 export const dashboardRole: Role = async ({ process, caches, shutdown }) => {
-  const { client, config, log } = process;
+  const { client, clock, config, log } = process;
   const server = await startDashboard({
     ...process,
     stores: caches.pick(['apiKeys']),
     sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard }),
+    oidc: config.oidc && new OidcProvider(config.oidc, clock),
     trustProxy: config.trustProxy,
     address: config.http,
   });

@@ -1,6 +1,8 @@
 import { Activity } from '../access/activity.ts';
 import type { Caches } from '../caches/caches.ts';
+import { EventRecorder } from '../kube/events.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
+import { auditSink, type AuditSink } from '../ssh/audit.ts';
 import type { Process } from './process.ts';
 
 export class RoleContext {
@@ -8,6 +10,7 @@ export class RoleContext {
   readonly caches: Caches;
   readonly shutdown: Shutdown;
   #activity: Activity | undefined;
+  #audit: AuditSink | undefined;
 
   constructor(process: Process, caches: Caches, shutdown: Shutdown) {
     this.process = process;
@@ -19,6 +22,24 @@ export class RoleContext {
   activity(): Activity {
     this.#activity ??= this.#startActivity();
     return this.#activity;
+  }
+
+  /** Notes who enters instances: one for SSH and terminals. Its last Events go out after the roles that asked for it. */
+  audit(): AuditSink {
+    this.#audit ??= this.#startAudit();
+    return this.#audit;
+  }
+
+  #startAudit(): AuditSink {
+    const { log, registry } = this.process;
+    const events = new EventRecorder({ ...this.process, component: 'berth-ssh' });
+    const ended = new AbortController();
+    const written = events.run(ended.signal);
+    this.shutdown.defer('audit', () => {
+      ended.abort();
+      return written;
+    });
+    return auditSink(log, events, registry);
   }
 
   #startActivity(): Activity {

@@ -4,8 +4,12 @@ import type { Activity } from '../access/activity.ts';
 import type { StreamEndpoint } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { AuditSink, Login } from './audit.ts';
+import type { BlockedPods } from './direct/blocked-pods.ts';
+import type { Dial } from './direct/dial.ts';
+import type { DirectWay } from './direct/direct-way.ts';
 import type { InstanceDirectory, InstanceView } from './directory.ts';
 import type { AuthorizedKey } from './login/authorized-key.ts';
+import type { CountLogin } from './ssh-metrics.ts';
 import { isRekeying } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
 import type { FairBytes } from './ssh2/fair-bytes.ts';
@@ -15,9 +19,13 @@ import type { TenantPlaces } from './tenant-places.ts';
 
 export interface Gateway {
   endpoint: StreamEndpoint;
+  /** Connects to the helpers of the direct way. */
+  dial: Dial;
+  blocked: BlockedPods;
   directory: InstanceDirectory;
   audit: AuditSink;
   activity: Pick<Activity, 'began'>;
+  countLogin: CountLogin;
   log: Logger;
   /** For send queues of full length. */
   longQueues: FairBytes;
@@ -49,6 +57,7 @@ export interface LiveConnection {
   /** Aborts when the connection is gone. */
   gone: AbortSignal;
   channels: Set<OpenChannel>;
+  direct: DirectWay;
   windows: Windows;
   queue: SendQueue;
   /** The connection is being ended, with a line that says why. */

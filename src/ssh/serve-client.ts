@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
+import { DirectWay } from './direct/direct-way.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
+import { permits } from './login/certificate.ts';
 import { guardPackets } from './login/packet-guard.ts';
 import { serveForward, type ForwardTarget } from './session/forward.ts';
 import { ProgramSession } from './session/session.ts';
 import {
   announceSignatures,
   closeUnstarted,
+  PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
   RESOURCE_SHORTAGE,
@@ -76,8 +79,12 @@ class ChannelRequests {
   }
 
   #forward(to: ForwardTarget, answer: Answer<ServerChannel>): void {
+    const { client, gateway, id, key } = this.#live;
+    if (!permits(key, 'permit-port-forwarding')) {
+      refuseChannel(client, answer.reject, PROHIBITED, 'berth: the certificate does not permit forwards.');
+      return;
+    }
     if (!this.#take(answer.reject)) return;
-    const { gateway, id } = this.#live;
     serveForward(this.#live, to, answer)
       .catch((error: unknown) => gateway.log.error({ connection: id, err: error }, 'Forward failed'))
       .finally(() => this.#give());
@@ -123,11 +130,13 @@ function liveConnection(gateway: Gateway, client: Connection, socket: Socket, wh
       instance: who.instance.name,
       instanceUid: who.instance.uid,
       fingerprint: who.key.fingerprint,
+      certificate: who.key.certificate && `${who.key.certificate.id} (serial ${who.key.certificate.serial})`,
       keyResource: who.key.resource,
       address: socket.remoteAddress ?? '',
     },
     gone: gone.signal,
     channels: new Set(),
+    direct: new DirectWay({ ...gateway, portion: gateway.wideWindows.of(namespace) }, gone.signal),
     windows: new Windows(client, gateway.wideWindows.of(namespace)),
     queue: new SendQueue(client, socket, gateway.longQueues.of(namespace)),
     isCut: false,
@@ -145,9 +154,10 @@ function takePlace({ places }: Gateway, socket: Socket, tenant: string): string 
 
 /** Serves one client from its first byte to its last. An error of the protocol ends this client and nothing else. */
 export function serveClient(gateway: Gateway, client: Connection, socket: Socket, events: ClientEvents): void {
-  const { activity, audit, clock, log } = gateway;
+  const { activity, audit, clock, countLogin, log } = gateway;
   const began = clock.monotonic();
   let who: Authenticated | undefined;
+  let hasOffered = false;
   let reason = 'closed';
   client.on('error', (error) => {
     reason = error.message;
@@ -163,12 +173,22 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     },
   });
   authenticate(client, gateway.directory, {
-    keyOffered: () => events.tried(),
+    address: socket.remoteAddress ?? '',
+    now: () => clock.now(),
+    keyOffered: () => {
+      hasOffered = true;
+      events.tried();
+    },
     admit: (authenticated) => {
       who = authenticated;
       events.signed();
-      return takePlace(gateway, socket, authenticated.instance.namespace);
+      const refusal = takePlace(gateway, socket, authenticated.instance.namespace);
+      countLogin(refusal === undefined ? 'accepted' : 'limited');
+      return refusal;
     },
+  });
+  socket.once('close', () => {
+    if (hasOffered && who === undefined) countLogin('denied');
   });
   client.once('ready', () => {
     if (who === undefined) {

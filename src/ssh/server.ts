@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import { cutConnection, freeMemory, recheck, type Gateway, type LiveConnection } from './connection.ts';
+import { BlockedPods } from './direct/blocked-pods.ts';
+import { dialTls, type Dial } from './direct/dial.ts';
 import { awaitIdent, isOpenSsh } from './ident.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
@@ -11,8 +13,10 @@ import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';
 
-export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows' | 'places'> {
+export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows' | 'places' | 'dial' | 'blocked'> {
   ceilingsOf: CeilingsOf;
+  /** Connects to the helpers of the direct way; by TLS unless given. */
+  dial?: Dial;
   /** Private key in OpenSSH's format. */
   hostKey: string;
   listen: { host: string; port: number };
@@ -72,7 +76,8 @@ export class SshServer {
     const most = { connections: deps.maxConnections ?? MAX_CONNECTIONS, channels: MAX_CHANNELS };
     const places = new TenantPlaces(deps.ceilingsOf, most);
     const longQueues = new FairBytes(this.#maxBuffered * LONG_QUEUES_SHARE);
-    this.#gateway = { ...deps, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
+    const direct = { dial: deps.dial ?? dialTls, blocked: new BlockedPods(deps.clock) };
+    this.#gateway = { ...deps, ...direct, places, longQueues, wideWindows: new FairBytes(this.#maxBuffered) };
     const limiter = new AddressLimiter(deps.addressLimits ?? DEFAULT_ADDRESS_LIMITS, deps.clock);
     this.#pending = new PendingLogins(limiter, { places: deps.maxPending ?? MAX_PENDING, graceMs: LOGIN_GRACE_MS });
     this.#forOpenSsh = protocolServer(deps.hostKey, { gcmOnly: true });
@@ -139,6 +144,7 @@ export class SshServer {
 
   /** One line for all of some seconds: strangers must not fill the log. */
   #refused({ remoteAddress: address }: Socket): void {
+    this.#deps.countLogin('refused');
     this.#refusals += 1;
     if (this.#refusals > 1) return;
     const tell = (): void => {

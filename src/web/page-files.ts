@@ -5,15 +5,32 @@ import { ApiError } from '../http/errors/api-error.ts';
 const FOLDER = new URL('./public/', import.meta.url);
 
 /** The page finds its view by the address: every view is the same file. */
-const VIEWS = ['/', '/instances/:id', '/rent', '/ssh-keys', '/api-access'];
+const VIEWS = [
+  '/',
+  '/instances/:id',
+  '/rent',
+  '/rent/:template',
+  '/templates',
+  '/models',
+  '/usage',
+  '/ssh-keys',
+  '/registries',
+  '/api-access',
+  '/fleet',
+];
 
 const FILES = [
   { paths: VIEWS, file: 'index.html', type: 'text/html; charset=utf-8' },
   { paths: ['/app.js'], file: 'built/app.js', type: 'text/javascript; charset=utf-8' },
+  // The terminal, which the page loads when somebody opens one.
+  { paths: ['/screen.js'], file: 'built/screen.js', type: 'text/javascript; charset=utf-8' },
+  { paths: ['/xterm.css'], file: 'built/xterm.css', type: 'text/css; charset=utf-8' },
   { paths: ['/style.css'], file: 'style.css', type: 'text/css; charset=utf-8' },
   { paths: ['/controls.css'], file: 'controls.css', type: 'text/css; charset=utf-8' },
   { paths: ['/views.css'], file: 'views.css', type: 'text/css; charset=utf-8' },
   { paths: ['/instance.css'], file: 'instance.css', type: 'text/css; charset=utf-8' },
+  { paths: ['/pages.css'], file: 'pages.css', type: 'text/css; charset=utf-8' },
+  { paths: ['/fleet.css'], file: 'fleet.css', type: 'text/css; charset=utf-8' },
   { paths: ['/icon.svg'], file: 'icon.svg', type: 'image/svg+xml' },
 ] as const;
 

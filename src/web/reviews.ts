@@ -4,7 +4,7 @@ import { API_KEYS } from '../resources/api-key.ts';
 import { AUDIENCE, isForOthers } from './sign-in-token.ts';
 
 /** A user as TokenReview returns it and SubjectAccessReview takes it. */
-const userSchema = z.object({
+export const userSchema = z.object({
   username: z.string(),
   uid: z.string().optional(),
   groups: z.array(z.string()).optional(),
@@ -37,9 +37,24 @@ export async function reviewToken(client: KubeClient, token: string): Promise<Us
 
 export type KeyVerb = 'list' | 'create' | 'patch';
 
-/** What a user would do: a verb of RBAC on the objects of one kind in one namespace. */
+/** What a user would do: a verb of RBAC on the objects of one kind. */
 export interface Access {
-  resource: 'apikeys' | 'gpuinstances' | 'sshkeys' | 'instancetemplates' | 'registrycredentials' | 'instancehistories';
+  /** By default that of Berth. */
+  group?: '';
+  resource:
+    | 'apikeys'
+    | 'gpuinstances'
+    | 'gpupools'
+    | 'instancehistories'
+    | 'instancetemplates'
+    | 'nodes'
+    | 'pods'
+    | 'registrycredentials'
+    | 'sshkeys'
+    | 'tenantlimits'
+    | 'tokenrecords'
+    | 'usagerecords';
+  /** Empty: in all namespaces, and objects that have none. */
   namespace: string;
   verb: 'list' | 'create' | 'patch' | 'delete';
 }

@@ -5,7 +5,9 @@ import { compress } from '../http/middleware/compress.ts';
 import { dashboardBodies } from '../http/middleware/body-shares.ts';
 import { jsonBody } from '../http/middleware/json-body.ts';
 import { keysRouter } from './key-routes.ts';
+import { oidcRouter } from './oidc/routes.ts';
 import { pageRouter } from './page-files.ts';
+import { poolsRouter } from './pool-routes.ts';
 import { refuseForeignSites, sessionRouter, type WebContext, type WebDeps } from './session-routes.ts';
 import { SignedInUsers } from './signed-in-users.ts';
 import { tokenRouter } from './token-routes.ts';
@@ -41,9 +43,10 @@ export function dashboardRouter(deps: WebDeps): Router {
     response.set('cache-control', 'no-store');
     next();
   });
+  router.use('/oidc', oidcRouter(context));
   router.use('/api', refuseForeignSites);
   router.use('/api/session', sessionRouter(context));
-  router.use('/api', tokenRouter(context), keysRouter(context));
+  router.use('/api', tokenRouter(context), poolsRouter(context), keysRouter(context));
   router.use(() => {
     throw new ApiError('not_found', 'The dashboard has no page at this path. Open /dashboard.');
   });

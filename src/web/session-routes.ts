@@ -10,6 +10,7 @@ import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { parseBody } from '../http/middleware/validate.ts';
+import type { OidcProvider } from './oidc/provider.ts';
 import type { User } from './reviews.ts';
 import { openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
 import { explainRefusal, tokenExpiry } from './sign-in-token.ts';
@@ -22,6 +23,8 @@ export interface WebDeps {
   log: Logger;
   /** The key that seals sessions, the same on all replicas. Read once, on first use. */
   sessionKey: () => Promise<Buffer>;
+  /** Where people sign in beside the cluster's own tokens; undefined: nowhere. */
+  oidc?: OidcProvider | undefined;
 }
 
 /** The dependencies, and what all routes of the dashboard share. */
@@ -80,31 +83,58 @@ export const refuseForeignSites: RequestHandler = (request, _response, next) => 
   );
 };
 
+/** The session of the browser, whether its account is still there or not. */
+async function sessionIn(
+  request: Request,
+  { sessionKey, clock }: Pick<WebContext, 'sessionKey' | 'clock'>,
+): Promise<Session | undefined> {
+  const cookie = cookieOf(request);
+  return cookie === undefined ? undefined : openSession(cookie, { key: await sessionKey(), now: clock.now() });
+}
+
+/** The provider that still knows who signs out here, if people can sign out there. Without an answer nobody is held up. */
+async function stillSignedInAt(request: Request, context: WebContext): Promise<string | null> {
+  const { oidc, log } = context;
+  if (oidc === undefined) return null;
+  try {
+    const session = await sessionIn(request, context);
+    const isOfProvider = session !== undefined && 'access' in session;
+    return isOfProvider && (await oidc.endUrl()) !== undefined ? oidc.name : null;
+  } catch (error) {
+    log.warn({ err: error }, 'The identity provider does not answer');
+    return null;
+  }
+}
+
 export function requireSession(context: WebContext): RequestHandler {
-  const { sessionKey, clock, users } = context;
+  const { users } = context;
   return async (request, _response, next) => {
-    const cookie = cookieOf(request);
-    const session =
-      cookie === undefined ? undefined : openSession(cookie, { key: await sessionKey(), now: clock.now() });
-    if (session === undefined) throw new ApiError('not_signed_in', 'Sign in with a Kubernetes token.');
-    const user = await users.userOf(session.token);
-    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(session.token));
+    const session = await sessionIn(request, context);
+    if (session === undefined) throw new ApiError('not_signed_in', 'Sign in.');
+    const user = await users.userOf(session);
+    if (user === undefined) throw sessionOver(session);
     SIGNED_IN.set(request, { user, session });
     next();
   };
 }
 
-function seal(session: Session, key: Buffer): string {
-  try {
-    return sealSession(session, key);
-  } catch (error) {
-    if (!(error instanceof SessionTooLargeError)) throw error;
-    throw new ApiError('not_allowed', `${error.message} Create one with "kubectl create token".`);
-  }
+/** The 401 of a session whose account is gone, or whose token. */
+export function sessionOver(session: Session): ApiError {
+  const why =
+    'token' in session ? explainRefusal(session.token) : 'The identity provider ended this sign-in. Sign in again.';
+  return new ApiError('not_signed_in', why);
+}
+
+/** Gives the browser its session. Throws `SessionTooLargeError`. */
+export function setSession(
+  response: Response,
+  { session, key, now }: { session: Session; key: Buffer; now: number },
+): void {
+  setCookie(response, sealSession(session, key), session.expires - now);
 }
 
 /** Runs before the body is read. */
-function limitSignIns(): RequestHandler {
+export function limitSignIns(): RequestHandler {
   const attempts = memoryCounter();
   return async (request, _response, next) => {
     const { total, resetMs } = await attempts.add(clientNetwork(request.ip), 1);
@@ -116,29 +146,39 @@ function limitSignIns(): RequestHandler {
   };
 }
 
-/** POST, GET and DELETE /session. */
+/** POST, GET and DELETE /session, and GET /session/ways: how people sign in. */
 export function sessionRouter(context: WebContext): Router {
-  const { clock, log, readJson, sessionKey, users } = context;
+  const { clock, log, oidc, readJson, sessionKey, users } = context;
   const router = Router({ caseSensitive: true });
 
   router.post('/', limitSignIns(), readJson, async (request, response) => {
     const token = parseBody(signInSchema, request.body).token.trim();
-    const user = await users.review(token);
-    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(token));
     const now = clock.now();
-    const expires = Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY);
-    setCookie(response, seal({ token, expires }, await sessionKey()), expires - now);
+    const session = { token, expires: Math.min(now + LIFETIME_MS, tokenExpiry(token) ?? Number.POSITIVE_INFINITY) };
+    const user = await users.review(session);
+    if (user === undefined) throw sessionOver(session);
+    try {
+      setSession(response, { session, key: await sessionKey(), now });
+    } catch (error) {
+      if (!(error instanceof SessionTooLargeError)) throw error;
+      throw new ApiError('not_allowed', `${error.message} Create one with "kubectl create token".`);
+    }
     log.info({ user: user.username }, 'Signed in to the dashboard');
     response.status(201).json({ object: 'session', username: user.username });
+  });
+
+  router.get('/ways', (_request, response) => {
+    response.json({ object: 'sign_in_ways', oidc: oidc === undefined ? null : { name: oidc.name } });
   });
 
   router.get('/', requireSession(context), (request, response) => {
     response.json({ object: 'session', username: userOf(request).username });
   });
 
-  router.delete('/', (_request, response) => {
+  router.delete('/', async (request, response) => {
     setCookie(response, '', 0);
-    response.json({ object: 'session', deleted: true });
+    const still = await stillSignedInAt(request, context);
+    response.json({ object: 'session', deleted: true, still_signed_in_at: still });
   });
   return router;
 }

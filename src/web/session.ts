@@ -1,49 +1,43 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { userSchema } from './reviews.ts';
+import { seal, unseal } from './sealed.ts';
 
-/** The token is for the dashboard alone. */
-const sessionSchema = z.object({ token: z.string(), expires: z.number() });
-export type Session = z.infer<typeof sessionSchema>;
+/** Milliseconds since the epoch. */
+const expires = z.number();
+/** Somebody who signed in with a Kubernetes token, which is for the dashboard alone. */
+const tokenSessionSchema = z.object({ token: z.string(), expires });
+/** Somebody who signed in at the OpenID provider: who that is, and the access token that asks the provider again. */
+const providerSessionSchema = z.object({ access: z.string(), subject: z.string(), user: userSchema, expires });
+const sessionSchema = z.union([tokenSessionSchema, providerSessionSchema]);
+export type TokenSession = z.infer<typeof tokenSessionSchema>;
+export type ProviderSession = z.infer<typeof providerSessionSchema>;
+export type Session = TokenSession | ProviderSession;
 
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
 /** Browsers store cookies of at most 4096 bytes, name and attributes included. */
 const MAX_SEALED = 3800;
 
-/** The token is longer than a cookie can carry. */
+/** The session is longer than a cookie can carry. */
 export class SessionTooLargeError extends Error {
   override name = 'SessionTooLargeError';
 }
 
+/** What a session stands on: it ends with this. */
+export function credentialOf(session: Session): string {
+  return 'token' in session ? session.token : session.access;
+}
+
 /**
- * A session as a cookie, encrypted and authenticated (AES-256-GCM, a key of 32 bytes): only replicas can read it. It has
- * the Kubernetes token, so that every replica can ask the cluster again whether the token still holds.
+ * A session as a cookie, sealed: only replicas can read it. It has the token, so that every replica can ask again whether
+ * the token still holds.
  */
 export function sealSession(session: Session, key: Buffer): string {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv('aes-256-gcm', key, iv);
-  const sealed = Buffer.concat([
-    iv,
-    cipher.update(JSON.stringify(session), 'utf8'),
-    cipher.final(),
-    cipher.getAuthTag(),
-  ]);
-  const text = sealed.toString('base64url');
+  const text = seal(session, key);
   if (text.length > MAX_SEALED) throw new SessionTooLargeError('The token is too long for a session cookie.');
   return text;
 }
 
 /** The session in a cookie; undefined when it is forged, damaged, expired or sealed with another key. */
 export function openSession(text: string, options: { key: Buffer; now: number }): Session | undefined {
-  const sealed = Buffer.from(text, 'base64url');
-  if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;
-  try {
-    const decipher = createDecipheriv('aes-256-gcm', options.key, sealed.subarray(0, IV_BYTES));
-    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-    const clear = Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
-    const session = sessionSchema.parse(JSON.parse(clear.toString('utf8')));
-    return session.expires > options.now ? session : undefined;
-  } catch {
-    return undefined;
-  }
+  const session = sessionSchema.safeParse(unseal(text, options.key));
+  return session.success && session.data.expires > options.now ? session.data : undefined;
 }

@@ -2,7 +2,9 @@ import { hash } from 'node:crypto';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Lru } from '../lib/lru.ts';
+import type { OidcProvider } from './oidc/provider.ts';
 import { reviewToken, type User } from './reviews.ts';
+import { credentialOf, type Session } from './session.ts';
 
 /** The API server itself remembers an answer for 10 s: a token that ends opens nothing after less than a minute. */
 const KNOWN_MS = 30_000;
@@ -14,28 +16,35 @@ interface Known {
   until: number;
 }
 
-/** The users of tokens, as the cluster said in the last half minute. */
+export interface SignedInUsersDeps {
+  client: KubeClient;
+  clock: Clock;
+  /** Undefined: nobody signs in at a provider. */
+  oidc?: Pick<OidcProvider, 'check'> | undefined;
+}
+
+/** The users of sessions, as the cluster or the OpenID provider said in the last half minute. */
 export class SignedInUsers {
-  readonly #client: KubeClient;
-  readonly #clock: Clock;
-  /** By the SHA-256 of the token. */
+  readonly #deps: SignedInUsersDeps;
+  /** By the SHA-256 of what the session stands on. */
   readonly #known = new Lru<string, Known>(MOST_KNOWN);
 
-  constructor({ client, clock }: { client: KubeClient; clock: Clock }) {
-    this.#client = client;
-    this.#clock = clock;
+  constructor(deps: SignedInUsersDeps) {
+    this.#deps = deps;
   }
 
-  /** Asks the cluster now. Undefined when it rejects the token: its account or what it is bound to may be deleted. */
-  async review(token: string): Promise<User | undefined> {
-    const user = await reviewToken(this.#client, token);
-    if (user !== undefined) this.#known.set(hash('sha256', token), { user, until: this.#clock.monotonic() + KNOWN_MS });
+  /** Asks now. Undefined when the session is over: its account or what the token is bound to may be deleted. */
+  async review(session: Session): Promise<User | undefined> {
+    const { client, clock, oidc } = this.#deps;
+    const user = await ('token' in session ? reviewToken(client, session.token) : oidc?.check(session));
+    const id = hash('sha256', credentialOf(session));
+    if (user !== undefined) this.#known.set(id, { user, until: clock.monotonic() + KNOWN_MS });
     return user;
   }
 
-  /** The user of a token that was accepted before. */
-  async userOf(token: string): Promise<User | undefined> {
-    const known = this.#known.get(hash('sha256', token));
-    return known !== undefined && known.until > this.#clock.monotonic() ? known.user : await this.review(token);
+  /** The user of a session that was accepted before. */
+  async userOf(session: Session): Promise<User | undefined> {
+    const known = this.#known.get(hash('sha256', credentialOf(session)));
+    return known !== undefined && known.until > this.#deps.clock.monotonic() ? known.user : await this.review(session);
   }
 }

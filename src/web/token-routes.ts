@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { Router } from 'express';
 import { z } from 'zod';
+import type { CallerScope } from '../access/principal.ts';
 import { personSigningKey, publicPart, signPersonToken } from '../access/person-token.ts';
 import { ApiError } from '../http/errors/api-error.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import type { KubeClient } from '../kube/client/client.ts';
-import type { Scope } from '../resources/api-key.ts';
 import { namespaceSchema } from './key-record.ts';
 import { type Access, mayAccess, type User } from './reviews.ts';
-import { requireSession, signInOf, type WebContext } from './session-routes.ts';
-import { explainRefusal } from './sign-in-token.ts';
+import { credentialOf } from './session.ts';
+import { requireSession, sessionOver, signInOf, type WebContext } from './session-routes.ts';
 
 /**
  * How long a person's token is good. The API server remembers an answer about an account for 10 s, so an account that
@@ -21,7 +21,10 @@ const tokenSchema = z.strictObject({ namespace: namespaceSchema });
 
 type Wanted = Omit<Access, 'namespace'>;
 
-/** What RBAC must allow for a scope: all that an endpoint of the scope does in the namespace. */
+/**
+ * What RBAC must allow for a scope: all that an endpoint of the scope does in the namespace, and in the whole cluster for
+ * `fleet:read`. Who may make a key that calls models may call them without one.
+ */
 const NEEDS = {
   'compute:read': [
     { resource: 'gpuinstances', verb: 'list' },
@@ -29,6 +32,8 @@ const NEEDS = {
     { resource: 'instancetemplates', verb: 'list' },
     { resource: 'registrycredentials', verb: 'list' },
     { resource: 'instancehistories', verb: 'list' },
+    { resource: 'usagerecords', verb: 'list' },
+    { resource: 'tokenrecords', verb: 'list' },
   ],
   'compute:write': [
     { resource: 'gpuinstances', verb: 'create' },
@@ -41,15 +46,32 @@ const NEEDS = {
     { resource: 'instancetemplates', verb: 'delete' },
     { resource: 'registrycredentials', verb: 'delete' },
   ],
-} as const satisfies Partial<Record<Scope, readonly Wanted[]>>;
+  models: [{ resource: 'apikeys', verb: 'create' }],
+  'fleet:read': [
+    { group: '', resource: 'nodes', verb: 'list' },
+    { group: '', resource: 'pods', verb: 'list' },
+    { resource: 'gpupools', verb: 'list' },
+    { resource: 'gpuinstances', verb: 'list' },
+    { resource: 'tenantlimits', verb: 'list' },
+  ],
+} as const satisfies Record<CallerScope, readonly Wanted[]>;
+
+/** What SubjectAccessReview takes for all namespaces. */
+const EVERYWHERE = '';
 
 async function mayAll(client: KubeClient, user: User, namespace: string, wanted: readonly Wanted[]): Promise<boolean> {
   const answers = await Promise.all(wanted.map((one) => mayAccess(client, user, { ...one, namespace })));
   return answers.every(Boolean);
 }
 
+/** Few people may list nodes, so the other questions are asked for these alone. */
+async function maySeeFleet(client: KubeClient, user: User): Promise<boolean> {
+  const [first, ...others] = NEEDS['fleet:read'];
+  return (await mayAll(client, user, EVERYWHERE, [first])) && (await mayAll(client, user, EVERYWHERE, others));
+}
+
 /** The scopes that the user's roles in the namespace give. Throws 403 when there is none. */
-async function scopesOf(client: KubeClient, user: User, namespace: string): Promise<Scope[]> {
+async function scopesOf(client: KubeClient, user: User, namespace: string): Promise<CallerScope[]> {
   const reads = await mayAll(client, user, namespace, NEEDS['compute:read']);
   if (!reads) {
     throw new ApiError(
@@ -58,8 +80,17 @@ async function scopesOf(client: KubeClient, user: User, namespace: string): Prom
         `roles of Berth in that namespace: berth-view to look, berth-edit to rent.`,
     );
   }
-  const writes = await mayAll(client, user, namespace, NEEDS['compute:write']);
-  return writes ? ['compute:read', 'compute:write'] : ['compute:read'];
+  const [writes, asks, sees] = await Promise.all([
+    mayAll(client, user, namespace, NEEDS['compute:write']),
+    mayAll(client, user, namespace, NEEDS.models),
+    maySeeFleet(client, user),
+  ]);
+  return [
+    'compute:read',
+    ...(writes ? (['compute:write'] as const) : []),
+    ...(asks ? (['models'] as const) : []),
+    ...(sees ? (['fleet:read'] as const) : []),
+  ];
 }
 
 /** POST /token: what a page calls /api/v1 with. GET /signing-key: what the api role checks such a token with. */
@@ -75,11 +106,11 @@ export function tokenRouter(context: WebContext): Router {
     const { namespace } = parseBody(tokenSchema, request.body);
     const { session } = signInOf(request);
     // Asked now: what was true half a minute ago would be true for longer than a minute with a token on top.
-    const user = await users.review(session.token);
-    if (user === undefined) throw new ApiError('not_signed_in', explainRefusal(session.token));
+    const user = await users.review(session);
+    if (user === undefined) throw sessionOver(session);
     const scopes = await scopesOf(client, user, namespace);
     const expires = Math.min(clock.now() + TOKEN_MS, session.expires);
-    const id = hash('sha256', session.token).slice(0, 32);
+    const id = hash('sha256', credentialOf(session)).slice(0, 32);
     const claims = { id, username: user.username, namespace, scopes, expires, until: session.expires };
     const token = signPersonToken(claims, personSigningKey(await sessionKey()));
     const expires_at = new Date(expires).toISOString();

@@ -22,6 +22,7 @@ export async function withCluster(use: (kubeconfig: string) => Promise<void>): P
     cache: cacheFolder(process.env),
     interactive: false,
     tidy: false,
+    otherMakers: false,
     total: 2,
     progress,
     signal: new AbortController().signal,

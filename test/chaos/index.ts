@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { KubeError, NotFoundError } from '../../src/kube/errors.ts';
 import { PODS, SERVICES } from '../../src/kube/types.ts';
-import { REAL_NODE } from '../../tools/cluster/built/real-node.ts';
+import { REAL_GPU, REAL_NODE } from '../../tools/cluster/built/real-node.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { runMain } from '../../tools/lib/failure.ts';
 import { builtDriver, type BuiltE2eCluster } from '../e2e/support/built-driver.ts';
@@ -15,12 +15,11 @@ import { setStage } from '../e2e/support/stage.ts';
 import { type Observer, startObserver } from '../faults/support/observer.ts';
 import { phase } from '../support/phases.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { keepGpus } from './device-plugin.ts';
 import { killAtRandom } from './killer.ts';
 import { Customer, type LoadOptions, runLoad } from './load.ts';
 import { randomFrom } from '../support/random.ts';
 import { Log } from './record.ts';
-import { callTable, failureLines, killTable } from './report.ts';
+import { callTable, failureLines, killTable, slowFailureLines } from './report.ts';
 
 // Chaos: the released chart on a real node, a steady load, and random kills of Berth's pods, the kubelet and the API
 // server. `npm run chaos`; BERTH_CHAOS_SECONDS (600) says how long, BERTH_CHAOS_SEED repeats the kills of a run.
@@ -141,19 +140,16 @@ async function runChaos(cluster: BuiltE2eCluster, load: Load, killing: AbortCont
 
 async function main(): Promise<void> {
   process.stderr.write(`Chaos: seed ${SEED}, ${SECONDS} s; BERTH_CHAOS_SEED=${SEED} repeats the kills.\n`);
-  const { cluster, helm, chart } = await setStage('chaos', builtDriver);
+  const { cluster, helm, chart } = await setStage('chaos', (options) =>
+    builtDriver({ ...options, gpu: { ...REAL_GPU, count: GPUS } }),
+  );
   const killing = new AbortController();
-  const everything = new AbortController();
   try {
     await phase('install', () => new Release({ helm, kubeconfig: cluster.kubeconfig, chart }).upgrade());
-    const gpus = keepGpus(cluster.client, REAL_NODE, GPUS, everything.signal);
     const load = await prepareLoad(cluster, new Log(), killing.signal);
     const outcome = await runChaos(cluster, load, killing);
-    everything.abort();
-    await gpus;
     if (!print(outcome)) process.exitCode = 1;
   } finally {
-    everything.abort();
     await cluster.stop();
   }
 }
@@ -181,6 +177,9 @@ function print({ log, customer, violations, residentMoved, left }: Outcome): boo
     ...callTable(calls),
     '',
     ...failureLines(calls),
+    '',
+    'Failed calls that hung for more than five seconds:',
+    ...slowFailureLines(log, 5_000),
     '',
   ];
   const verdicts = [

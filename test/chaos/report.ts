@@ -1,4 +1,4 @@
-import type { Call, Kill, Way } from './record.ts';
+import type { Call, Kill, Log, Way } from './record.ts';
 
 const WAYS: readonly Way[] = ['HTTP', 'SSH', 'model'];
 
@@ -79,4 +79,14 @@ export function failureLines(calls: readonly Call[], most = 12): string[] {
     .toSorted(([, a], [, b]) => b.length - a.length)
     .slice(0, most)
     .map(([reason, all]) => `${String(all.length).padStart(6)} × ${reason?.replaceAll(/\s+/g, ' ').slice(0, 200)}`);
+}
+
+/** The failed calls that took longer than `than` milliseconds, with the second of the run in which each began. */
+export function slowFailureLines({ calls, start }: Log, than: number): string[] {
+  return calls.flatMap((call) => {
+    const took = call.end - call.start;
+    if (call.failure === undefined || took <= than) return [];
+    const words = call.failure.replaceAll(/\s+/g, ' ').slice(0, 160);
+    return [`${seconds(call.start - start).padStart(9)}  ${call.way}, ${seconds(took)}: ${words}`];
+  });
 }

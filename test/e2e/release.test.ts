@@ -17,16 +17,18 @@ import { previousChart } from '../../tools/release/kept-charts.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { KEPT, LENIENT, MANAGER } from './support/attack.ts';
 import { attacks, attempt, harmless, tryAll } from './support/attacks.ts';
+import { tryBudget } from './support/budget.ts';
 import { tryCeilings } from './support/ceilings.ts';
 import { tryFormerTenant } from './support/former-tenant.ts';
-import { signIn, tenant, type Tenant } from './support/http.ts';
+import { tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { privateKey } from './support/leaks.ts';
-import { deployModel } from './support/model.ts';
+import { callAtPrice, deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
+import { openRelease, tryKeys, tryPage } from './support/page.ts';
 import { may } from './support/people.ts';
 import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
-import { dashboardAt, NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
+import { NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { noInstancesIn, Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
 import { ownSecrets, scan, type Scan } from './support/scan.ts';
@@ -40,6 +42,7 @@ const KINDS_OF_CHART =
 
 const MINUTES = 60_000;
 const identity = newIdentity();
+const { initPid = 0 } = inject('e2e');
 
 describe('a release on a real node', () => {
   let world: World;
@@ -154,7 +157,7 @@ describe('a release on a real node', () => {
   it('rents with a template, variables and a start script, with a key alone', () =>
     tryTemplates({ user, rent, identity }));
 
-  it('calls a model in the cluster, which is at zero replicas', async () => {
+  it('calls a model in the cluster, which is at zero replicas, and bills another tenant for it', async () => {
     await deployModel(client, TENANT);
     const question = { model: 'tiny-random', messages: [{ role: 'user', content: 'Say hello' }], max_tokens: 8 };
     const answer = await waitFor(
@@ -166,11 +169,10 @@ describe('a release on a real node', () => {
       4 * MINUTES,
     );
     expect(answer).toMatchObject({ object: 'chat.completion', model: 'tiny-random' });
-    // Every replica discovers the engine for itself.
-    await waitFor('the replica that is asked lists the model', async () => {
-      const { body } = await user.call('GET', '/api/v1/models');
-      return (body['data'] as { id: string }[]).some(({ id }) => id === 'tiny-random');
-    });
+    const { host, port } = await world.service('berth-api');
+    const other = await tenant(client, OTHER, `http://${host}:${port}`);
+    const bill = await callAtPrice(client, { namespace: TENANT, caller: OTHER, tenant: other });
+    expect(bill).toMatchObject({ currency: 'EUR', entries: [{ by: 'key/e2e', model: 'tiny-random', unreported: 0 }] });
   });
 
   it('keeps tenants apart from each other and from the cluster', async () => {
@@ -312,25 +314,17 @@ describe('a release on a real node', () => {
     await expect(login(await rented.place(), identity)).rejects.toThrow(/authentication/i);
   });
 
-  it('shows the dashboard and lets an admin of the namespace make and revoke keys there', async () => {
-    await release.upgrade(dashboardAt(await world.service('berth-dashboard')));
-    const { host, port } = await world.service('berth-api');
-    const admin = await signIn(client, TENANT, `http://${host}:${port}`);
-    const made = await admin('POST', '/keys', { namespace: TENANT, name: 'made', scopes: ['compute:read'] });
-    expect(made.status, JSON.stringify(made.body)).toBe(201);
-    dashboardToken = String(made.body['token']);
-    const offers = async (): Promise<number> => {
-      const headers = { authorization: `Bearer ${dashboardToken}` };
-      return (await fetch(`http://${host}:${port}/api/v1/offers`, { headers })).status;
-    };
-    await waitFor('the key works', async () => (await offers()) === 200);
-    expect((await admin('POST', `/keys/${TENANT}/${String(made.body['id'])}/revoke`, {})).status).toBe(200);
-    await waitFor('the key is dead', async () => (await offers()) === 401);
+  it('shows the dashboard: an admin of the namespace makes and revokes keys there, an operator sets prices', async () => {
+    await openRelease(world);
+    dashboardToken = await tryKeys(world);
   });
 
-  it('holds a tenant to the ceilings of the operator', async () => {
-    await tryCeilings(world, identity.publicKey);
-  });
+  // kind gives no way to kill a process, or to a pod.
+  it.skipIf(initPid === 0)('rents in the page through the Ingress, while replicas die', () => tryPage(world, initPid));
+
+  it('holds a tenant to the ceilings of the operator', () => tryCeilings(world, identity.publicKey));
+
+  it('stops a tenant whose budget is spent, beside a neighbour who notices nothing', () => tryBudget(world, rented));
 
   it('refuses attacks by tenants and by roles', async () => {
     await client.create(NAMESPACES, { metadata: { name: LENIENT, labels: { 'berth.dev/tenant': 'true' } } });

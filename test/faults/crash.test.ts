@@ -67,6 +67,40 @@ const PREEMPTION: Story = {
   },
 };
 
+/** An instance whose status has as many ended starts as it may: they go to a record of their own before it starts. */
+const FULL_BILL: Story = {
+  name: 'full bill',
+  records: 2,
+  points: 10,
+  async run(world, name, reached) {
+    await world.create(name, { powerState: 'Stopped' });
+    await reach(world, name, 'Stopped');
+    const product = world.fleet.product;
+    const one = { gpuSeconds: 60, cost: '0.10', currency: 'USD', product, gpuCount: 1 };
+    const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
+    const intervals = Array.from({ length: 8 }, (_, index) => {
+      return { ...one, start: index + 1, from: at(2 * index), to: at(2 * index + 1) };
+    });
+    const usage = { gpuSeconds: 480, cost: '0.80', currency: 'USD', until: at(15) };
+    const ref = { namespace: world.namespace, name };
+    const options = { type: 'merge', subresource: 'status' } as const;
+    await world.client.patch(GPU_INSTANCES, ref, { status: { incarnation: 8, intervals, usage } }, options);
+    await world.patch(name, { spec: { powerState: 'Running' } });
+    await reach(world, name, 'Running');
+    await reached();
+    await world.remove(name);
+    await world.gone(name, 60_000);
+    await reached();
+    const { items } = await world.client.list(USAGE_RECORDS, { namespace: world.namespace });
+    const starts = items
+      .filter(({ spec }) => spec.instance === name)
+      .flatMap(({ spec }) => spec.intervals ?? [])
+      .map(({ start }) => start);
+    // The ninth may have ended before it was ready, and then cost nothing.
+    expect(starts.toSorted((a, b) => a - b).slice(0, 8)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  },
+};
+
 async function records(world: World, name: string): Promise<number> {
   const { items } = await world.client.list(USAGE_RECORDS, { namespace: world.namespace });
   return items.filter(({ spec }) => spec.instance.startsWith(name)).length;
@@ -77,7 +111,13 @@ async function starts(world: World, name: string): Promise<unknown> {
   const { items } = await world.client.list(GPU_INSTANCES, { namespace: world.namespace });
   return items
     .filter(({ metadata }) => metadata.name.startsWith(name))
-    .map(({ metadata, status }) => [metadata.name, status?.incarnation, status?.podUid, status?.usage]);
+    .map(({ metadata, status }) => [
+      metadata.name,
+      status?.incarnation,
+      status?.podUid,
+      status?.usage,
+      status?.intervals,
+    ]);
 }
 
 async function podsOf(world: World, name: string): Promise<unknown[]> {
@@ -141,7 +181,7 @@ function pointsOf(count: number, limit: number): Point[] {
 // Intermediate states in the Sieve paper: the controller dies between any two writes, and the next one goes on. It dies
 // after a write, or while a write is on its way. That write arrives when the next controller has done the work: the
 // lease and timers cannot stop it, so its conditions must.
-test.each([WHOLE_LIFE, PREEMPTION])(
+test.each([WHOLE_LIFE, PREEMPTION, FULL_BILL])(
   '$name: a crash at any write changes nothing',
   { timeout: 600_000 },
   async (story) => {

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { KubeClient } from '../../src/kube/client/client.ts';
-import { PODS } from '../../src/kube/types.ts';
+import { EVENTS, LEASES, PODS } from '../../src/kube/types.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { brokenWay } from './support/behind-proxy.ts';
 import { startProcessBehind } from './support/processes.ts';
+import { LEASE_NAMESPACE } from './support/replica.ts';
 import { createWorld, offeredBy, violationsAtRest, type World } from './support/world.ts';
 
 const FULL = ['full-0', 'full-1', 'full-2', 'full-3'];
@@ -98,4 +99,26 @@ test('a leader that is stopped while it waits to send a claim again does not sen
   expect(writes).toEqual([]);
   expect((await world.get('late'))?.status?.claim).toEqual(claimed.status?.claim);
   expect(await violationsAtRest(world, follower)).toEqual([]);
+});
+
+test('a leader whose Events wait gives its lease back, and sends them after that', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  const told = Promise.withResolvers<void>();
+  const wrap = (client: KubeClient): KubeClient => ({
+    ...client,
+    create: (type, ...args) =>
+      (type.plural === EVENTS.plural ? told.promise : Promise.resolve()).then(() => client.create(type, ...args)),
+  });
+  const leader = await world.replica({ wrap });
+  await world.create('told');
+  await world.reached('told', 'Running');
+  const stopped = leader.stop();
+  await waitFor('the lease to be given back', async () => {
+    const { spec } = await world.client.get(LEASES, { namespace: LEASE_NAMESPACE, name: 'berth-controller' });
+    return !spec?.holderIdentity;
+  });
+  told.resolve();
+  await stopped;
+  const { items } = await world.client.list(EVENTS, { namespace: world.namespace });
+  expect(items.filter(({ involvedObject }) => involvedObject.name === 'told')).not.toEqual([]);
 });

@@ -45,6 +45,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       interactive: false,
       // The tests build other tools from the same downloads.
       tidy: false,
+      otherMakers: false,
       total: 3,
       progress,
       signal: interrupted.signal,

@@ -16,6 +16,7 @@ export const BERTH_VIEW = [
       'sshkeys',
       'instancetemplates',
       'usagerecords',
+      'tokenrecords',
       'tenantlimits',
       'registrycredentials',
       'instancehistories',
@@ -64,4 +65,32 @@ export async function account(
     });
   }
   return await tokenOf(client, namespace, name);
+}
+
+/** Such an account that has rights in the whole cluster too. `remove` takes these away. */
+export async function clusterAccount(
+  client: KubeClient,
+  namespace: string,
+  name: string,
+  { rules, everywhere }: { rules: readonly Rule[]; everywhere: readonly Rule[] },
+): Promise<{ token: string; remove: () => Promise<void> }> {
+  const token = await account(client, namespace, name, rules);
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const [base, apiVersion] = [`/apis/${apiGroup}/v1`, `${apiGroup}/v1`];
+  const metadata = { name: `${namespace}-${name}` };
+  await client.raw('POST', `${base}/clusterroles`, { apiVersion, kind: 'ClusterRole', metadata, rules: everywhere });
+  await client.raw('POST', `${base}/clusterrolebindings`, {
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata,
+    roleRef: { apiGroup, kind: 'ClusterRole', name: metadata.name },
+    subjects: [{ kind: 'ServiceAccount', name, namespace }],
+  });
+  return {
+    token,
+    async remove() {
+      await client.raw('DELETE', `${base}/clusterrolebindings/${metadata.name}`);
+      await client.raw('DELETE', `${base}/clusterroles/${metadata.name}`);
+    },
+  };
 }

@@ -28,7 +28,8 @@ export interface BerthCli extends AsyncDisposable {
 /** Installs what a server serves into an empty prefix, with npm. `url` is scheme, host and port of the server. */
 export async function installCli(url: string): Promise<BerthCli> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-cli-'));
-  const [home, prefix] = [join(folder, 'home'), join(folder, 'prefix')];
+  // As people's folders are.
+  const [home, prefix] = [join(folder, 'home of a renter'), join(folder, 'prefix')];
   await mkdir(home);
   const { BERTH_URL: _url, BERTH_API_KEY: _key, XDG_CONFIG_HOME: _config, ...others } = process.env;
   const env = { ...others, HOME: home };

@@ -7,6 +7,8 @@ import type { StageTime } from '../../src/controllers/gpu-instance/decide/status
 import { TenantLine } from '../../src/controllers/gpu-instance/tenant-line.ts';
 import { UnrecordedInstances } from '../../src/controllers/gpu-instance/unrecorded.ts';
 import { WaitingLine } from '../../src/controllers/gpu-instance/waiting-line.ts';
+import { Budgets } from '../../src/controllers/budgets/budgets.ts';
+import type { Recorded } from '../../src/controllers/budgets/records.ts';
 import { limitReader } from '../../src/controllers/tenants/tenant-ceilings.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
@@ -31,6 +33,8 @@ import { claimReader } from '../../src/resources/pod/claim-on-pod.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
+import { monthOf } from '../../src/ledger/month.ts';
+import { RecordedSpending } from '../../src/ledger/spending.ts';
 import { Lru } from '../../src/lib/lru.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
@@ -78,6 +82,7 @@ export function controllerWorld(
   const templates = cacheOf<InstanceTemplate>([], INDEXES.templates);
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
   const policies = cacheOf<TenantPolicy>();
+  const apiKeys = cacheOf<ApiKey>([], INDEXES.apiKeys);
   const limits = cacheOf<TenantLimit>([], INDEXES.tenantLimits);
   const stores: InstanceDeps['stores'] = {
     instances: instances.store,
@@ -86,7 +91,7 @@ export function controllerWorld(
     sshKeys: cacheOf<SshKey>([], INDEXES.sshKeys).store,
     quotas: quotas.store,
     templates: templates.store,
-    apiKeys: cacheOf<ApiKey>([], INDEXES.apiKeys).store,
+    apiKeys: apiKeys.store,
     pools: cacheOf<GpuPool>(pools).store,
     tenantPolicies: policies.store,
     tenantLimits: limits.store,
@@ -148,9 +153,24 @@ export function controllerWorld(
   const withClaim = claimOnPod ? claimReader(pods.store) : (instance: GpuInstance) => instance;
   const ceilingsOf = limitReader(policies.store, namespaces.store);
   const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf, withClaim, config: { claimOnPod } });
+  /** What usage records say; undefined while they are being read. */
+  const recorded: { now: Recorded | undefined } = {
+    now: { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false },
+  };
+  const budgets = new Budgets({
+    stores,
+    withClaim,
+    ceilingsOf,
+    clock,
+    assumedClaim: (key) => inventory.assumedClaim(key),
+    recordedAt: () => recorded.now,
+  });
   const woken: string[] = [];
   tenantLine.source.start((key) => woken.push(key));
+  const stopping: string[] = [];
+  budgets.source((namespace) => tenantLine.wakeAll(namespace)).start((key) => stopping.push(key));
   const stageTimes: StageTime[] = [];
+  const endings: string[] = [];
   const deps: InstanceDeps = {
     client: client as KubeClient,
     stores,
@@ -159,11 +179,13 @@ export function controllerWorld(
     line: new WaitingLine(inventory),
     ceilingsOf,
     tenantLine,
+    budgets,
     fence: new Fence(clock, log),
     made: new Lru(10),
     unrecorded: new UnrecordedInstances(log),
     events: { record: () => undefined },
     noteStages: (times) => void stageTimes.push(...times),
+    noteEnding: (reason) => void endings.push(reason),
     clock,
     config: {
       namespace: 'berth-system',
@@ -187,17 +209,25 @@ export function controllerWorld(
     api,
     /** What the tenant line woke. */
     woken,
+    recorded,
+    budgets,
+    /** What the budgets woke to stop it, in order. */
+    stopping,
+    apiKeys,
+    clock,
     quotas,
     deps,
     writes,
     /** What the histogram of starts got. */
     stageTimes,
+    /** What the counter of endings got. */
+    endings,
     /** Kinds of what was created. */
     creations: () => created.map(({ kind }) => kind),
     line: deps.line,
     /** The pods that were created, in order. */
     createdPods: () => created.filter(({ kind }) => kind === 'Pod').map(({ object }) => object as Pod),
-    reconcile: (name: string) =>
-      reconcileInstance({ deps, key: `default/${name}`, context: { signal: new AbortController().signal, log } }),
+    reconcile: (name: string, namespace = 'default') =>
+      reconcileInstance({ deps, key: `${namespace}/${name}`, context: { signal: new AbortController().signal, log } }),
   };
 }

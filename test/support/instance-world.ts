@@ -36,6 +36,13 @@ export function startedPod(status: Status = {}, metadata: Partial<Pod['metadata'
   };
 }
 
+/** The pod of the first start of instance `one`, to which the scheduler has given no node. */
+export function unboundPod(condition: { message?: string } = {}): Pod {
+  const conditions = [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable', ...condition }];
+  const { spec, ...pod } = startedPod({ conditions });
+  return { ...pod, spec: { containers: spec?.containers ?? [] } };
+}
+
 export function readyNode(name = 'n', ready = 'True'): Node {
   const node = gpuNode(name);
   return {
@@ -67,6 +74,7 @@ export function observed(over: Partial<Observed> = {}): Observed {
     login: undefined,
     jupyter: undefined,
     monitor: undefined,
+    overspent: undefined,
     now: NOW,
     stored: instance,
     ...over,

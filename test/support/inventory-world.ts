@@ -55,6 +55,22 @@ export function gpuNode(name: string, shape: NodeShape = {}): Node {
   };
 }
 
+/** A node with these labels and devices alone. `capacity`: where it is not what is allocatable. */
+export function deviceNode(
+  name: string,
+  labels: Record<string, string>,
+  devices: { allocatable: Record<string, string>; capacity?: Record<string, string>; taints?: NodeShape['taints'] },
+): Node {
+  const { allocatable, capacity = allocatable, taints = [] } = devices;
+  const { status } = gpuNode(name);
+  const sizes = { cpu: '64', memory: '512Gi', pods: '110' };
+  return {
+    metadata: { name, labels },
+    spec: { taints },
+    status: { ...status, allocatable: { ...sizes, ...allocatable }, capacity: { ...sizes, ...capacity } },
+  };
+}
+
 interface PodShape {
   gpus?: number;
   resource?: string;

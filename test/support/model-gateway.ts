@@ -5,13 +5,15 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import type { EngineSecrets } from '../../src/gateway/discovery/credentials.ts';
-import { createModelGateway, type ScaleFromZero } from '../../src/gateway/gateway.ts';
+import { createModelGateway, type ModelGatewayDeps, type ScaleFromZero } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../src/access/budget.ts';
 import type { CeilingsOf } from '../../src/access/ceilings.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
 import type { ResponseStore } from '../../src/gateway/state/response-store.ts';
+import { recordingClient } from './recording-client.ts';
 import { ModelCluster } from './model-cluster.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from './scripted-engine.ts';
 
@@ -40,9 +42,13 @@ export interface GatewayOptions {
   store?: ResponseStore;
   /** By default what holds without a TenantPolicy. */
   ceilings?: CeilingsOf;
+  budgets?: BudgetOf;
+  keyBudgets?: KeyBudgetOf;
   clock?: Clock;
   scaleFromZero?: ScaleFromZero;
   engineSecrets?: EngineSecrets;
+  /** Takes the records of tokens; by default one that keeps nothing. */
+  client?: ModelGatewayDeps['client'];
 }
 
 const NO_SECRETS: EngineSecrets = { names: [], read: () => Promise.reject(new Error('no Secret')) };
@@ -53,20 +59,27 @@ export async function startGateway(
   {
     store,
     ceilings = () => DEFAULT_CEILINGS,
+    budgets = () => undefined,
+    keyBudgets = () => undefined,
     clock = systemClock(),
     engineSecrets = NO_SECRETS,
     scaleFromZero,
+    client = recordingClient().client,
   }: GatewayOptions = {},
 ): Promise<TestGateway> {
   let principal = CALLER;
   const registry = new Registry();
   const { services, slices, pods, namespaces } = cluster;
   const gateway = createModelGateway({
+    client,
+    replica: 'replica-1',
     services,
     slices,
     pods,
     namespaces,
     ceilings,
+    budgets,
+    keyBudgets,
     namespace: 'berth-system',
     engineSecrets,
     counter: memoryCounter,

@@ -4,6 +4,7 @@ import type { KubeObject } from '../../src/kube/types.ts';
 
 /** One watch as the reflector opened it, driven by the test. */
 export interface ScriptedWatch {
+  path: string;
   query: Record<string, string>;
   /** Sends events as whole lines. */
   send(...events: { type: string; object: unknown }[]): void;
@@ -28,10 +29,11 @@ export function scriptedClient<T extends KubeObject>() {
   const watches: ScriptedWatch[] = [];
   const refusals: Error[] = [];
 
-  function openWatch(query: Record<string, string>, signal: AbortSignal | undefined): PassThrough {
+  function openWatch(path: string, query: Record<string, string>, signal: AbortSignal | undefined): PassThrough {
     const stream = new PassThrough();
     signal?.addEventListener('abort', () => stream.destroy(new Error('aborted')));
     const scripted: ScriptedWatch = {
+      path,
       query,
       send: (...events) => stream.write(events.map((event) => `${JSON.stringify(event)}\n`).join('')),
       write(bytes) {
@@ -56,9 +58,9 @@ export function scriptedClient<T extends KubeObject>() {
       if (!answer) return Promise.reject(new Error('the test has no list for this'));
       return Promise.resolve(structuredClone(answer) as unknown as ListPage<never>);
     },
-    stream(_path, query, { signal }) {
+    stream(path, query, { signal }) {
       const refusal = refusals.shift();
-      return refusal ? Promise.reject(refusal) : Promise.resolve(openWatch(query, signal));
+      return refusal ? Promise.reject(refusal) : Promise.resolve(openWatch(path, query, signal));
     },
   };
   return { client: client as KubeClient, lists, listQueries, watches, refusals };

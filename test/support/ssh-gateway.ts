@@ -49,6 +49,7 @@ export async function loneGateway(
     log: pino({ level: 'silent' }),
     audit: () => undefined,
     activity: { began: () => () => undefined },
+    countLogin: () => undefined,
     ceilingsOf: () => DEFAULT_CEILINGS,
     clock: systemClock(),
     addressLimits: NO_ADDRESS_LIMITS,

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../tools/lib/shell.ts';
@@ -38,6 +38,7 @@ export function programSession(words: readonly string[], env: NodeJS.ProcessEnv)
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const closed = once(child, 'close') as Promise<[number | null]>;
+  child.once('close', () => rmSync(folder, { recursive: true }));
   let screen = '';
   let seen = 0;
   child.stdout.on('data', (part) => (screen += String(part)));

@@ -15,7 +15,7 @@ import { NAMESPACES, PODS, type KubeObject, type Pod, type ResourceType } from '
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey } from '../../src/resources/ssh-key.ts';
 import { TOOLS_BIN, toolsVolume } from '../../src/resources/pod/tools-volume.ts';
-import type { AuditRecord } from '../../src/ssh/audit.ts';
+import type { AuditRecord, Way } from '../../src/ssh/audit.ts';
 import { StoreDirectory, type InstanceDirectory } from '../../src/ssh/directory.ts';
 import { loadHostKeys, knownHostsLine } from '../../src/ssh/login/host-key.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';
@@ -42,7 +42,10 @@ export interface SshWorld {
   directory: InstanceDirectory;
   namespace: string;
   folder: string;
+  /** The gateway that reaches pods. */
   server: SshServer;
+  /** That one, and one for which the direct way is closed. */
+  gateways: Record<Way, SshServer>;
   records: AuditRecord[];
   /** Makes a key pair, registers it, and returns the path of the private half. */
   addKey(name: string): Promise<string>;
@@ -85,6 +88,18 @@ function podOf(name: string, namespace: string, options: InstanceOptions): Pod {
   };
 }
 
+/** Both ways that the bytes of a session may take. */
+export const WAYS: readonly Way[] = ['direct', 'exec'];
+
+/** Each of these by each way. */
+export function byEachWay(instances: readonly string[]): [string, Way][] {
+  return WAYS.flatMap((way) => instances.map((instance): [string, Way] => [instance, way]));
+}
+
+async function noRoute(): Promise<never> {
+  throw new Error('No route leads to pods.');
+}
+
 /** Builds the world; call `end` when done. */
 export async function sshWorld(): Promise<SshWorld> {
   const { kubeconfig, initPid, programs } = inject('cluster');
@@ -121,6 +136,7 @@ export async function sshWorld(): Promise<SshWorld> {
       log,
       audit: (record) => records.push(record),
       activity: { began: () => () => undefined },
+      countLogin: () => undefined,
       ceilingsOf: () => DEFAULT_CEILINGS,
       clock,
       ...overrides,
@@ -130,6 +146,7 @@ export async function sshWorld(): Promise<SshWorld> {
     return server;
   };
   const server = await startGateway();
+  const gateways = { direct: server, exec: await startGateway({ dial: noRoute }) };
   const addPublicKey = async (name: string, publicKey: string): Promise<void> => {
     await client.create<SshKey>(SSH_KEYS, {
       apiVersion: 'berth.dev/v1alpha1',
@@ -146,6 +163,7 @@ export async function sshWorld(): Promise<SshWorld> {
     namespace,
     folder,
     server,
+    gateways,
     records,
     startGateway,
     addKey: async (name) => {

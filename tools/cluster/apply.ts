@@ -12,7 +12,7 @@ import {
   type ResourceType,
 } from '../../src/kube/types.ts';
 import { LocalFailure } from '../lib/failure.ts';
-import { fleetNodes } from './fleet/nodes.ts';
+import { fleetNodes, otherMakersNodes } from './fleet/nodes.ts';
 import { ROOT } from '../lib/paths.ts';
 import { waitFor } from '../lib/wait.ts';
 
@@ -81,10 +81,15 @@ export async function createNamespace(client: KubeClient, name: string, signal: 
   }
 }
 
-/** Creates the simulated nodes, and applies the storage class and the pool with its prices. */
-export async function applyFleet(client: KubeClient, signal: AbortSignal): Promise<void> {
-  await Promise.all(fleetNodes().map((node) => createOnce(client, node, signal)));
+/**
+ * Creates the simulated nodes, and applies the storage class and the pool with its prices. With `otherMakers` the fleet
+ * has nodes of AMD and Intel too, and their pools.
+ */
+export async function applyFleet(client: KubeClient, otherMakers: boolean, signal: AbortSignal): Promise<void> {
+  const nodes = otherMakers ? [...fleetNodes(), ...otherMakersNodes()] : fleetNodes();
+  await Promise.all(nodes.map((node) => createOnce(client, node, signal)));
   await applyAll(client, await readManifests(join(ROOT, 'deploy/local/manifests')), signal);
+  if (otherMakers) await applyAll(client, await readManifests(join(ROOT, 'deploy/local/makers')), signal);
 }
 
 /** Applies objects of any kind, one after the other. */

@@ -29,6 +29,8 @@ export interface BringUpOptions extends Consent {
   total: number;
   /** Whether to remove what only the build of the programs needed. */
   tidy: boolean;
+  /** Whether the fleet has nodes and pools of AMD and Intel too. Tests count on those of NVIDIA alone. */
+  otherMakers: boolean;
   signal: AbortSignal;
 }
 
@@ -69,7 +71,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalCluster> {
     await createNamespace(cluster.client, readConfig(process.env).namespace, signal);
     await applyDefinitions(cluster.client, signal);
     // A given cluster gets nothing that an installation would not bring.
-    if (way !== 'given') await applyFleet(cluster.client, signal);
+    if (way !== 'given') await applyFleet(cluster.client, options.otherMakers, signal);
     progress.end();
     return cluster;
   } catch (error) {

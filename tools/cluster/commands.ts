@@ -174,5 +174,5 @@ function supervisorOptions(options: LocalOptions, progress: Progress) {
   const server = options.server ? { httpPort, sshPort } : undefined;
   const folders = { state: stateFolder(), cache: cacheFolder(process.env) };
   const total = options.server ? 4 : 3;
-  return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true };
+  return { ...folders, kubeconfig, context, given, yes, server, progress, total, tidy: true, otherMakers: true };
 }

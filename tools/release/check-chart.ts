@@ -17,7 +17,7 @@ const MANIFESTS = 'Run `npm run manifests` and commit the result.';
 const CHART = join(ROOT, 'charts/berth');
 
 /** Kinds of other projects, whose schemas are not kept here. */
-const FOREIGN_KINDS = 'Kustomization,ServiceMonitor,HTTPRoute,TCPRoute';
+const FOREIGN_KINDS = 'Kustomization,ServiceMonitor,PrometheusRule,HTTPRoute,TCPRoute';
 
 /**
  * What kube-score asks for and the chart does not do. A CPU limit throttles the event loop long before the node is short

@@ -50,7 +50,15 @@ const RELEASE: ScriptNeeds = {
 };
 
 /** What the tests of `npm test` use. Where one of these is missing, some tests are skipped. */
-export const TEST_PACKAGES = [...REAL_NODE_PACKAGES, 'mmdebstrap', 'rsync', 'chromium', ...CALLER_PACKAGES] as const;
+export const TEST_PACKAGES = [
+  ...REAL_NODE_PACKAGES,
+  'mmdebstrap',
+  'rsync',
+  'chromium',
+  'zsh',
+  'fish',
+  ...CALLER_PACKAGES,
+] as const;
 
 /** The scripts of package.json that need something, by their names. */
 export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {

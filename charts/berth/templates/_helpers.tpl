@@ -29,17 +29,80 @@ app.kubernetes.io/part-of: berth
 {{- end }}
 {{- end -}}
 
-{{- define "berth.image" -}}
-{{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- /* The annotations of an object: its own and the common ones. Begins on a new line, which is not there without any. */ -}}
+{{- define "berth.annotations" -}}
+{{- $own := dict -}}
+{{- if gt (len .) 1 -}}
+{{- $own = index . 1 | default dict -}}
+{{- end -}}
+{{- with merge (dict) $own (first .).Values.commonAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The common annotations, for an object that has others. */ -}}
+{{- define "berth.moreAnnotations" -}}
+{{- with .Values.commonAnnotations -}}
+{{- toYaml . | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{- /* A repository in the registry that replaces all others, if there is one. A part with a dot or a colon, or localhost, is a registry. */ -}}
+{{- define "berth.repository" -}}
+{{- $registry := .root.Values.global.imageRegistry -}}
+{{- $parts := splitList "/" .repository -}}
+{{- if not $registry -}}
+{{ .repository }}
+{{- else if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
+{{ $registry }}/{{ rest $parts | join "/" }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ $registry }}/{{ .repository }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Fails where two roles would share an account, and with it their rights. */ -}}
+{{- define "berth.requireOwnAccounts" -}}
+{{- $names := list -}}
+{{- range include "berth.roles" . | fromJsonArray -}}
+{{- $names = append $names (include "berth.serviceAccountName" (dict "root" $ "role" .)) -}}
+{{- end -}}
+{{- if ne (len $names) (len (uniq $names)) -}}
+{{- fail "serviceAccount.name: give each role an account of its own, because each has its own rights" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "berth.image" -}}
+{{- $repository := include "berth.repository" (dict "root" . "repository" .Values.image.repository) -}}
+{{- if .Values.image.digest -}}
+{{ $repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ $repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- /* What pulls the images of the chart, as YAML; empty without any. */ -}}
+{{- define "berth.imagePullSecrets" -}}
+{{- with concat .Values.imagePullSecrets (.Values.global.imagePullSecrets | default list) -}}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{- define "berth.serviceAccountName" -}}
+{{- $account := (get .root.Values .role).serviceAccount -}}
+{{- if $account.name -}}
+{{ $account.name }}
+{{- else if $account.create -}}
+{{ include "berth.fullname" .root }}-{{ .role }}
+{{- else -}}
+{{- fail (printf "%s.serviceAccount.name: name the account that is there, or let the chart make one" .role) -}}
 {{- end -}}
 {{- end -}}
 
 {{- /* User name of a role's service account, as an admission policy sees it. */ -}}
 {{- define "berth.user" -}}
-system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" .root }}-{{ .role }}
+system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.serviceAccountName" . }}
 {{- end -}}
 
 {{- /* The roles that run, as JSON. */ -}}
@@ -54,6 +117,11 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.fullname" 
 {{- /* "true" when an Ingress or Gateway reaches the dashboard's pods. Otherwise the api role alone does. */ -}}
 {{- define "berth.dashboardIsOpen" -}}
 {{- or .Values.ingress.enabled .Values.gatewayAPI.enabled -}}
+{{- end -}}
+
+{{- /* Where other roles find the dashboard. */ -}}
+{{- define "berth.dashboardUrl" -}}
+{{- .Values.dashboard.url | default (printf "http://%s-dashboard.%s.svc" (include "berth.fullname" .) .Release.Namespace) -}}
 {{- end -}}
 
 {{- define "berth.valkeySecret" -}}
@@ -103,14 +171,13 @@ capabilities:
 {{- $role := .role -}}
 {{- $root := .root -}}
 {{- $values := get $root.Values $role -}}
-serviceAccountName: {{ include "berth.fullname" $root }}-{{ $role }}
+serviceAccountName: {{ include "berth.serviceAccountName" (dict "root" $root "role" $role) }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 securityContext:
   {{- include "berth.podSecurityContext" $root | nindent 2 }}
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+{{- with include "berth.imagePullSecrets" $root }}
+{{ . }}
 {{- end }}
 {{- if $values.priorityClassName }}
 priorityClassName: {{ $values.priorityClassName }}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,9 @@ func main() {
 	if err != nil {
 		home = "/"
 	}
-	server, err := sftp.NewServer(stdio{os.Stdin, os.Stdout}, sftp.WithServerWorkingDirectory(home))
+	// Clients send many requests ahead. Unbuffered, each would cost two reads or more.
+	requests := bufio.NewReaderSize(os.Stdin, 256*1024)
+	server, err := sftp.NewServer(stdio{requests, os.Stdout}, sftp.WithServerWorkingDirectory(home))
 	if err == nil {
 		err = server.Serve()
 	}

@@ -15,23 +15,24 @@ export class ApiFailure extends CliFailure {
   /** Free offers near to the one that was asked for. */
   readonly alternatives: readonly Offer[];
 
-  constructor(status: number, error: ErrorBody) {
+  constructor(url: string, status: number, error: ErrorBody) {
     const code = String(error.code ?? '');
-    super(plain(error.message ?? `The server answered with the status ${status}.`), {
+    const said = typeof error.message === 'string' ? error.message : `The server answered with the status ${status}.`;
+    super(plain(said), {
       exitCode: exitCodeOf(status, code),
-      next: nextStep(code || String(status), error.incident_id),
+      next: nextStep(url, status, error),
     });
     this.status = status;
     this.code = code;
-    this.alternatives = error.alternatives ?? [];
+    this.alternatives = Array.isArray(error.alternatives) ? error.alternatives : [];
   }
 }
 
 interface ErrorBody {
-  message?: string;
+  message?: unknown;
   /** A number on the model endpoints. */
   code?: string | number;
-  alternatives?: readonly Offer[];
+  alternatives?: Offer[];
   incident_id?: unknown;
 }
 
@@ -42,26 +43,51 @@ function exitCodeOf(status: number, code: string): number {
   return status === 429 || status >= 500 ? EXIT.unavailable : EXIT.failed;
 }
 
-const NEXT: Readonly<Record<string, string>> = {
-  invalid_api_key: 'Make a key on the page /dashboard of the server, then run berth login URL.',
-  '401': 'Make a key on the page /dashboard of the server, then run berth login URL.',
-  insufficient_scope: 'Make a key with this scope on the page /dashboard of the server, then run berth login URL.',
-  instance_not_found: 'berth ls lists your instances.',
-  instance_not_running: 'berth start INSTANCE starts it, and berth show INSTANCE says what it does.',
-  ssh_key_not_found: 'berth keys lists your SSH keys.',
-  template_not_found: 'berth templates lists the templates.',
-  registry_not_found: 'berth registries lists the credentials.',
-  offer_unavailable: 'Choose another one of berth offers, or wait in line with --queue.',
-  offer_changed: 'Choose again from berth offers.',
-  tenant_limit: 'berth usage shows the limits.',
-  quota_exceeded: 'berth usage shows the limits.',
-  cluster_unavailable: 'Run the command again in some seconds.',
-  claim_timeout: 'berth ls says whether it was rented.',
-};
+const ANOTHER_KEY = 'Make a key on the page /dashboard of the server, then run berth login URL.';
+const AGAIN = 'Run the command again in some seconds.';
+const LIMITS = 'berth usage shows the limits.';
 
-function nextStep(code: string, incident: unknown): string | undefined {
+/** The next step by the code of an error. */
+const NEXT = new Map<string, string>(
+  Object.entries({
+    invalid_api_key: ANOTHER_KEY,
+    insufficient_scope: 'Make a key with this scope on the page /dashboard of the server, then run berth login URL.',
+    tenant_unavailable: ANOTHER_KEY,
+    template_read_only:
+      'berth templates show ID prints it, and berth templates create --file makes a copy of your own.',
+    instance_not_found: 'berth ls lists your instances.',
+    instance_not_running: 'berth start INSTANCE starts it, and berth show INSTANCE says what it does.',
+    instance_deleting: 'berth events INSTANCE tells when it is gone.',
+    instance_simulated: 'berth offers says in its notes which offers are simulated.',
+    log_not_found: 'berth logs INSTANCE without --previous prints the log of now.',
+    ssh_key_not_found: 'berth keys lists your SSH keys.',
+    template_not_found: 'berth templates lists the templates.',
+    registry_not_found: 'berth registries lists the credentials.',
+    registry_exists: 'berth registries rm NAME deletes those of this name.',
+    model_not_found: 'berth models lists the models.',
+    offer_unavailable: 'Choose another one of berth offers, or wait in line with --queue.',
+    offer_changed: 'Choose again from berth offers.',
+    tenant_limit: LIMITS,
+    budget_exceeded: LIMITS,
+    quota_exceeded: LIMITS,
+    validation_failed: 'berth COMMAND --help says what each option takes.',
+    too_many_streams: 'End a berth logs -f, or another program that follows.',
+    claim_timeout: 'berth ls says whether it was rented.',
+  }),
+);
+
+function nextStep(url: string, status: number, { code, incident_id: incident }: ErrorBody): string {
   if (typeof incident === 'string') return `Quote ${plain(incident)} when you report it.`;
-  return NEXT[code];
+  const known = NEXT.get(String(code));
+  if (known !== undefined) return known;
+  if (status === 401) return ANOTHER_KEY;
+  if (status === 404 || status === 405) {
+    const own = url.replace(/\/api\/v1$/, '');
+    return `The server may have another version than this program. Install its own: npm install -g ${own}/cli/berth.tgz`;
+  }
+  if (status === 429) return 'Wait a minute, then run the command again.';
+  if (status >= 500 || status === 408) return AGAIN;
+  return 'berth COMMAND --help has the options of a command. If this is no fault of yours, tell the operator of the server.';
 }
 
 /** The failure of an answer that is no success. */
@@ -72,7 +98,7 @@ export function failureOf(url: string, status: number, answer: { location: strin
       next: 'If that is the server, run berth login with its address.',
     });
   }
-  return new ApiFailure(status, errorOf(answer.text));
+  return new ApiFailure(url, status, errorOf(answer.text));
 }
 
 function errorOf(text: string): ErrorBody {

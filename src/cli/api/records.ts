@@ -89,6 +89,32 @@ export interface Limits {
   registries: Used;
   gpus_used: number;
   gpus: readonly { pool: string | null; gpu_name: string | null; used: number; limit: number }[];
+  /** Servers of earlier releases have no budgets. */
+  budget?: Budget | null;
+  key_budget?: Budget | null;
+}
+
+export interface Budget {
+  renews_at: string;
+  lines: readonly { unit: string; limit: string; spent: string; left: string }[];
+}
+
+/** What was used, of GPUs and of models. */
+export interface UsedAmount {
+  gpu_seconds: number;
+  cost: string;
+  currency: string;
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+}
+
+export interface Usage {
+  from: string;
+  to: string;
+  group: string;
+  items: readonly (UsedAmount & { group: string; product: string | null; open: boolean })[];
+  totals: readonly UsedAmount[];
 }
 
 export interface Used {

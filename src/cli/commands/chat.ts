@@ -39,7 +39,10 @@ async function modelOf(api: Api, input: Input): Promise<string> {
   if (named !== undefined) return named;
   const { data } = await api.get<List<Model>>('/models');
   if (data.length === 1 && data[0] !== undefined) return data[0].id;
-  if (data.length === 0) throw new CliFailure('The cluster serves no models.', { exitCode: EXIT.notFound });
+  if (data.length === 0) {
+    const next = 'The operator of the cluster can add one.';
+    throw new CliFailure('The cluster serves no models.', { exitCode: EXIT.notFound, next });
+  }
   throw usageFailure(
     `There are ${data.length} models.`,
     `Write --model, for example --model ${plain(data[0]?.id ?? '')}.`,
@@ -56,7 +59,10 @@ async function answer(api: Api, model: string, messages: readonly Message[], { t
   for await (const { data } of readEvents(body)) {
     if (data === '[DONE]') break;
     const { choices, error } = JSON.parse(data) as Chunk;
-    if (error !== undefined) throw new CliFailure(plain(error.message ?? 'The model server failed.'));
+    if (error !== undefined) {
+      const next = 'Ask again, or another one of berth models with --model.';
+      throw new CliFailure(plain(error.message ?? 'The model server failed.'), { next });
+    }
     const text = choices?.[0]?.delta?.content ?? '';
     said += text;
     await terminal.out(terminal.screen ? text.split('\n').map(logLine).join('\n') : text);

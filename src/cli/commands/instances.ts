@@ -24,7 +24,8 @@ export async function list(input: Input, session: Session): Promise<void> {
     age(one.created_at, session.now()),
     one.template_image,
   ]);
-  await session.terminal.out(table(['ID', 'NAME', 'STATE', 'GPU', 'PER HOUR', 'AGE', 'IMAGE'], rows));
+  const fit = { width: session.terminal.columns.out, optional: ['IMAGE', 'AGE'] };
+  await session.terminal.out(table(['ID', 'NAME', 'STATE', 'GPU', 'PER HOUR', 'AGE', 'IMAGE'], rows, fit));
 }
 
 /** `berth show`: one instance. */

@@ -20,7 +20,8 @@ export async function keys(input: Input, session: Session): Promise<void> {
     key.fingerprint,
     age(key.created_at, session.now()),
   ]);
-  await session.terminal.out(table(['ID', 'NAME', 'TYPE', 'FINGERPRINT', 'AGE'], rows));
+  const fit = { width: session.terminal.columns.out, optional: ['TYPE', 'AGE'] };
+  await session.terminal.out(table(['ID', 'NAME', 'TYPE', 'FINGERPRINT', 'AGE'], rows, fit));
 }
 
 async function publicKey(path: string | undefined, session: Session): Promise<{ path: string; text: string }> {

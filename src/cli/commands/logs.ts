@@ -1,4 +1,5 @@
 import { isPassing, type Api } from '../api/client.ts';
+import { ApiFailure } from '../api/failures.ts';
 import { readEvents } from '../api/event-stream.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
 import type { HistoryEvent, Instance, List, LogLine } from '../api/records.ts';
@@ -9,6 +10,8 @@ import { logLine, plain, table } from '../text.ts';
 
 /** Attempts after the connection is lost, two seconds apart. */
 const ATTEMPTS = 150;
+/** How often a key may be refused after that which worked before. */
+const REFUSALS = 5;
 
 function queryOf(input: Input, more: Record<string, string> = {}): string {
   const query = new URLSearchParams(more);
@@ -47,12 +50,13 @@ function told(type: string, data: string): string | undefined {
 async function follow(api: Api, id: string, input: Input, session: Session): Promise<void> {
   const print = printer(session, input);
   let last = '';
+  let refusals = 0;
   for (let failures = 0; ;) {
     const headers = { accept: 'text/event-stream', ...(last && { 'last-event-id': last }) };
     try {
       const body = await api.open('GET', instancePath(id, `/logs${queryOf(input, { follow: 'true' })}`), { headers });
       for await (const { type, data } of readEvents(body)) {
-        failures = 0;
+        [failures, refusals] = [0, 0];
         if (type === 'line') {
           const line = JSON.parse(data) as LogLine;
           await print([line]);
@@ -64,7 +68,10 @@ async function follow(api: Api, id: string, input: Input, session: Session): Pro
         if (type === 'end') return;
       }
     } catch (error) {
-      if (!isPassing(error) && !isBroken(error)) throw error;
+      // A replica that has just begun does not know the key yet, and a forward of kubectl may lead there.
+      const isNew = failures > 0 && refusals < REFUSALS && error instanceof ApiFailure && error.status === 401;
+      if (isNew) refusals += 1;
+      else if (!isPassing(error) && !isBroken(error)) throw error;
       failures += 1;
       if (failures === 1) session.terminal.say('The connection broke. Trying again.');
       if (failures > ATTEMPTS) throw error;

@@ -10,8 +10,18 @@ function kindOf({ isolation, mig_profile: profile }: Offer): string {
   return isolation === 'whole' ? 'whole' : 'time-sliced';
 }
 
-/** Offers as people compare them. `numbered` puts the numbers to choose by in front. */
-export function offerTable(offers: readonly Offer[], { interruptible = false, numbered = false } = {}): string {
+/** How offers are shown. */
+export interface OfferView {
+  /** Prices of interruptible instances. */
+  interruptible?: boolean;
+  /** Numbers to choose by in front. */
+  numbered?: boolean;
+  /** Columns of the screen. */
+  width?: number | undefined;
+}
+
+/** Offers as people compare them. */
+export function offerTable(offers: readonly Offer[], { interruptible, numbered, width }: OfferView = {}): string {
   const titles = ['OFFER', 'GPU', 'MEMORY', 'KIND', 'CPU', 'RAM', 'DISK', 'FREE', 'PER HOUR', 'NOTES'];
   const rows = offers.map((offer) => [
     String(offer.id),
@@ -22,14 +32,14 @@ export function offerTable(offers: readonly Offer[], { interruptible = false, nu
     gibibytes(offer.memory_mb),
     `${offer.disk_gb_max} GB`,
     String(offer.available),
-    priceOf(offer, interruptible),
+    priceOf(offer, interruptible === true),
     notesOf(offer),
   ]);
-  if (!numbered) return table(titles, rows);
-  return table(
-    ['', ...titles],
-    rows.map((row, index) => [`${index + 1})`, ...row]),
-  );
+  const fit = { width, optional: ['CPU', 'RAM', 'DISK'] };
+  if (!numbered) return table(titles, rows, fit);
+  // Who chooses by the number needs no id.
+  const numbers = rows.map((row, index) => [`${index + 1})`, ...row.slice(1)]);
+  return table(['', ...titles.slice(1)], numbers, fit);
 }
 
 /** The price of an hour with its currency. */
@@ -48,7 +58,8 @@ export async function offers(input: Input, session: Session): Promise<void> {
   const found = await offersFor(await session.api(), input);
   const shown = input.flag('all') ? found : found.filter(({ available }) => available > 0);
   if (input.flag('json')) return printJson(session, { object: 'list', data: shown });
-  if (shown.length > 0) return session.terminal.out(offerTable(shown, { interruptible: input.flag('interruptible') }));
+  const view = { interruptible: input.flag('interruptible'), width: session.terminal.columns.out };
+  if (shown.length > 0) return session.terminal.out(offerTable(shown, view));
   const taken = found.length > 0 ? ` ${found.length} fit and are taken: add --all to see them.` : '';
   session.terminal.say(`No offer that fits has a free place.${taken}`);
 }

@@ -11,7 +11,8 @@ export async function registries(input: Input, session: Session): Promise<void> 
   if (answer.data.length === 0)
     return session.terminal.say('There are no credentials. berth registries add stores some.');
   const rows = answer.data.map((one) => [one.name, one.server, one.username, age(one.created_at, session.now())]);
-  await session.terminal.out(table(['NAME', 'SERVER', 'USER', 'AGE'], rows));
+  const fit = { width: session.terminal.columns.out, optional: ['AGE'] };
+  await session.terminal.out(table(['NAME', 'SERVER', 'USER', 'AGE'], rows, fit));
 }
 
 /** `berth registries add`: stores credentials. The password comes from the terminal or the input, never from the command line. */
@@ -20,7 +21,7 @@ export async function addRegistry(input: Input, session: Session): Promise<void>
   const password = (
     await session.terminal.secret(`Password or token of ${username} at ${server} (it is not shown): `)
   ).replace(/\r?\n$/, '');
-  if (password === '') throw usageFailure('There was no password in the input.');
+  if (password === '') throw usageFailure('There was no password in the input.', 'Write it into the input: <FILE');
   const body = { name, server, username, password };
   const made = await (await session.api()).call<Registry>('POST', '/registries', { body });
   if (input.flag('json')) return printJson(session, made);

@@ -82,7 +82,8 @@ async function create(api: Api, body: Record<string, unknown>, session: Session)
     return await insist(() => api.call<Instance>('POST', '/instances', { body, headers }), session.sleep);
   } catch (error) {
     if (error instanceof ApiFailure && error.alternatives.length > 0) {
-      session.terminal.say(`Free offers that are near:\n${offerTable(error.alternatives).trimEnd()}`);
+      const view = { width: session.terminal.columns.say };
+      session.terminal.say(`Free offers that are near:\n${offerTable(error.alternatives, view).trimEnd()}`);
     }
     throw error;
   }
@@ -93,7 +94,8 @@ export async function rent(input: Input, session: Session): Promise<void> {
   const { terminal } = session;
   const body = await bodyOf(input, session);
   if (input.rest.length > 0 && input.text('runtype') !== undefined && input.text('runtype') !== 'args') {
-    throw usageFailure('The words after -- are for the image of an instance with --runtype args.');
+    const next = 'Leave --runtype out: these words mean --runtype args.';
+    throw usageFailure('The words after -- are for the image of an instance with --runtype args.', next);
   }
   const api = await session.api();
   const found = await offersFor(api, input);

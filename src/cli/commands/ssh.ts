@@ -5,7 +5,7 @@ import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
 import { findInstance } from '../api/find-instance.ts';
 import type { Instance, List } from '../api/records.ts';
-import { CliFailure, EXIT, usageFailure } from '../failure.ts';
+import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
 import { type Environment, settingsFolder, writePrivate } from '../settings.ts';
@@ -23,7 +23,11 @@ const WORD = /^[A-Za-z0-9[_][A-Za-z0-9._:%[\]-]*$/;
 
 /** The login of an instance. Throws when there is none, and for words that ssh would read as something else. */
 export function loginOf({ id, ssh, simulated, state }: Instance): Login {
-  if (simulated) throw new CliFailure(`${plain(id)} is on a simulated node, where no container runs.`);
+  if (simulated) {
+    throw new CliFailure(`${plain(id)} is on a simulated node, where no container runs.`, {
+      next: 'berth offers says in its notes which offers are simulated.',
+    });
+  }
   if (ssh === null || state !== 'running') {
     throw new CliFailure(`${plain(id)} is ${plain(state)}, so there is nothing to log in to.`, {
       next: state === 'stopped' ? `Run berth start ${plain(id)}.` : `berth show ${plain(id)} says what it waits for.`,
@@ -31,7 +35,9 @@ export function loginOf({ id, ssh, simulated, state }: Instance): Login {
   }
   const { host, port, user, known_hosts: knownHosts } = ssh;
   if (WORD.test(host) && WORD.test(user) && Number.isInteger(port)) return { host, port, user, knownHosts };
-  throw new CliFailure(`The server names a login that is none: ${plain(`${user}@${host}`)}.`);
+  throw new CliFailure(`The server names a login that is none: ${plain(`${user}@${host}`)}.`, {
+    next: 'Tell the operator of the server.',
+  });
 }
 
 /** Adds host keys to the lines of a known_hosts file, in place of older ones of the same hosts. */
@@ -58,9 +64,13 @@ async function hostKeyOptions(env: Environment, login: Login): Promise<string[]>
   return ['-o', `UserKnownHostsFile="${path}"`, '-o', 'GlobalKnownHostsFile=none', '-o', 'StrictHostKeyChecking=yes'];
 }
 
-/** Runs a program of the system on this terminal. Its exit status, or 128 and the signal that ended it. */
-async function runProgram(program: string, args: readonly string[]): Promise<number> {
-  const child = spawn(program, args, { stdio: 'inherit' });
+/**
+ * Runs a program of the system on this terminal, without the API key: a configuration of ssh may send variables on.
+ * Returns its exit status, or 128 and the signal that ended it.
+ */
+async function runProgram({ env }: Session, program: string, args: readonly string[]): Promise<number> {
+  const { BERTH_API_KEY: _key, ...others } = env;
+  const child = spawn(program, args, { stdio: 'inherit', env: others });
   // The terminal sends Ctrl-C to both; what it means is for the program to say.
   const ignore = (): void => undefined;
   process.on('SIGINT', ignore);
@@ -92,7 +102,7 @@ export async function ssh(input: Input, session: Session): Promise<number | void
   const flags = [...(input.flag('tty') ? ['-t'] : []), ...(input.flag('no-command') ? ['-N'] : [])];
   const known = await hostKeyOptions(session.env, login);
   const options = ['-p', String(login.port), ...known, ...sshOptions(input), ...forwards, ...flags];
-  return await runProgram('ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
+  return await runProgram(session, 'ssh', [...options, '--', `${login.user}@${login.host}`, ...input.rest]);
 }
 
 /** The parts of INSTANCE:PATH; undefined for a path of this machine. As scp reads it: a slash before the colon makes it local. */
@@ -122,13 +132,13 @@ export async function copy(input: Input, session: Session): Promise<number> {
   const options = [...(await hostKeyOptions(session.env, login)), ...sshOptions(input)];
   if (!input.flag('rsync')) {
     const recursive = input.flag('recursive') ? ['-r'] : [];
-    return await runProgram('scp', ['-P', String(login.port), ...recursive, ...options, '--', ...paths]);
+    return await runProgram(session, 'scp', ['-P', String(login.port), ...recursive, ...options, '--', ...paths]);
   }
   // rsync splits this at spaces, and knows quotes.
   const shell = ['ssh', '-p', String(login.port), ...options]
     .map((word) => `'${word.replaceAll("'", "''")}'`)
     .join(' ');
-  return await runProgram('rsync', ['-a', '--partial', '-e', shell, '--', ...paths]);
+  return await runProgram(session, 'rsync', ['-a', '--partial', '-e', shell, '--', ...paths]);
 }
 
 /** One block of ssh_config(5). */
@@ -155,7 +165,7 @@ async function writeConfig(input: Input, { api, env, terminal }: Session): Promi
   const identity = input.text('identity');
   const folder = settingsFolder(env);
   if (/["\n\r]/.test(`${identity ?? ''}${folder}`)) {
-    throw new CliFailure('ssh_config cannot carry quotes or line breaks in paths.', { exitCode: EXIT.usage });
+    throw usageFailure('ssh_config cannot carry quotes or line breaks in paths.', 'Move the key to another path.');
   }
   const { data } = await (await api()).get<List<Instance>>('/instances');
   const running = data.filter(({ state, simulated, ssh }) => state === 'running' && !simulated && ssh !== null);

@@ -21,7 +21,8 @@ export async function templates(input: Input, session: Session): Promise<void> {
     one.shared ? 'shared' : '',
     one.hash_id,
   ]);
-  await session.terminal.out(table(['ID', 'NAME', 'IMAGE', 'RUNTYPE', 'NOTES', 'HASH'], rows));
+  const fit = { width: session.terminal.columns.out, optional: ['HASH', 'RUNTYPE'] };
+  await session.terminal.out(table(['ID', 'NAME', 'IMAGE', 'RUNTYPE', 'NOTES', 'HASH'], rows, fit));
 }
 
 /** `berth templates show`: all of one template. */
@@ -38,7 +39,8 @@ async function contentOf(input: Input, session: Session): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw usageFailure(`--file is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`);
+    const said = error instanceof Error ? error.message : String(error);
+    throw usageFailure(`--file is not valid JSON: ${said}.`, 'berth templates show ID prints a template as JSON.');
   }
 }
 

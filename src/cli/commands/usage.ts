@@ -1,30 +1,46 @@
-import type { Instance, Limits, List } from '../api/records.ts';
+import type { Budget, Instance, Limits, List, Usage, UsedAmount } from '../api/records.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
 import { pairs, table } from '../text.ts';
 
-/** What the present start of an instance has cost, about: from the login on, at its price. Bills are exact, this is not. */
-export function runningCost({ price_per_hour: price, stages, state }: Instance, now: number): number {
-  const ready = stages['ready'];
-  if (price === null || ready === undefined || state === 'stopped' || state === 'failed') return 0;
-  return (Math.max(0, now - Date.parse(ready)) / 3_600_000) * Number(price);
+const TITLES: Readonly<Record<string, string>> = { day: 'DAY', instance: 'ID', key: 'BY', model: 'MODEL' };
+
+function hoursOf(gpuSeconds: number): string {
+  return (gpuSeconds / 3600).toFixed(2);
 }
 
-function costRow(one: Instance, now: number): string[] {
-  const { usage, gpu_count: gpus } = one;
-  const ended = Number(usage?.cost ?? 0);
-  const hours = (usage?.gpu_seconds ?? 0) / 3600;
-  const running = runningCost(one, now);
-  const runningHours =
-    one.price_per_hour === null || Number(one.price_per_hour) === 0 ? 0 : (running / Number(one.price_per_hour)) * gpus;
-  const currency = usage?.currency ?? one.currency ?? '';
-  return [
-    one.id,
-    one.name ?? '',
-    one.state,
-    (hours + runningHours).toFixed(2),
-    `${(ended + running).toFixed(2)} ${currency}`.trim(),
-  ];
+/** Models have no GPU, and several GPUs no name. */
+function productOf({ product, gpu_seconds: seconds }: Usage['items'][number]): string {
+  return product ?? (seconds === 0 ? '-' : 'several');
+}
+
+function tokensOf({ input_tokens: input, output_tokens: output }: UsedAmount): string[] {
+  return [String(input), String(output)];
+}
+
+/** What was used in these days; undefined when it is nothing. Tokens have columns where there are any. */
+function costsOf({ group, from, to, items, totals }: Usage): string | undefined {
+  if (items.length === 0) return undefined;
+  const hasTokens = totals.some(({ calls }) => calls > 0);
+  const tokens = (one: UsedAmount): string[] => (hasTokens ? tokensOf(one) : []);
+  const rows = items.map((one) => [
+    one.group,
+    productOf(one),
+    hoursOf(one.gpu_seconds),
+    ...tokens(one),
+    `${one.cost} ${one.currency}`,
+    one.open ? 'yes' : 'no',
+  ]);
+  const sums = totals.map((total) => [
+    'all',
+    `${from} to ${to}`,
+    hoursOf(total.gpu_seconds),
+    ...tokens(total),
+    `${total.cost} ${total.currency}`,
+    '',
+  ]);
+  const titles = ['GPU', 'GPU HOURS', ...(hasTokens ? ['TOKENS IN', 'TOKENS OUT'] : []), 'COST', 'GROWS'];
+  return table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums]);
 }
 
 function limitLines(limits: Limits): [string, string][] {
@@ -35,26 +51,38 @@ function limitLines(limits: Limits): [string, string][] {
     ['GPUs', gpu, pool === null ? undefined : `in pool ${pool}`].filter(Boolean).join(' '),
     `${used} of ${limit}`,
   ]);
-  return [['GPUs in use', String(limits.gpus_used)], ...gpus, ...counted];
+  const budgets = [...budgetLines('budget', limits.budget), ...budgetLines('budget of the key', limits.key_budget)];
+  return [...budgets, ['GPUs in use', String(limits.gpus_used)], ...gpus, ...counted];
 }
 
-/** `berth usage`: what the instances have cost, and the limits of the tenant. */
+function budgetLines(name: string, budget: Budget | null | undefined): [string, string][] {
+  if (budget == null) return [];
+  const { lines, renews_at: renewsAt } = budget;
+  return lines.map(({ unit, limit, spent, left }) => [
+    `${name}, ${unit}`,
+    `${spent} of ${limit}, ${left} left until ${renewsAt.slice(0, 10)}`,
+  ]);
+}
+
+/** `berth usage`: what was used and what it cost, starts that still run included, and the limits of the tenant. */
 export async function usage(input: Input, session: Session): Promise<void> {
   const api = await session.api();
-  const [limits, { data }] = await Promise.all([api.get<Limits>('/limits'), api.get<List<Instance>>('/instances')]);
+  const [group = 'instance', from, to] = ['by', 'since', 'until'].map((name) => input.text(name));
+  const query = new URLSearchParams({ group, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
+  const [limits, spent] = await Promise.all([api.get<Limits>('/limits'), api.get<Usage>(`/usage?${query.toString()}`)]);
   if (input.flag('json')) {
-    const instances = data.map(({ id, name, state, usage, price_per_hour }) => ({
+    const { data } = await api.get<List<Instance>>('/instances');
+    const instances = data.map(({ id, name, state, usage: ended, price_per_hour }) => ({
       id,
       name,
       state,
-      usage,
+      usage: ended,
       price_per_hour,
     }));
-    return printJson(session, { limits, instances });
+    return printJson(session, { limits, instances, usage: spent });
   }
-  const rows = data.map((one) => costRow(one, session.now()));
-  const costs = rows.length === 0 ? '' : `${table(['ID', 'NAME', 'STATE', 'GPU HOURS', 'COST, ABOUT'], rows)}\n`;
-  await session.terminal.out(`${costs}${pairs(limitLines(limits))}`);
+  const costs = costsOf(spent);
+  await session.terminal.out(`${costs === undefined ? '' : `${costs}\n`}${pairs(limitLines(limits))}`);
   if (limits.policies.length > 0)
     session.terminal.say(`The operator can raise the limits in the TenantPolicy ${limits.policies.join(', ')}.`);
 }

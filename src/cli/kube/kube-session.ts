@@ -36,7 +36,7 @@ export function createKubeSession(env: Environment, terminal: Terminal, flags: r
   const kubectl = new Kubectl(flags);
   const closing: (() => Promise<void>)[] = [];
   const session: Session = createSession(env, terminal, async () => {
-    const route = await findRoute(kubectl, env);
+    const route = await findRoute(kubectl, session);
     closing.push(route.close);
     const key = await makeShortKey(kubectl, session.now());
     closing.push(key.remove);

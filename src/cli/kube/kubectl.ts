@@ -4,6 +4,18 @@ import { text } from 'node:stream/consumers';
 import { CliFailure } from '../failure.ts';
 import { plain } from '../text.ts';
 
+/** The failure of kubectl with a next step, unless it has one. */
+export function withNext(error: unknown, next: string): CliFailure {
+  if (!(error instanceof CliFailure)) return new CliFailure(String(error), { next });
+  return error.next === undefined ? new CliFailure(error.message, { exitCode: error.exitCode, next }) : error;
+}
+
+/** The environment without an API key, which is nothing for kubectl and for what signs in for it. */
+function environment(): NodeJS.ProcessEnv {
+  const { BERTH_API_KEY: _key, ...others } = process.env;
+  return others;
+}
+
 /** kubectl with one kubeconfig and context: it knows every way to sign in to a cluster. */
 export class Kubectl {
   readonly #flags: readonly string[];
@@ -15,7 +27,7 @@ export class Kubectl {
 
   /** What kubectl prints. `input` goes to it, so that secrets stay off its command line. Throws with kubectl's words. */
   async run(args: readonly string[], input = ''): Promise<string> {
-    const child = spawn('kubectl', [...this.#flags, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn('kubectl', [...this.#flags, ...args], { stdio: ['pipe', 'pipe', 'pipe'], env: environment() });
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
     try {
@@ -28,12 +40,14 @@ export class Kubectl {
       throw new CliFailure(`kubectl ${args[0]} failed: ${plain(err.trim().slice(0, 1000))}`);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
-      throw new CliFailure('This machine has no program kubectl.', { next: 'Install it, or use berth login URL.' });
+      throw new CliFailure('This machine has no program kubectl.', {
+        next: 'Install it, or use an API key: berth login URL',
+      });
     }
   }
 
   /** Starts kubectl and leaves it running. Its input is closed; its output is for the caller. */
   start(args: readonly string[]): ChildProcess {
-    return spawn('kubectl', [...this.#flags, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    return spawn('kubectl', [...this.#flags, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: environment() });
   }
 }

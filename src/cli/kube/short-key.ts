@@ -1,8 +1,11 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { Kubectl } from './kubectl.ts';
+import { type Kubectl, withNext } from './kubectl.ts';
 
 /** Milliseconds that the key lives when this process dies before it can delete it. */
 const LIFE_MS = 60 * 60_000;
+
+const NEXT =
+  'kubectl berth makes an API key for the command: it needs create and delete of apikeys.berth.dev in the namespace, as berth-admin has them. -n NAMESPACE names another one.';
 
 /** A key that lives as long as a command. */
 export interface ShortKey {
@@ -27,7 +30,11 @@ export async function makeShortKey(kubectl: Kubectl, now: number): Promise<Short
       expiresAt: new Date(now + LIFE_MS).toISOString(),
     },
   };
-  const name = await kubectl.run(['create', '-f', '-', '-o', 'name'], JSON.stringify(manifest));
+  const name = await kubectl
+    .run(['create', '-f', '-', '-o', 'name'], JSON.stringify(manifest))
+    .catch((error: unknown) => {
+      throw withNext(error, NEXT);
+    });
   return {
     token,
     remove: async () => {

@@ -34,6 +34,7 @@ export const LIFE: Options = {
   'max-duration': { type: 'string', value: 'TIME', help: 'ends each start after, for example, 12h' },
   'idle-timeout': { type: 'string', value: 'TIME', help: 'ends the start after this time without a session' },
   'on-expiry': { type: 'string', value: 'WHAT', help: 'what follows then: stop (default) or delete' },
+  'on-gpu-failure': { type: 'string', value: 'DO', help: 'when a GPU fails: keep (default) or restart' },
   key: { type: 'string', multiple: true, value: 'ID', help: 'SSH key that opens it; by default all keys do' },
   ...NAMED,
 };
@@ -72,7 +73,8 @@ function portOf(text: string): Record<string, unknown> {
 export async function fileOf(option: string, path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined;
   return await readFile(path, 'utf8').catch((error: unknown) => {
-    throw usageFailure(`--${option}: ${error instanceof Error ? error.message : String(error)}.`);
+    const said = error instanceof Error ? error.message : String(error);
+    throw usageFailure(`--${option}: ${said}.`, 'Write the path of a file that you can read.');
   });
 }
 
@@ -118,6 +120,7 @@ export function lifeOf(input: Input, clear = false): Record<string, unknown> {
     max_duration: text('max-duration'),
     idle_timeout: text('idle-timeout'),
     on_expiry: input.text('on-expiry'),
+    on_gpu_failure: input.text('on-gpu-failure'),
     ssh_key_ids: keyIds(input),
   });
 }

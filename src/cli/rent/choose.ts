@@ -15,9 +15,10 @@ const NOTHING = new CliFailure('Nothing was rented.');
 /** Asks a person for one of the free offers: a filter by name, then a number. */
 export async function chooseOffer(session: Session, free: readonly Offer[], interruptible: boolean): Promise<Offer> {
   const { terminal } = session;
+  const view = { interruptible, numbered: true, width: terminal.columns.say };
   let shown = free;
   for (;;) {
-    terminal.say(offerTable(shown.slice(0, SHOWN), { interruptible, numbered: true }).trimEnd());
+    terminal.say(offerTable(shown.slice(0, SHOWN), view).trimEnd());
     if (shown.length > SHOWN) terminal.say(`${shown.length - SHOWN} more: write a part of a name to see fewer.`);
     const answer = (await terminal.ask('Number of an offer, a part of a GPU name, or q to end [1]: ')).trim();
     if (answer === 'q') throw NOTHING;

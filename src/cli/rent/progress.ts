@@ -22,9 +22,16 @@ const OVER = new Set(['failed', 'stopped', 'deleting']);
 /** Reasons that a start passes through in seconds: nothing to tell. */
 const BRIEF = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'WaitingForLogin', 'Running']);
 
-/** The new lines about a start between two records of its instance. */
-export function progress(before: Instance | undefined, now: Instance): string[] {
-  const begin = Date.parse(now.stages['accepted'] ?? now.created_at);
+/**
+ * The new lines about a start between two records of its instance.
+ * @param from the stage at which the seconds begin: the instance of another start was accepted long before
+ */
+export function progress(
+  before: Instance | undefined,
+  now: Instance,
+  from: 'accepted' | 'claimed' = 'accepted',
+): string[] {
+  const begin = Date.parse(now.stages[from] ?? now.created_at);
   const lines = Object.entries(STAGES).flatMap(([stage, words]) => {
     const at = now.stages[stage];
     if (at === undefined || before?.stages[stage] === at) return [];
@@ -57,7 +64,9 @@ async function* recordsOf(api: Api, id: string, session: Session): AsyncGenerato
       failures = 0;
       for await (const event of readEvents(body)) {
         lastEventId = event.id || lastEventId;
-        if (event.type === 'deleted') throw new CliFailure(`${plain(id)} was deleted.`);
+        if (event.type === 'deleted') {
+          throw new CliFailure(`${plain(id)} was deleted.`, { next: `berth events ${plain(id)} tells its history.` });
+        }
         yield JSON.parse(event.data) as Instance;
       }
     } catch (error) {
@@ -90,9 +99,9 @@ export async function followStart(api: Api, id: string, session: Session, ended?
   let before = ended;
   for await (const record of recordsOf(api, id, session)) {
     if (isStillOver(record, ended)) continue;
-    for (const line of progress(before, record)) session.terminal.say(line);
+    for (const line of progress(before, record, ended && 'claimed')) session.terminal.say(line);
     if (isReady(record)) return record;
     before = record;
   }
-  throw new CliFailure('The stream of events ended.');
+  throw new CliFailure('The stream of events ended.', { next: `berth show ${plain(id)} says how far it is.` });
 }

@@ -7,7 +7,7 @@ const TEMPLATE_OPTIONS: Options = {
     type: 'string',
     short: 'f',
     value: 'FILE',
-    help: 'the whole template as JSON, in place of the options below',
+    help: 'the whole template as JSON, in place of other options',
   },
   ...NAMED,
   ...IMAGE,
@@ -83,10 +83,11 @@ export const ACCOUNT: Command[] = [
   },
   {
     name: 'registries add',
-    summary: 'store credentials; asks for the password',
+    summary: 'store some; asks for the password',
     operands: ['NAME', 'SERVER', 'USER'],
     options: JSON_OPTION,
     examples: ['berth registries add ghcr ghcr.io octocat <token.txt'],
+    secret: 'password',
     load: async () => (await import('../commands/registries.ts')).addRegistry,
   },
   {
@@ -100,7 +101,17 @@ export const ACCOUNT: Command[] = [
     name: 'usage',
     summary: 'show costs and limits',
     operands: [],
-    options: JSON_OPTION,
+    options: {
+      since: {
+        type: 'string',
+        value: 'DAY',
+        help: 'first day in UTC; without it the first of the month',
+      },
+      until: { type: 'string', value: 'DAY', help: 'last day; by default today' },
+      by: { type: 'string', value: 'GROUP', help: 'instance (by default), day, key or model' },
+      ...JSON_OPTION,
+    },
+    examples: ['berth usage --since 2026-10-01 --until 2026-10-31 --by day'],
     load: async () => (await import('../commands/usage.ts')).usage,
   },
 ];

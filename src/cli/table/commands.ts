@@ -11,6 +11,7 @@ const ACCESS: Command[] = [
     operands: ['URL'],
     options: {},
     examples: ['berth login https://gpu.example.com', 'berth login https://gpu.example.com <key.txt'],
+    secret: 'key',
     load: async () => (await import('../commands/login.ts')).login,
   },
   {
@@ -35,7 +36,7 @@ const RENTING: Command[] = [
     summary: 'rent an instance; asks for what is not given',
     operands: ['[-- WORD...]'],
     options: {
-      offer: { type: 'string', value: 'ID', help: 'the offer to rent; by default the cheapest free one that fits' },
+      offer: { type: 'string', value: 'ID', help: 'the offer; by default the cheapest free one that fits' },
       ...FILTERS,
       template: { type: 'string', short: 't', value: 'ID', help: 'template, of berth templates' },
       ...LIFE,
@@ -50,7 +51,7 @@ const RENTING: Command[] = [
     examples: [
       'berth rent',
       'berth rent --gpu h100 --memory 80 --max-duration 12h --yes',
-      'berth rent --gpu l4 --image vllm/vllm-openai:v0.9.0 --port 8000 --env HF_TOKEN --yes -- --model Qwen/Qwen3-8B',
+      'berth rent -g l4 -i vllm/vllm-openai:v0.9.0 -p 8000 -e HF_TOKEN -- --model M',
     ],
     load: async () => (await import('../commands/rent.ts')).rent,
   },

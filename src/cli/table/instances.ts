@@ -32,7 +32,7 @@ export const INSTANCES: Command[] = [
     options: {
       follow: { type: 'boolean', short: 'f', help: 'go on with new lines' },
       tail: { type: 'string', short: 'n', value: 'N', help: 'only the last lines' },
-      since: { type: 'string', value: 'TIME', help: 'only lines of the last 10m or 1h30m, or since an RFC 3339 time' },
+      since: { type: 'string', value: 'TIME', help: 'only lines of the last 10m, or since an RFC 3339 time' },
       previous: { type: 'boolean', help: 'before the last restart of the container' },
       ...JSON_OPTION,
     },
@@ -61,7 +61,7 @@ export const INSTANCES: Command[] = [
       },
       'no-command': { type: 'boolean', short: 'N', help: 'only forward ports' },
       tty: { type: 'boolean', short: 't', help: 'a terminal for the command' },
-      config: { type: 'boolean', help: 'write entries for ~/.ssh/config, so that ssh INSTANCE works' },
+      config: { type: 'boolean', help: 'write entries for ~/.ssh/config' },
     },
     examples: ['berth ssh i-1a2b3c nvidia-smi', 'berth ssh -L 8080:localhost:8080 i-1a2b3c', 'berth ssh --config'],
     load: async () => (await import('../commands/ssh.ts')).ssh,
@@ -103,7 +103,7 @@ export const INSTANCES: Command[] = [
   },
   {
     name: 'set',
-    summary: 'change name, label, end or keys of an instance; none clears',
+    summary: 'change name, label, end or keys; none clears',
     operands: INSTANCE,
     options: {
       label: { type: 'string', value: 'TEXT', help: 'free text' },

@@ -1,10 +1,9 @@
 import type { Pod } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
-import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
-import { claimReader } from '../../resources/pod/claim-on-pod.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
+import type { Budgets } from '../budgets/budgets.ts';
 import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
@@ -27,7 +26,9 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<InstanceDeps, 'events' | 'noteStages' | 'config' | 'unrecorded' | 'ceilingsOf'>;
+  Pick<InstanceDeps, 'events' | 'noteStages' | 'noteEnding' | 'config' | 'unrecorded' | 'ceilingsOf' | 'withClaim'> & {
+    budgets: Budgets;
+  };
 
 const WORKERS = 32;
 /** Pods are remembered until the status names them, so these are many times more than are needed. */
@@ -37,18 +38,18 @@ const MAX_MADE = 4_096;
 export function createInstanceController(deps: InstanceControllerDeps): Controller {
   const { checkLogin, checkJupyter, checkMonitor, clock, inventory, log } = deps;
   const line = new WaitingLine(inventory);
-  const withClaim = deps.config.claimOnPod ? claimReader(deps.stores.pods) : (instance: GpuInstance) => instance;
-  const tenantLine = new TenantLine({ ...deps, withClaim });
+  const tenantLine = new TenantLine(deps);
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
   const monitors = checkMonitor && new PodChecks({ check: checkMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
-  const instanceDeps: InstanceDeps = { ...deps, withClaim, line, tenantLine, fence, made, logins, jupyters, monitors };
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
   return new Controller({
     name: 'gpuinstance',
     sources: [
       ...instanceSources(instanceDeps),
+      deps.budgets.source((namespace) => tenantLine.wakeAll(namespace)),
       ...[logins, jupyters, monitors].flatMap((checks) => checks?.source ?? []),
     ],
     reconcile: (key, context) => reconcileInstance({ deps: instanceDeps, key, context }),

@@ -59,11 +59,11 @@ export class TenantLine {
           inventory.onRelease((namespace) => this.serve(namespace)),
           stores.tenantLimits.onChange(({ before, after }) => {
             const { namespace = '' } = (after ?? before)?.metadata ?? {};
-            this.#wakeAll(namespace);
+            this.wakeAll(namespace);
           }),
           // The ceilings of a namespace are not known before its labels.
           stores.namespaces.onChange(({ key, before }) => {
-            if (before === undefined) this.#wakeAll(key);
+            if (before === undefined) this.wakeAll(key);
           }),
         ];
         return () => {
@@ -113,7 +113,8 @@ export class TenantLine {
     return reading;
   }
 
-  #wakeAll(namespace: string): void {
+  /** Wakes every instance of a tenant that a ceiling or a budget refused. */
+  wakeAll(namespace: string): void {
     for (const key of this.#waiters.get(namespace)?.keys() ?? []) this.#wake?.(key);
   }
 

@@ -55,6 +55,10 @@ export class UnrecordedInstances {
     return [...this.#unrecorded.values()].filter((instance) => keyOf(instance) === key);
   }
 
+  all(): IterableIterator<GpuInstance> {
+    return this.#unrecorded.values();
+  }
+
   forget({ metadata }: GpuInstance): void {
     this.#unrecorded.delete(metadata.uid ?? '');
   }

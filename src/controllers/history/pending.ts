@@ -13,6 +13,8 @@ const DEBOUNCE_MS = 15_000;
 export interface News {
   instance: GpuInstance;
   gone: boolean;
+  /** As it was when its last start ended, where another start follows so soon that the status says no more of it. */
+  ended?: GpuInstance | undefined;
 }
 
 /** The instances whose news stand in no history yet, by the key of the history. */
@@ -51,10 +53,10 @@ export class PendingNews implements Source {
   }
 
   /** Has the history written soon. Later news before that go into the same write. */
-  note(instance: GpuInstance, gone: boolean): void {
+  note(instance: GpuInstance, gone: boolean, ended?: GpuInstance): void {
     const { namespace, uid = '' } = instance.metadata;
     const key = keyOf({ namespace, name: historyName(uid) });
-    this.#news.set(key, { instance, gone });
+    this.#news.set(key, { instance, gone, ended: ended ?? this.#news.get(key)?.ended });
     if (this.#timers.has(key)) return;
     const onTime = (): void => {
       this.#timers.delete(key);
@@ -67,6 +69,7 @@ export class PendingNews implements Source {
     if (before !== undefined && before.metadata.uid !== after?.metadata.uid) this.note(before, true);
     if (after === undefined) return;
     const earlier = before?.metadata.uid === after.metadata.uid ? before : undefined;
-    if (earlier === undefined || !sameHistory(earlier, after)) this.note(after, false);
+    const ended = earlier?.status?.ending !== undefined && after.status?.ending === undefined ? earlier : undefined;
+    if (earlier === undefined || !sameHistory(earlier, after)) this.note(after, false, ended);
   }
 }

@@ -3,12 +3,19 @@ import { isNamespaceTerminating, NotFoundError } from '../../kube/errors.ts';
 import { sameJson } from '../../lib/json.ts';
 import { refOf } from '../../kube/types.ts';
 import { factsHash, fold } from '../../resources/history/fold.ts';
+import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { ENDED_AT, FACTS, HISTORY_OF, INSTANCE_HISTORIES } from '../../resources/history/instance-history.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import type { PendingNews } from './pending.ts';
 
 export interface RecordDeps extends Pick<CommonDeps, 'client' | 'clock'> {
   pending: PendingNews;
+}
+
+/** What has a time of its own. What the instance waited for then would be told with the time of now. */
+function dated({ metadata, status }: GpuInstance): Pick<GpuInstance, 'metadata' | 'status'> {
+  const { conditions: _now, ...rest } = status ?? {};
+  return { metadata, status: rest };
 }
 
 /** Writes the news of one instance into its history. */
@@ -20,9 +27,11 @@ export async function recordNews(
   const news = pending.get(key);
   if (news === undefined) return;
   const ref = refOf(key);
-  const { instance, gone } = news;
+  const { instance, gone, ended } = news;
   const history = await findObject(client, INSTANCE_HISTORIES, ref, { signal });
-  const spec = fold(history?.spec, instance, { gone, now: clock.now() });
+  const now = clock.now();
+  const before = ended === undefined ? history?.spec : fold(history?.spec, dated(ended), { gone: false, now });
+  const spec = fold(before, instance, { gone, now });
   const annotations = {
     [FACTS]: factsHash(instance, gone),
     ...(spec.endedAt !== undefined && { [ENDED_AT]: spec.endedAt }),

@@ -3,7 +3,7 @@ import {
   isBadImage,
   isNotCreated,
   isPullError,
-  podCondition,
+  scheduledCondition,
   pullWords,
   sentence,
   waitingState,
@@ -48,7 +48,7 @@ export function pullState(pod: Pod, now: number): PullState {
 }
 
 function unscheduled(pod: Pod, now: number): PullState | undefined {
-  const scheduled = podCondition(pod, 'PodScheduled');
+  const scheduled = scheduledCondition(pod);
   if (scheduled?.status !== 'False') return undefined;
   const changesAt = Date.parse(scheduled.lastTransitionTime ?? '') + UNSCHEDULED_MS;
   if (!(changesAt <= now)) return { is: 'pulling', ...(Number.isFinite(changesAt) && { changesAt }) };

@@ -1,4 +1,5 @@
 import type { Inventory } from '../../inventory/inventory.ts';
+import { makerOf } from '../../inventory/makers/makers.ts';
 import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
 import type { Offer } from '../../inventory/offers.ts';
 import { poolIsolation } from '../../inventory/pool-isolation.ts';
@@ -91,6 +92,13 @@ const NO_NODES = {
   message: 'No node with GPUs has the labels of spec.nodeSelector. Label a node, or change the selector.',
 } as const;
 
+function noNodes({ devices }: GpuPool['spec']): Omit<Finding, 'type'> {
+  if (devices === undefined) return NO_NODES;
+  const names = makerOf(devices).resourceNames.join(' or ');
+  const message = `No node with the labels of spec.nodeSelector has whole GPUs under the name ${names}. Install their device plugin, label a node, or change spec.nodeSelector or spec.devices.`;
+  return { ...NO_NODES, message };
+}
+
 /** Names the pools whose tenants may not be kept apart, in one line of the log. */
 export function logIsolation({ inventory, log }: Pick<CommonDeps, 'inventory' | 'log'>): void {
   const inPools = [...inventory.nodes()].filter(({ pool }) => pool !== undefined);
@@ -127,7 +135,7 @@ export function poolStatus(deps: PoolStatusDeps): StatusKind<GpuPool> {
       const { name } = pool.metadata;
       const nodes = [...deps.inventory.nodes()].filter((facts) => facts.pool?.name === name);
       const counts = countPool(name, nodes, deps.inventory);
-      const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : NO_NODES, now);
+      const ready = readyStatus(pool, counts.nodes > 0 ? HAS_NODES : noNodes(pool.spec), now);
       const images = imageProgress(pool, nodes, deps.pulls);
       const conditions = withFindings(pool, ready.conditions, { nodes, images: imagesReady(images), now });
       return { ...ready, conditions, ...counts, ...(images.length > 0 && { images }) };

@@ -7,6 +7,7 @@ import {
   MOST_ENTRIES,
 } from '../../resources/tenants/ceilings.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../resources/tenants/tenant-policy.ts';
+import { strictestBudget } from './strictest-budget.ts';
 
 /** The ceilings of a namespace, and the names of the policies that they come from. */
 export interface Resolved {
@@ -74,6 +75,7 @@ export function doesCover(policy: TenantPolicy, labels: Readonly<Record<string, 
 export function strictest(a: Ceilings, b: Ceilings): Ceilings {
   return {
     gpus: strictestGpus([...a.gpus, ...b.gpus]),
+    budget: strictestBudget(a.budget, b.budget),
     objects: least(a.objects, b.objects),
     images: strictestImages(a.images, b.images),
     runtimeClassNames: a.runtimeClassNames.filter((name) => b.runtimeClassNames.includes(name)),

@@ -31,16 +31,32 @@ const REST_MS = 15_000;
 const KEEP_BODY_MS = 60_000;
 /** A stream that began this much later and has begun to answer was served out of turn. */
 const OVERTAKEN_MS = 60_000;
-/** With 10 ms for each token of the prompt, which the slowest CPUs need. */
+/** With 10 ms for each token of the prompts that wait, which the slowest CPUs need. */
 const LOST_MS = 120_000;
 const MS_PER_TOKEN = 10;
+/** After a server stood still, a call that tries it waits no longer than this, and 10 ms for each token. */
+const TRIAL_MS = 15_000;
+/** How long a server that stood still gets no calls before one tries it. */
+const STILL_REST_MS = 60_000;
+
+/** What is under way at an endpoint. */
+interface UnderWay {
+  /** When the oldest call began. */
+  since: number;
+  /** Tokens of the prompts whose calls have had no byte. */
+  promptTokens: number;
+}
 
 /**
  * Tells servers that hang from servers that think. A long prefill may take minutes, so silence alone proves nothing:
  *
- * - When calls wait at an endpoint and no byte of any answer has come for 15 s, it is asked for its list of models. The
- *   engines that the gateway knows answer this apart from their computation. After three questions without an answer
- *   the endpoint hangs: its waiting calls go elsewhere, and it gets none until it answers a question.
+ * - When calls are under way at an endpoint and no byte of any answer has come for 15 s, it is asked for its list of
+ *   models. The engines that the gateway knows answer this apart from their computation. After three questions without
+ *   an answer the endpoint hangs: calls without a byte go elsewhere, streams that have begun end with an error, and it
+ *   gets none until it answers a question.
+ * - vLLM answers such questions also when its engine stands still, but its counters of tokens then stand still too.
+ *   When neither they nor any answer have moved for 120 s and 10 ms for each token of the prompts that wait, the same
+ *   happens. A call tries the endpoint every minute.
  * - A stream without its first byte is lost when one that began a minute later has begun to answer, and 120 s and 10 ms
  *   for each token of its prompt have passed. This says nothing about other calls.
  * - Nothing else ends the patience of 600 s. An engine that the gateway does not know may do one thing at a time.
@@ -50,6 +66,8 @@ export class HangWatch {
   /** Questions in a row without an answer. */
   readonly #failures = new WeakMap<Endpoint, number>();
   readonly #asking = new WeakSet<Endpoint>();
+  /** When an endpoint was found to stand still. */
+  readonly #stillAt = new WeakMap<Endpoint, number>();
   #cancel: () => void = () => undefined;
 
   constructor(deps: HangWatchDeps) {
@@ -70,27 +88,46 @@ export class HangWatch {
   round(): void {
     const now = this.#deps.clock.monotonic();
     for (const endpoint of this.#deps.endpoints()) {
-      const oldest = this.#patience(endpoint, now);
+      const underWay = this.#patience(endpoint, now);
       if (endpoint.probe === undefined || endpoint.probe.engine === 'unknown') continue;
-      const isSilent = oldest !== undefined && now - Math.max(oldest, endpoint.heardAt) >= SILENT_MS;
-      if (isSilent || this.#hangs(endpoint)) void this.#ask(endpoint);
+      const isSilent = underWay !== undefined && now - Math.max(underWay.since, endpoint.heardAt) >= SILENT_MS;
+      if (isSilent && this.#standsStill(endpoint, underWay)) {
+        this.#stillAt.set(endpoint, now);
+        endpoint.breaker.fail('hung', now);
+        giveUp(endpoint, STILL_REST_MS);
+      } else if (isSilent || this.#hangs(endpoint)) void this.#ask(endpoint);
       else this.#failures.delete(endpoint);
     }
   }
 
-  /** Looks after the calls that wait at an endpoint. Returns when the oldest of them began. */
-  #patience(endpoint: Endpoint, now: number): number | undefined {
-    let oldest: number | undefined;
+  /** Looks after the calls under way at an endpoint. Returns undefined when there are none. */
+  #patience(endpoint: Endpoint, now: number): UnderWay | undefined {
+    let underWay: UnderWay | undefined;
     for (const flight of endpoint.flights) {
-      if (flight.answered) continue;
-      const { begunAt, isStream, promptTokens } = flight;
-      oldest = Math.min(oldest ?? Infinity, begunAt);
+      const { begunAt, isStream, promptTokens, answered } = flight;
+      underWay ??= { since: begunAt, promptTokens: 0 };
+      underWay.since = Math.min(underWay.since, begunAt);
+      if (answered) continue;
+      underWay.promptTokens += promptTokens;
       if (now - begunAt >= KEEP_BODY_MS) flight.letGo();
       const patience = LOST_MS + promptTokens * MS_PER_TOKEN;
       if (isStream && now - begunAt >= patience && endpoint.newestAnswered - begunAt >= OVERTAKEN_MS)
         flight.giveUp(new LostError('The model server answers later calls and not this one.'));
     }
-    return oldest;
+    return underWay;
+  }
+
+  /**
+   * Whether the engine has calls, and its counters, when they were last read, had not moved for longer than any prompt
+   * takes. An engine that has none may wait for a client that does not read.
+   */
+  #standsStill(endpoint: Endpoint, { since, promptTokens }: UnderWay): boolean {
+    const { load, heardAt, movedAt } = endpoint;
+    if (load?.steps === undefined || load.running + load.waiting === 0) return false;
+    const moved = Math.max(heardAt, movedAt);
+    const isTrial = (this.#stillAt.get(endpoint) ?? -Infinity) > moved;
+    const patience = (isTrial ? TRIAL_MS : LOST_MS) + promptTokens * MS_PER_TOKEN;
+    return load.at - Math.max(since, moved) >= patience;
   }
 
   #hangs(endpoint: Endpoint): boolean {
@@ -110,7 +147,7 @@ export class HangWatch {
       const failures = (this.#failures.get(endpoint) ?? 0) + 1;
       this.#failures.set(endpoint, failures);
       if (failures === ASKS) endpoint.breaker.fail('hung', clock.monotonic());
-      if (failures >= ASKS) rest(endpoint);
+      if (failures >= ASKS) giveUp(endpoint, REST_MS);
     } finally {
       cancel();
       this.#asking.delete(endpoint);
@@ -118,8 +155,8 @@ export class HangWatch {
   }
 }
 
-/** Sends the calls that wait elsewhere, and no other call here for a while. */
-function rest({ breaker, flights }: Endpoint): void {
-  breaker.rest(REST_MS);
-  for (const flight of flights) if (!flight.answered) flight.giveUp(new HungError('The model server answers nobody.'));
+/** Ends the calls under way, most of which go elsewhere, and sends no other here for a while. */
+function giveUp({ breaker, flights }: Endpoint, restMs: number): void {
+  breaker.rest(restMs);
+  for (const flight of flights) flight.giveUp(new HungError('The model server answers nobody.'));
 }

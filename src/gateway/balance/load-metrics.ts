@@ -5,6 +5,8 @@ interface Names {
   waiting: readonly string[];
   running: readonly string[];
   kvUsage: readonly string[];
+  /** Counters that move while the engine computes, whatever it computes. */
+  steps?: readonly string[];
 }
 
 /** From the model server protocol of the Gateway API inference extension. The older vLLM name is still in use. */
@@ -13,6 +15,8 @@ const NAMES: Partial<Record<Engine, Names>> = {
     waiting: ['vllm:num_requests_waiting'],
     running: ['vllm:num_requests_running'],
     kvUsage: ['vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc'],
+    // The last counts the iterations, which also move in a long prefill. SGLang's counters move when a call ends.
+    steps: ['vllm:generation_tokens_total', 'vllm:prompt_tokens_total', 'vllm:iteration_tokens_total_count'],
   },
   sglang: { waiting: ['sglang:num_queue_reqs'], running: ['sglang:num_running_reqs'], kvUsage: ['sglang:token_usage'] },
   'llama.cpp': { waiting: ['llamacpp:requests_deferred'], running: ['llamacpp:requests_processing'], kvUsage: [] },
@@ -37,8 +41,15 @@ export function parseLoad(engine: Engine, text: string, at: number): ServerLoad 
     waiting: waiting.sum,
     running: first(names.running)?.sum ?? 0,
     kvUsage: first(names.kvUsage)?.max ?? 0,
+    steps: sumOf(text, names.steps ?? []),
     at,
   };
+}
+
+/** The sum of all series of all names, undefined when the page has none of them. */
+function sumOf(text: string, names: readonly string[]): number | undefined {
+  const found = names.flatMap((name) => seriesOf(text, name)?.sum ?? []);
+  return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0);
 }
 
 /** Sum and maximum of the series of one name. Searches for the name, because parsing a whole page costs far more. */

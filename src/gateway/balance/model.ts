@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Probe, ServedModel, ServerSpec } from '../discovery/types.ts';
 import type { Endpoint } from '../endpoint.ts';
@@ -44,6 +45,8 @@ export class Model {
   probe: Probe | undefined;
   /** Servers that a call may bring up. */
   sleepers = NO_SLEEPERS;
+  /** Of a million tokens. Undefined: they cost nothing. */
+  prices: TokenPrices | undefined;
   readonly #clock: Clock;
   readonly #loads: number[];
   #ring: Ring | undefined;
@@ -76,6 +79,15 @@ export class Model {
 
   get readyCount(): number {
     return this.members.filter(({ endpoint }) => endpoint.available).length;
+  }
+
+  /** Requests of all callers at the servers, as these said in the last seconds; undefined when none says. */
+  get load(): { running: number; waiting: number } | undefined {
+    const now = this.#clock.monotonic();
+    const told = this.members.flatMap(({ endpoint }) => (endpoint.available ? (fresh(endpoint, now) ?? []) : []));
+    if (told.length === 0) return undefined;
+    const sum = (one: 'running' | 'waiting'): number => told.reduce((total, load) => total + load[one], 0);
+    return { running: sum('running'), waiting: sum('waiting') };
   }
 
   /**

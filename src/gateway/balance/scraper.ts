@@ -46,7 +46,7 @@ export class Scraper {
     try {
       const text = await this.#deps.fetch(endpoint);
       const load = parseLoad(endpoint.probe?.engine ?? 'unknown', text, this.#deps.clock.monotonic());
-      if (load !== undefined) endpoint.load = load;
+      if (load !== undefined) endpoint.measured(load);
     } catch {
       // The old metrics become stale, and the balancer ignores stale metrics.
     } finally {

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { getPrincipal, type Principal } from '../../access/principal.ts';
+import { creatorOf, getPrincipal, type Principal } from '../../access/principal.ts';
+import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
+import { requireBudget } from '../limits/budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
@@ -76,6 +78,7 @@ async function run({ deps, client, summary, plain }: Running, request: IncomingM
   const { principal } = origin;
   requireScope(principal);
   requireIdentity(request);
+  requireBudget(deps, client, origin);
   const standings = deps.limiter.isMetered(principal) ? new Standings() : undefined;
   if (standings !== undefined) await countRequest(deps, client, { standings, ...origin });
   const hold = holdOf(deps, principal);
@@ -88,11 +91,14 @@ async function run({ deps, client, summary, plain }: Running, request: IncomingM
       bytes: await readBody(request, { limit: BODY_MAX, hold, clock: deps.clock, isForm }),
     });
     summary.model = model.name;
+    // What a call costs is fixed when it is let in.
+    const { prices } = model;
     const reservation = standings === undefined ? undefined : await reserve(deps, client, call, standings);
     try {
       const ready = (await deps.starts?.ready(call, model, client)) ?? model;
       summary.served = await serve(deps, call, ready, client);
       summary.usage = usageOf(call, summary.served);
+      if (prices !== undefined) bill(deps, call, { model: model.name, prices, served: summary.served });
     } finally {
       const { inputTokens, outputTokens } = summary.usage ?? { inputTokens: 0, outputTokens: 0 };
       if (reservation !== undefined) await reservation.replace(inputTokens + outputTokens);
@@ -141,6 +147,21 @@ async function reserve(
   client.add(standings.headers(dialect, deps.clock.now()));
   if ('replace' in reserved) return reserved;
   throw new LimitError(reserved);
+}
+
+/**
+ * Bills what the engine reported last. An answer that the model server broke off or refused costs nothing, nor does one
+ * that the client left before its first byte.
+ */
+function bill(
+  { meter }: ModelRouterDeps,
+  { principal }: Call,
+  { model, prices, served }: Pick<BilledCall, 'model' | 'prices'> & { served: Served },
+): void {
+  const { outcome, receiver, firstByteAt } = served;
+  if (receiver === undefined || firstByteAt === undefined || (outcome !== 'ok' && outcome !== 'client_closed')) return;
+  const { namespace } = principal;
+  meter.add({ namespace, by: creatorOf(principal), model, prices }, receiver.facts.usage);
 }
 
 /** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */

@@ -9,7 +9,7 @@
  *
  * `readUpstreamError` reads errors of a server, `errorBody` and `streamError` write errors for a client.
  */
-export { errorBody, streamError } from './errors/error-body.ts';
+export { errorBody, INSUFFICIENT_QUOTA, streamError } from './errors/error-body.ts';
 export { isOverflow } from './errors/context-overflow.ts';
 export { DialectError, invalid } from './errors/dialect-error.ts';
 export { estimateTokens, promptTokens, tokensOfItem } from './inspect/estimate-tokens.ts';

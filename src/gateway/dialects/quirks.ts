@@ -21,7 +21,7 @@ export interface Quirks {
   remoteImages: boolean;
   /** How a chat body switches thinking on and off. */
   thinking: 'template' | 'effort' | 'none';
-  /** Thinks unless the request says no (Qwen3, GLM). Clients of the messages dialect that want no thinking say nothing. */
+  /** Thinks unless the request says no, as Qwen3 and GLM. Clients of the messages dialect that want no thinking say nothing. */
   thinksUnasked: boolean;
   /** Takes `continue_final_message` for a conversation that ends with the start of the answer. */
   continuesAnswer: boolean;
@@ -45,10 +45,10 @@ function numbersOf(version: string): number[] {
 }
 
 /**
- * Models with a switch for thinking that is on by default: Qwen3, GLM from 4.5 on, SmolLM3 (their model cards). Releases
- * of them that always think, or never, say so in their names.
+ * Models with a switch for thinking that is on by default: Qwen3, GLM from 4.5 on, SmolLM3, Kimi from K2.5 on, Nemotron 3
+ * (their model cards). Releases of them that always think, or never, say so in their names.
  */
-const THINKS_UNASKED = /qwen-?3|glm-?(?:4\.[5-9]|5)|smollm-?3/i;
+const THINKS_UNASKED = /qwen-?3|glm-?(?:4\.[5-9]|5)|smollm-?3|kimi-?k2\.[5-9]|nemotron-?3/i;
 
 /** The quirks of a server. `engine` and `version` come from its probe, `model` is its own name of the model. */
 export function quirksOf(engine: string, version: string | undefined, model: string): Quirks {

@@ -41,7 +41,7 @@ export function buildCatalog(states: readonly ServerState[], models: ModelCache)
   const own = new Map<string, ModelTable>();
   const conflicts: Conflict[] = [];
   for (const [namespace, group] of byNamespace)
-    own.set(namespace, tableOf(group, `own/${namespace}`, models, conflicts));
+    own.set(namespace, tableOf(group.map(withoutPrices), `own/${namespace}`, models, conflicts));
   const shared = new Map<string, Model>();
   for (const [namespace, group] of sharers(states)) {
     for (const [name, model] of tableOf(group, `shared/${namespace}`, models)) {
@@ -50,6 +50,11 @@ export function buildCatalog(states: readonly ServerState[], models: ModelCache)
   }
   models.sweep();
   return new Catalog(own, shared, conflicts);
+}
+
+/** A tenant pays nothing for calls to its own servers: it has their GPUs. */
+function withoutPrices({ server: { prices: _prices, ...server }, ...state }: ServerState): ServerState {
+  return { ...state, server };
 }
 
 /** The namespaces that share servers, in the order of their right to a name. */
@@ -103,6 +108,7 @@ function tableOf(
   for (const [name, list] of members) {
     const model = models.get(`${scope}/${name}`, name, list);
     model.describe(facts.get(name), probes.get(name), sleepers.get(name));
+    model.prices = claims.prices.get(name);
     table.set(name, model);
   }
   return table;

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf, type EndpointSlice, type Namespace, type Pod, type Service } from '../../kube/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { PRICED_MODELS_LABEL } from '../../resources/model-servers/prices.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
 import { Endpoint } from '../endpoint.ts';
@@ -110,7 +111,7 @@ export class Discovery {
       slices.onChange(() => this.#schedule()),
       // The cluster has many pods. Only those of model servers matter.
       pods.onChange(({ key }) => this.#podKeys.has(key) && this.#schedule()),
-      namespaces.onChange(({ before, after }) => sharesModels(before) !== sharesModels(after) && this.#schedule()),
+      namespaces.onChange(({ before, after }) => trustOf(before) !== trustOf(after) && this.#schedule()),
     ];
     this.#credentials.start();
     this.#prober.start();
@@ -259,8 +260,10 @@ export class Discovery {
   }
 }
 
-function sharesModels(namespace: Namespace | undefined): boolean {
-  return namespace?.metadata.labels?.[SHARED_MODELS_LABEL] === 'true';
+/** What the operator trusts the Services of a namespace with. */
+function trustOf(namespace: Namespace | undefined): string {
+  const { labels = {} } = namespace?.metadata ?? {};
+  return [SHARED_MODELS_LABEL, PRICED_MODELS_LABEL].map((name) => labels[name] ?? '').join();
 }
 
 function serviceOf({ server }: Target): string {

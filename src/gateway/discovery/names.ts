@@ -1,3 +1,4 @@
+import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { Endpoint } from '../endpoint.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
 
@@ -34,24 +35,34 @@ export interface Conflict {
   served: string;
 }
 
+/** The model at the server that each name stands for, and what its tokens cost. */
+interface Claims {
+  names: ReadonlyMap<string, string>;
+  prices: ReadonlyMap<string, TokenPrices | undefined>;
+  conflicts: readonly Conflict[];
+}
+
 /**
  * Decides which model each name stands for: one alone, or a conversation would change the model from call to call. The
- * oldest Service that has the name decides, as its endpoints that are ready say; those that have not answered a probe
+ * oldest Service that has the name decides, also what it costs, as its endpoints that are ready say; those that have not answered a probe
  * come last. Servers of the same model serve the name together.
  */
-export function claimNames(states: readonly ServerState[]): { names: Map<string, string>; conflicts: Conflict[] } {
+export function claimNames(states: readonly ServerState[]): Claims {
   const names = new Map<string, string>();
+  const prices = new Map<string, TokenPrices | undefined>();
   const conflicts: Conflict[] = [];
   for (const { server, endpoints, lastProbe } of states.toSorted(byAge)) {
     const probes = endpoints.flatMap(({ available, probe }) => (available && probe !== undefined ? [probe] : []));
     const own = probes.length > 0 ? probes : [lastProbe];
     for (const [name, upstream] of mostServed(own.flatMap((probe) => namesOf(server, probe)))) {
       const served = names.get(name);
-      if (served === undefined) names.set(name, upstream);
-      else if (served !== upstream) conflicts.push({ server, name, served });
+      if (served === undefined) {
+        names.set(name, upstream);
+        prices.set(name, server.prices);
+      } else if (served !== upstream) conflicts.push({ server, name, served });
     }
   }
-  return { names, conflicts };
+  return { names, prices, conflicts };
 }
 
 function byAge(a: ServerState, b: ServerState): number {

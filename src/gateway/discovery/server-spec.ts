@@ -1,4 +1,5 @@
 import type { Namespace, Service } from '../../kube/types.ts';
+import { PRICED_MODELS_LABEL, readPrices } from '../../resources/model-servers/prices.ts';
 import { readScale, SCALE_TARGET, type ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, ENGINES, type Dialect, type Engine } from '../dialects/index.ts';
 import type { ModelAlias, ServerSpec } from './types.ts';
@@ -26,7 +27,8 @@ export interface NamespaceSource {
  * (every tenant may call it). Services of Berth's own namespace are always shared. Those of other namespaces are shared
  * only when the namespace has the label `berth.dev/shared-models=true`: the Service belongs to the tenant, and the
  * namespace to the operator. `readScale` reads those of servers that scale to zero, in the namespaces that the operator
- * named for it.
+ * named for it, and `readPrices` those of priced models, which count in Berth's own namespace and in those with the label
+ * `berth.dev/priced-models=true`.
  *
  * @returns undefined when the Service has no such label or is being deleted
  */
@@ -42,6 +44,8 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
   const dialects = readDialects(annotations['berth.dev/model-dialects'], problems);
   const scale = readAllowedScale(annotations, mayScale(namespace), problems);
   const credential = annotations['berth.dev/model-credential']?.trim();
+  const mayPrice = namespace === own || find(namespace)?.metadata.labels?.[PRICED_MODELS_LABEL] === 'true';
+  const prices = readPrices(annotations, mayPrice, problems);
   const wantsShared = annotations['berth.dev/shared'] === 'true';
   const sharedRank = namespace === own ? -1 : wantsShared ? rankOf(find(namespace)) : undefined;
   if (wantsShared && sharedRank === undefined)
@@ -60,6 +64,7 @@ export function readServer(service: Service, { own, find, mayScale }: NamespaceS
     ...(dialects && { dialects }),
     ...(scale && { scale }),
     ...(credential && { credential }),
+    ...(prices && { prices }),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
 import type { PlainPaths } from '../plain/routes.ts';
@@ -55,6 +56,8 @@ export interface ServerSpec {
   scale?: ScaleSpec;
   /** The Secret of Berth's own namespace with the key of the engine. */
   credential?: string;
+  /** What its models cost tenants of other namespaces. */
+  prices?: TokenPrices;
   /** What is wrong with annotations, for the log. */
   problems: readonly string[];
 }

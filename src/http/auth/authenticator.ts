@@ -25,8 +25,9 @@ function oldest(keys: readonly ApiKey[]): ApiKey | undefined {
   return keys.toSorted((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1))[0];
 }
 
+/** Without what is no scope of keys, whatever the object says. */
 function scopesOf({ spec }: ApiKey): readonly Scope[] {
-  return spec.scopes ?? SCOPES;
+  return spec.scopes?.filter((scope) => SCOPES.includes(scope)) ?? SCOPES;
 }
 
 function toPrincipal(key: ApiKey): Principal {
@@ -50,6 +51,11 @@ export class Authenticator {
 
   constructor(deps: { apiKeys: ReadStore<ApiKey>; clock: Clock }) {
     this.#deps = deps;
+  }
+
+  /** False until the first list of keys has arrived: until then every token is unknown. */
+  get knowsKeys(): boolean {
+    return this.#deps.apiKeys.hasSynced;
   }
 
   /** The caller that the token stands for; undefined when there is none, for whatever reason. */

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type { Scope } from '../../resources/api-key.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { type ErrorFamily, familyOf } from '../errors/families.ts';
 import { closeAfterUnreadBody } from '../middleware/json-body.ts';
@@ -7,7 +6,7 @@ import { pathOf, type Step } from '../middleware/step.ts';
 import { LIMITS } from '../schemas/common.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
-import { findPrincipal, getPrincipal, setPrincipal } from '../../access/principal.ts';
+import { type CallerScope, findPrincipal, getPrincipal, setPrincipal } from '../../access/principal.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
@@ -54,16 +53,23 @@ function sendUnauthorized(response: ServerResponse, family: ErrorFamily): void {
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
+function notReadYet(): ApiError {
+  const message = 'This replica has just started and has not read the API keys yet. Try again in a second.';
+  return new ApiError('cluster_unavailable', message, { retryAfterSeconds: 1 });
+}
+
 /** Lets only valid keys pass. Runs before anything reads the body, the parameters or the path. */
 export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): Step {
   return (request, response, next) => {
     if (findPrincipal(request) !== undefined) return next();
     const path = pathOf(request);
-    const principal = authenticator.authenticate(tokenOf(request.headers, path));
+    const token = tokenOf(request.headers, path);
+    const principal = authenticator.authenticate(token);
     if (principal === undefined) {
       for (const name of response.getHeaderNames()) response.removeHeader(name);
       // A client whose key is over, and who sends a long script, shall see that and no broken connection.
       closeAfterUnreadBody(request, response, LIMITS.body);
+      if (token !== undefined && !authenticator.knowsKeys) throw notReadYet();
       sendUnauthorized(response, familyOf(path));
       return;
     }
@@ -73,13 +79,14 @@ export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): 
   };
 }
 
-export function requireScope(scope: Scope): Step {
+export function requireScope(scope: CallerScope): Step {
   return (request, _response, next) => {
     const { scopes } = getPrincipal(request);
     if (scopes.includes(scope)) return next();
-    throw new ApiError(
-      'insufficient_scope',
-      `This needs the scope ${scope}. The key has ${scopes.join(', ')}. Create another key.`,
-    );
+    const advice =
+      scope === 'fleet:read'
+        ? 'No key can have it. Sign in to the dashboard as somebody who may list nodes, pods, GPUPools, GPUInstances and TenantLimits in the whole cluster.'
+        : `The key has ${scopes.join(', ')}. Create another key.`;
+    throw new ApiError('insufficient_scope', `This needs the scope ${scope}. ${advice}`);
   };
 }

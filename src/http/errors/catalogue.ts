@@ -16,6 +16,10 @@ export const ERRORS = {
     status: 403,
     help: 'A ceiling that the operator set for the tenant refuses; the message names it. GET /limits shows all of them.',
   },
+  budget_exceeded: {
+    status: 403,
+    help: 'A budget of the tenant or of the key has no room; the message says what is spent, when it renews, and who can raise it. GET /limits shows what is left.',
+  },
   not_a_tenant: {
     status: 403,
     help: 'The namespace of the key is no tenant. Ask an operator of the cluster to label it.',
@@ -50,6 +54,10 @@ export const ERRORS = {
     status: 409,
     help: 'An earlier request had this Idempotency-Key and another body. Use a new key for a new request.',
   },
+  pool_changed: {
+    status: 409,
+    help: 'Dashboard only: the pool has changed since it was read. Look at it, and change it again.',
+  },
   registry_exists: { status: 409, help: 'Credentials of this name exist. Delete them, or choose another name.' },
   instance_deleting: { status: 409, help: 'The instance is being deleted. It cannot be changed any more.' },
   instance_simulated: {
@@ -65,6 +73,7 @@ export const ERRORS = {
   payload_too_large: { status: 413, help: 'The body is longer than the endpoint allows. Send a shorter one.' },
   unsupported_media_type: { status: 415, help: 'Send Content-Type: application/json, in UTF-8 and not compressed.' },
   validation_failed: { status: 422, help: '`fields` lists each invalid field and what was expected instead.' },
+  upgrade_required: { status: 426, help: 'This is a terminal. Open it as a WebSocket.' },
   rate_limit_exceeded: {
     status: 429,
     help: 'The key, its tenant or the address made too many requests. Wait as long as Retry-After says.',
@@ -91,6 +100,7 @@ export const ERRORS = {
   metrics_unavailable: { status: 503, help: 'The exporter of the instance does not answer now. Try again.' },
   overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
   dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
+  terminal_unavailable: { status: 503, help: 'No replica of the SSH gateway answers. Try again, or use SSH.' },
   claim_timeout: {
     status: 503,
     help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',

@@ -5,6 +5,9 @@ import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
 import type { ClaimsOnPods } from './claims-on-pods.ts';
 
+/** For an instance that does not queue these are refusals, although the controller would try again. */
+const NO_ROOM: ReadonlySet<string> = new Set(['QuotaExceeded', 'TenantLimit', 'BudgetExceeded']);
+
 /** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
 export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 
@@ -19,7 +22,7 @@ export function decisionOf(instance: GpuInstance): Decision | undefined {
   const { state, reason } = instanceState(instance);
   if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';
   // The controller tries again when there is room. A client that does not queue gets its refusal now.
-  const isOver = instance.spec.onNoCapacity === 'Fail' && (reason === 'QuotaExceeded' || reason === 'TenantLimit');
+  const isOver = instance.spec.onNoCapacity === 'Fail' && NO_ROOM.has(reason);
   return state === 'failed' || isOver ? 'refused' : undefined;
 }
 

@@ -3,6 +3,7 @@ import type { KubeClient } from '../../kube/client/client.ts';
 import { AlreadyExistsError, ConflictError } from '../../kube/errors.ts';
 import {
   CONFIRM_BY,
+  CREATED_BY,
   GPU_INSTANCES,
   type GpuInstance,
   type GpuInstanceSpec,
@@ -41,6 +42,8 @@ export interface CreateDeps extends Foreseer {
 export interface CreateRequest {
   namespace: string;
   spec: GpuInstanceSpec;
+  /** The key or the person, for the bill. */
+  createdBy: string;
   idempotency?: { key: string; hash: string } | undefined;
   /** Aborts when the client goes away. */
   signal: AbortSignal;
@@ -54,12 +57,12 @@ export interface Created {
 }
 
 async function newInstance({ clock, idempotentName }: CreateDeps, request: CreateRequest): Promise<GpuInstance> {
-  const { namespace, spec, idempotency } = request;
+  const { namespace, spec, createdBy, idempotency } = request;
   const name = idempotency ? await idempotentName('i', namespace, idempotency.key) : newInstanceName();
   const annotations: Record<string, string> = idempotency
     ? { [REQUEST_HASH]: idempotency.hash }
     : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
-  return { metadata: { namespace, name, annotations }, spec };
+  return { metadata: { namespace, name, annotations: { ...annotations, [CREATED_BY]: createdBy } }, spec };
 }
 
 /**

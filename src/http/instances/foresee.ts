@@ -1,3 +1,4 @@
+import { type BudgetOf, tenantBudget, type Price, spentMessage } from '../../access/budget.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import { gpuRefusal, roomlessShares } from '../../inventory/gpu-ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../inventory/grant.ts';
@@ -12,10 +13,11 @@ const LAG_MS = 200;
 export interface Foreseer {
   offers: Pick<Inventory, 'grant' | 'preempt' | 'heldBy' | 'sharesFor'>;
   ceilings: CeilingsOf;
+  budgets: BudgetOf;
   clock: Clock;
 }
 
-export type Foreseen = { reason: 'NoPlace' } | { reason: 'TenantLimit'; message: string };
+export type Foreseen = { reason: 'NoPlace' } | { reason: 'TenantLimit' | 'BudgetExceeded'; message: string };
 
 function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): PlaceRequest {
   return {
@@ -43,7 +45,16 @@ function placeFor(
   return preemption?.place ?? granted.refusal;
 }
 
-function refusalOf({ offers, ceilings }: Foreseer, namespace: string, spec: GpuInstanceSpec): Foreseen | undefined {
+function priceOf({ type }: GpuInstanceSpec, { offerClass }: Place): Price {
+  const { interruptible, onDemand, currency } = offerClass.prices;
+  return { perHour: type === 'Interruptible' ? interruptible : onDemand, currency };
+}
+
+function refusalOf(
+  { offers, ceilings, budgets }: Foreseer,
+  namespace: string,
+  spec: GpuInstanceSpec,
+): Foreseen | undefined {
   const limit = ceilings(namespace);
   // The API server says which images the tenant may run.
   if (spec.image !== undefined && !allowsImage(limit.images, spec.image)) return undefined;
@@ -53,7 +64,10 @@ function refusalOf({ offers, ceilings }: Foreseer, namespace: string, spec: GpuI
   if (place === 'OfferNotFound' || place === 'NoCapacity') return { reason: 'NoPlace' };
   if (typeof place === 'string') return undefined;
   const over = gpuRefusal(limit, offers.heldBy(namespace), gpuShareOf(place.offerClass));
-  return over && { reason: 'TenantLimit', message: over.message };
+  if (over !== undefined) return { reason: 'TenantLimit', message: over.message };
+  const budget = budgets(namespace);
+  const message = budget && spentMessage(budget, tenantBudget(limit.policies ?? []), priceOf(spec, place));
+  return message === undefined ? undefined : { reason: 'BudgetExceeded', message };
 }
 
 /**

@@ -55,6 +55,11 @@ export function tenantLimit(message: string): ApiError {
   return new ApiError('tenant_limit', `Nothing was rented. ${message}`);
 }
 
+/** The 403 for a budget that has no room. */
+export function budgetExceeded(message: string): ApiError {
+  return new ApiError('budget_exceeded', `Nothing was rented. ${message}`);
+}
+
 /** The 409 that refuses and lists alternatives. */
 export function offerUnavailable(offers: readonly Offer[], asked: Asked, image: string): ApiError {
   const near = alternatives(offers, asked);
@@ -77,6 +82,7 @@ export function refusal(instance: GpuInstance, offers: readonly Offer[], image: 
   if (reason === 'ForbiddenEnv') return validationFailed([{ path: 'template_id', expected: message }]);
   if (reason === 'QuotaExceeded') return new ApiError('quota_exceeded', `Nothing was rented. ${message}`);
   if (reason === 'TenantLimit') return tenantLimit(message);
+  if (reason === 'BudgetExceeded') return budgetExceeded(message);
   const unavailable = offerUnavailable(offers, asked, image);
   if (reason !== 'OfferChanged') return unavailable;
   const which = offerId === undefined ? 'The cheapest free offer' : `Offer ${offerId} now`;

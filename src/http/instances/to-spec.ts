@@ -34,6 +34,7 @@ function gpuOf(gpu: CreateInstance['gpu']): GpuInstanceSpec['gpu'] {
 }
 
 const EXPIRY = { stop: 'Stop', delete: 'Delete' } as const;
+const GPU_FAILURE = { keep: 'Keep', restart: 'Restart' } as const;
 const DISK_POLICY = { delete: 'Delete', retain: 'Retain' } as const;
 
 export function toInstanceSpec(payload: CreateInstance): WantedInstance {
@@ -60,6 +61,7 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
     maxDuration: body.max_duration,
     idleTimeout: body.idle_timeout,
     onExpiry: EXPIRY[body.on_expiry ?? 'stop'],
+    onGPUFailure: GPU_FAILURE[body.on_gpu_failure ?? 'keep'],
     diskPolicy: DISK_POLICY[body.disk_policy ?? 'delete'],
   });
   return { spec, offerPossible };
@@ -72,7 +74,7 @@ export function toInstanceSpec(payload: CreateInstance): WantedInstance {
  * @param now milliseconds since the epoch
  */
 export function toInstancePatch(body: UpdateInstance, now: number): Record<string, unknown> {
-  const { ssh_key_ids: ids, on_expiry: onExpiry } = body;
+  const { ssh_key_ids: ids, on_expiry: onExpiry, on_gpu_failure: onGPUFailure } = body;
   return {
     ...(body.label !== undefined && { label: body.label }),
     ...(body.name !== undefined && { displayName: body.name }),
@@ -81,6 +83,7 @@ export function toInstancePatch(body: UpdateInstance, now: number): Record<strin
     ...(body.max_duration !== undefined && { maxDuration: body.max_duration }),
     ...(body.idle_timeout !== undefined && { idleTimeout: body.idle_timeout }),
     ...(onExpiry !== undefined && { onExpiry: EXPIRY[onExpiry ?? 'stop'] }),
+    ...(onGPUFailure !== undefined && { onGPUFailure: GPU_FAILURE[onGPUFailure ?? 'keep'] }),
     ...(ids !== undefined && { sshKeyIds: ids && [...new Set(ids)] }),
   };
 }

@@ -46,5 +46,8 @@ export async function findTemplateOf(
 ): Promise<InstanceTemplate | undefined> {
   if (!namesTemplate(reference)) return undefined;
   const cached = findTemplate(source.templates, tenant, reference);
-  return cached ?? (await newerTemplates(source, tenant)).find((template) => isNamed(template, reference));
+  if (cached !== undefined) return cached;
+  const newer = (await newerTemplates(source, tenant)).find((template) => isNamed(template, reference));
+  // While the API server was asked, the watch may have brought the template, which is then not newer than the cache.
+  return newer ?? findTemplate(source.templates, tenant, reference);
 }

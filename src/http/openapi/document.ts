@@ -108,7 +108,7 @@ function linksTo(operations: NonNullable<Operation['links']>): Record<string, un
 }
 
 function successOf(operation: Operation): Record<string, unknown> {
-  const { success, events, plainText, openMetrics, method, links } = operation;
+  const { success, events, plainText, openMetrics, csv, method, links } = operation;
   const headers = {
     ...HEADERS,
     ...(isCompute(operation) && LIMIT_HEADERS),
@@ -125,7 +125,8 @@ function successOf(operation: Operation): Record<string, unknown> {
   const metrics = openMetrics && {
     'application/openmetrics-text': { schema: { type: 'string', description: openMetrics } },
   };
-  const content = { ...json(success.schema), ...text, ...metrics, ...stream };
+  const table = csv && { 'text/csv': { schema: { type: 'string', description: csv } } };
+  const content = { ...json(success.schema), ...text, ...metrics, ...table, ...stream };
   return {
     [String(success.status)]: {
       description: success.description,
@@ -210,7 +211,9 @@ export function openApiDocument(): Record<string, unknown> {
       { url: '/api/v1/api/v1', description: 'For clients that append /api/v1 to a base URL that has it.' },
     ],
     security: [{ key: [] }],
-    tags: ['Offers', 'Instances', 'Templates', 'SSH keys', 'Registries', 'Limits', 'Models'].map((name) => ({ name })),
+    tags: ['Offers', 'Instances', 'Templates', 'SSH keys', 'Registries', 'Limits', 'Usage', 'Models'].map((name) => ({
+      name,
+    })),
     paths,
     components: {
       securitySchemes: {

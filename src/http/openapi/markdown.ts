@@ -103,10 +103,11 @@ function parametersIn(operation: Operation): string {
 }
 
 function operationText(operation: Operation): string {
-  const { method, path, summary, description = '', scope, request, success, events, plainText } = operation;
+  const { method, path, summary, description = '', scope, request, success, events, plainText, csv } = operation;
   const [example] = Object.values(request?.examples ?? {}).slice(-1);
   const also = [
     ...(plainText === undefined ? [] : ['as `text/plain`']),
+    ...(csv === undefined ? [] : ['as `text/csv`']),
     ...(events === undefined ? [] : [`as an event stream with \`Accept: text/event-stream\` (${events})`]),
   ];
   const codes = [...errorsOf(operation)].map((code) => `${ERRORS[code].status} \`${code}\``);

@@ -13,6 +13,7 @@ import {
   instanceSchema,
   updateInstanceSchema,
 } from '../schemas/instance.ts';
+import { fleetSchema } from '../fleet/schema.ts';
 import { eventListSchema } from '../schemas/event.ts';
 import { logSchema } from '../schemas/log.ts';
 import { metricsSchema } from '../schemas/metrics.ts';
@@ -45,6 +46,7 @@ import {
   templateListSchema,
   templateSchema,
 } from '../schemas/template.ts';
+import { usageSchema } from '../usage/schema.ts';
 
 /** The schemas that have a name in the document. */
 const NAMED = {
@@ -76,6 +78,8 @@ const NAMED = {
   RegistryList: registryListSchema,
   DeletedRegistry: deletedRegistrySchema,
   Limits: limitsSchema,
+  Fleet: fleetSchema,
+  Usage: usageSchema,
   Model: modelSchema,
   ModelList: modelListSchema,
   ModelRequest: modelRequestSchema,

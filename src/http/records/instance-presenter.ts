@@ -1,3 +1,4 @@
+import { makerOfResource } from '../../inventory/makers/makers.ts';
 import { driverOf } from '../../inventory/nodes/gpu-labels.ts';
 import type { Node } from '../../kube/types.ts';
 import { findTemplate, type TemplateSource } from '../../caches/templates.ts';
@@ -86,7 +87,7 @@ export class InstancePresenter {
 
   #toRecord(instance: GpuInstance, { node, template, ...rest }: Related): InstanceRecord {
     return toInstanceRecord(instance, {
-      driver: node && driverOf(node),
+      driver: node && driverOf(node, makerOfResource(instance.status?.claim?.resourceName ?? '')),
       images: node && imagesOf(node),
       template: template?.spec,
       defaultImage: this.#deps.defaultImage,

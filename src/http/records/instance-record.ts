@@ -67,6 +67,7 @@ function extensionsOf(instance: GpuInstance) {
     idle_timeout: spec.idleTimeout ?? null,
     expires_at: expiryOf(instance),
     on_expiry: spec.onExpiry === 'Delete' ? 'delete' : 'stop',
+    on_gpu_failure: spec.onGPUFailure === 'Restart' ? 'restart' : 'keep',
     on_no_capacity: spec.onNoCapacity === 'Queue' ? 'queue' : 'fail',
     disk_policy: spec.diskPolicy === 'Retain' ? 'retain' : 'delete',
   } satisfies Partial<InstanceRecord>;

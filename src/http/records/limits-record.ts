@@ -1,6 +1,9 @@
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
+import { monthOf } from '../../ledger/month.ts';
+import { formatMoney, parseMoney } from '../../resources/money.ts';
+import { type Budget, type BudgetStatus, GPU_HOURS, isBudget } from '../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
-import type { LimitsRecord } from '../schemas/limits.ts';
+import type { BudgetRecord, LimitsRecord } from '../schemas/limits.ts';
 
 /** What a tenant has and holds. */
 export interface Used {
@@ -20,7 +23,44 @@ function named(name: string): string | null {
   return name === '*' ? null : name;
 }
 
-export function toLimitsRecord(ceilings: Ceilings, policies: readonly string[], used: Used): LimitsRecord {
+/** A budget, and what the controller counted of it in this month, if it has. */
+export interface BudgetFacts {
+  budget: Budget | undefined;
+  status: BudgetStatus | undefined;
+}
+
+/** `now`: milliseconds since the epoch. */
+export function toBudgetRecord({ budget, status }: BudgetFacts, now: number): BudgetRecord | null {
+  if (!isBudget(budget)) return null;
+  const { name, to } = monthOf(now);
+  const counted = status?.month === name ? status : undefined;
+  const hours = budget.gpuHours === undefined ? [] : [{ unit: GPU_HOURS, max: `${budget.gpuHours}.00` }];
+  const bare = [...budget.costs.map(({ currency, max }) => ({ unit: currency, max })), ...hours];
+  const lines = counted?.lines ?? bare.map((line) => ({ ...line, spent: '0.00' }));
+  return {
+    month: name,
+    renews_at: new Date(to).toISOString(),
+    at: counted?.at ?? null,
+    percent: counted?.percent ?? 0,
+    lines: lines.map(({ unit, max, spent }) => ({ unit, limit: max, spent, left: leftOf(max, spent) })),
+  };
+}
+
+function leftOf(max: string, spent: string): string {
+  const used = spent.startsWith('-') ? -parseMoney(spent.slice(1)) : parseMoney(spent);
+  const left = parseMoney(max) - used;
+  return formatMoney(left > 0n ? left : 0n);
+}
+
+/** The records of the budgets. */
+export type Budgets = Pick<LimitsRecord, 'budget' | 'key_budget'>;
+
+export function toLimitsRecord(
+  ceilings: Ceilings,
+  policies: readonly string[],
+  used: Used,
+  budgets: Budgets,
+): LimitsRecord {
   const { objects, gpus, http, models } = ceilings;
   return {
     object: 'limits',
@@ -43,5 +83,6 @@ export function toLimitsRecord(ceilings: Ceilings, policies: readonly string[], 
     requests_per_minute: http.requestsPerMinute,
     model_calls_per_minute: models.callsPerMinute ?? null,
     model_tokens_per_minute: models.tokensPerMinute ?? null,
+    ...budgets,
   };
 }

@@ -1,3 +1,4 @@
+import type { BudgetOf } from '../../access/budget.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
@@ -5,6 +6,7 @@ import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
+import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 
@@ -17,6 +19,8 @@ interface Held {
   policies: readonly string[];
   instances: number;
   gpus: readonly GpuShare[];
+  /** What was spent of the budget in this month; undefined without one. */
+  budget: BudgetStatus | undefined;
 }
 
 function lift(field: string, policies: readonly string[]): string {
@@ -24,7 +28,7 @@ function lift(field: string, policies: readonly string[]): string {
 }
 
 /** The ceilings of a tenant that little is left of, in words. */
-export function nearLimits({ ceilings, policies, instances, gpus }: Held): string[] {
+export function nearLimits({ ceilings, policies, instances, gpus, budget }: Held): string[] {
   const most = ceilings.objects.instances;
   const ofObjects =
     instances < most * NEAR
@@ -37,7 +41,16 @@ export function nearLimits({ ceilings, policies, instances, gpus }: Held): strin
     const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
     return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${lift('gpus', policies)}`];
   });
-  return [...ofObjects, ...ofGpus];
+  return [...ofObjects, ...ofGpus, ...nearBudget(budget, policies)];
+}
+
+function nearBudget(budget: BudgetStatus | undefined, policies: readonly string[]): string[] {
+  if (budget === undefined || budget.percent < WARNINGS[0]) return [];
+  const { month, renewsAt, percent, lines } = budget;
+  const amounts = lines.map(({ unit, spent, max }) => `${spent} of ${max} ${unit}`).join(', ');
+  return [
+    `${percent} per cent of the budget for ${month} are spent: ${amounts}. When all of it is spent, the instances that draw on it are stopped. It renews at ${renewsAt}. ${lift('budget', policies)}`,
+  ];
 }
 
 interface Known {
@@ -55,6 +68,7 @@ export interface NearLimitsDeps {
   stores: { instances: ReadStore<GpuInstance>; tenantLimits: ReadStore<TenantLimit> };
   offers: Pick<Inventory, 'heldBy' | 'version'>;
   ceilings: CeilingsOf;
+  budgets: BudgetOf;
 }
 
 function sameWords(a: readonly string[], b: readonly string[]): boolean {
@@ -62,7 +76,12 @@ function sameWords(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /** Says which ceilings of a tenant are near: the same array until that changes. Looks once for all records of a list. */
-export function nearLimitsReader({ stores, offers, ceilings }: NearLimitsDeps): (tenant: string) => readonly string[] {
+export function nearLimitsReader({
+  stores,
+  offers,
+  ceilings,
+  budgets,
+}: NearLimitsDeps): (tenant: string) => readonly string[] {
   const known = new Lru<string, Known>(MOST_KNOWN);
   return (tenant) => {
     const limit = stores.tenantLimits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
@@ -76,6 +95,7 @@ export function nearLimitsReader({ stores, offers, ceilings }: NearLimitsDeps): 
       policies: limit?.spec.policies ?? [],
       instances: stores.instances.by('namespace', tenant).length,
       gpus: offers.heldBy(tenant),
+      budget: budgets(tenant),
     });
     const words = before && sameWords(before.words, found) ? before.words : found;
     known.set(tenant, { ...versions, limit, words });

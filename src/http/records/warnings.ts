@@ -1,4 +1,5 @@
 import { findCondition } from '../../kube/conditions.ts';
+import { gpusAre } from '../../resources/instances/gpu-health.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 
 /** What the warnings of an instance depend on beside itself. */
@@ -28,9 +29,9 @@ function failing({ status }: GpuInstance, type: string): string | undefined {
 
 function noKey(instance: GpuInstance): string | undefined {
   const reason = failing(instance, 'SSHKeys');
-  if (reason === 'NoKeys') return 'No SSH key opens this instance: you have none. Add one with POST /ssh-keys.';
+  if (reason === 'NoKeys') return 'No SSH key opens this instance: you have none. Add one to log in.';
   if (reason !== 'KeyNotFound') return undefined;
-  return 'ssh_key_ids names an SSH key that does not exist any more. PATCH ssh_key_ids, and read which keys there are with GET /ssh-keys.';
+  return 'An SSH key that this instance names does not exist any more. Name others in ssh_key_ids.';
 }
 
 function idleScript({ spec, status }: GpuInstance): string | undefined {
@@ -72,10 +73,21 @@ function otherTemplate(instance: GpuInstance): string | undefined {
   return `The template ${what} since the instance was rented. The instance keeps what it was rented with. Rent another one to have what the template says now.`;
 }
 
+function unhealthyGPU({ spec, status }: GpuInstance): string | undefined {
+  const gpus = status?.unhealthyGPUs ?? [];
+  if (gpus.length === 0 || status?.ending !== undefined) return undefined;
+  const then =
+    spec.onGPUFailure === 'Restart'
+      ? 'If that lasts for a minute, the instance starts again on healthy GPUs.'
+      : 'The instance keeps its GPUs, and the rent goes on. To get healthy ones, stop it and start it again, or set on_gpu_failure to restart.';
+  return `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports. ${then}`;
+}
+
 /** What the tenant should know about an instance and did not ask, in words. */
 export function warningsOf(instance: GpuInstance, facts: WarningFacts): string[] {
   const found = [
     unknownRuntype(instance),
+    unhealthyGPU(instance),
     noKey(instance),
     idleScript(instance),
     imageElsewhere(instance, facts),

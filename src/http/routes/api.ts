@@ -9,6 +9,7 @@ import { options } from './methods.ts';
 import { proxyRouter } from './ports.ts';
 import { resourceRouter } from './route.ts';
 import { RESOURCES } from './table.ts';
+import { terminalRouter } from '../terminal/route.ts';
 
 /** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext, steps: ApiSteps): Router {
@@ -18,7 +19,7 @@ export function apiRouter(context: ApiContext, steps: ApiSteps): Router {
   for (const resource of RESOURCES) {
     router.use(resource.path, limit, ...(resource.compressed ? [compress()] : []), resourceRouter(resource, context));
   }
-  router.use('/instances', proxyRouter(context));
+  router.use('/instances', proxyRouter(context), terminalRouter(context));
   router.use(context.models.router);
   router.get('/', limit, serviceIndex);
   router.use(limit, () => {

@@ -23,7 +23,9 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${source === '/' ? '' : source}/?$`);
 }
 
-const ENDPOINTS = [...OPERATIONS, ...MORE_MODEL_ENDPOINTS, { method: 'get', path: '/' } as const];
+/** A terminal is a WebSocket, which OpenAPI does not describe. */
+const TERMINAL: Endpoint = { method: 'get', path: '/instances/{instanceId}/terminal' };
+const ENDPOINTS = [...OPERATIONS, ...MORE_MODEL_ENDPOINTS, TERMINAL, { method: 'get', path: '/' } as const];
 const PATHS = [...Map.groupBy(ENDPOINTS, ({ path }) => path)].map(([path, endpoints]) => ({
   pattern: patternOf(path),
   methods: endpoints.map(({ method }) => method),

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { getPrincipal, type Principal } from '../../access/principal.ts';
-import type { Scope } from '../../resources/api-key.ts';
+import { type CallerScope, getPrincipal, type Principal } from '../../access/principal.ts';
 import { requireScope } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
@@ -19,8 +18,8 @@ export interface Operation {
   path: string;
   /** The operationId. */
   id: string;
-  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Registries' | 'Limits' | 'Models';
-  scope: Scope;
+  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Registries' | 'Limits' | 'Usage' | 'Models' | 'Fleet';
+  scope: CallerScope;
   summary: string;
   description?: string;
   request?: RequestBody<SchemaName>;
@@ -31,6 +30,8 @@ export interface Operation {
   plainText?: string;
   /** What application/openmetrics-text has, for an endpoint that also answers so. */
   openMetrics?: string;
+  /** What text/csv has, for an endpoint that also answers so. */
+  csv?: string;
   /** The types of its events, for an endpoint that also answers with an event stream. */
   events?: string;
   /** Takes an Idempotency-Key. */

@@ -1,7 +1,9 @@
+import { readFleetRoute } from '../fleet/route.ts';
 import { readEventsRoute } from '../history/route.ts';
 import { readLogsRoute } from '../logs/route.ts';
 import { readMetricsRoute } from '../monitoring/route.ts';
 import { registryRoutes } from '../registries/routes.ts';
+import { readUsageRoute } from '../usage/route.ts';
 import { createInstanceRoute } from './instances/create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
 import { readLimitsRoute } from './limits.ts';
@@ -31,6 +33,8 @@ export const RESOURCES: readonly Resource[] = [
   },
   { path: '/templates', compressed: true, routes: templateRoutes },
   { path: '/limits', routes: [readLimitsRoute] },
+  { path: '/usage', routes: [readUsageRoute] },
+  { path: '/fleet', compressed: true, routes: [readFleetRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
   { path: '/registries', compressed: true, routes: registryRoutes },
 ];

@@ -27,6 +27,7 @@ const POWER_STATES = ['running', 'stopped'] as const;
 const EXPIRY = ['stop', 'delete'] as const;
 const DISK_POLICIES = ['delete', 'retain'] as const;
 const NO_CAPACITY = ['fail', 'queue'] as const;
+const GPU_FAILURE = ['keep', 'restart'] as const;
 
 const gpu = spec.gpu.unwrap().shape;
 
@@ -50,6 +51,12 @@ const idleTimeoutSchema = spec.idleTimeout.unwrap();
 const expirySchema = z
   .enum(EXPIRY)
   .describe('What happens after max_duration or idle_timeout. stop (default) keeps the disk.');
+
+const gpuFailureSchema = z
+  .enum(GPU_FAILURE)
+  .describe(
+    'What happens when a GPU stays unhealthy for a minute. keep (default): nothing, and the rent goes on. restart: the start ends, and another begins on healthy GPUs; what is in memory is lost.',
+  );
 
 export const createInstanceSchema = z
   .strictObject({
@@ -104,6 +111,7 @@ export const createInstanceSchema = z
     max_duration: maxDurationSchema.nullish(),
     idle_timeout: idleTimeoutSchema.nullish(),
     on_expiry: expirySchema.nullish(),
+    on_gpu_failure: gpuFailureSchema.nullish(),
     on_no_capacity: z
       .enum(NO_CAPACITY)
       .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
@@ -132,6 +140,7 @@ export const updateInstanceSchema = z
     max_duration: maxDurationSchema.describe('Longest time of each start, from its login on; null: no end.').nullish(),
     idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
     on_expiry: expirySchema.nullish(),
+    on_gpu_failure: gpuFailureSchema.nullish(),
     ssh_key_ids: z
       .array(z.int())
       .max(LIMITS.sshKeyIds)
@@ -213,6 +222,7 @@ export const instanceSchema = z
     idle_timeout: z.string().nullable(),
     expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its login works.'),
     on_expiry: z.enum(EXPIRY),
+    on_gpu_failure: z.enum(GPU_FAILURE),
     on_no_capacity: z.enum(NO_CAPACITY).describe('What happens at a start when no place is free.'),
     disk_policy: z.enum(DISK_POLICIES),
     place_in_line: z
@@ -225,7 +235,9 @@ export const instanceSchema = z
     started_at: timeSchema.nullable(),
     warnings: z
       .array(z.string())
-      .describe('For people: what was asked for and is done in another way, and what will soon be in the way.'),
+      .describe(
+        'For people: what was asked for and is done in another way, which GPU is unhealthy, and what will soon be in the way.',
+      ),
   })
   .describe('A rented instance.');
 

@@ -21,7 +21,7 @@ export const offerSchema = z
     cpu_cores: z.number().min(0).describe('CPU cores of the smallest node behind the offer.'),
     memory_mb: z.int().min(0).describe('Memory of the smallest node behind the offer, in MiB.'),
     disk_gb_max: z.int().min(0).describe('Largest disk_gb that fits.'),
-    driver_version: z.string().nullable().describe('Version of the NVIDIA driver.'),
+    driver_version: z.string().nullable().describe('Version of the driver of the GPUs. null: the node does not say.'),
     cuda_version: z.string().nullable().describe('Newest CUDA runtime that the driver supports.'),
     image_cached: z.boolean().describe('Whether a node behind the offer has the default image.'),
     pool: z.string().describe('The pool that the offer belongs to.'),

@@ -1,13 +1,13 @@
 import { compareText } from '../../lib/compare.ts';
 import type { Node } from '../../kube/types.ts';
 import type { Isolation } from '../../resources/instances/gpu-instance.ts';
-import { toAmounts } from '../amounts.ts';
+import { type Amounts, toAmounts } from '../amounts.ts';
 
 /** One extended resource of a node that can be rented. */
 export interface GpuResource {
   /** Name of the extended resource, for example nvidia.com/gpu or nvidia.com/mig-1g.10gb. */
   resourceName: string;
-  /** Product as GPU feature discovery names it, with its -MIG- and -SHARED endings. */
+  /** Product as the labels name it: GPU feature discovery with its -MIG- and -SHARED endings. */
   product: string;
   /** Memory of one piece in MiB; 0 when the labels do not say. */
   memoryMb: number;
@@ -15,19 +15,50 @@ export interface GpuResource {
   migProfile: string | undefined;
   /** Number of pieces that the node has. */
   total: number;
-  /** What part of a whole GPU one piece is. It gets the same part of the node's CPU and memory. */
+  /** What part of a whole GPU one piece is, exactly: 1, 1/7, 1/4. */
+  share: string;
+  /** The same as a number. It gets the same part of the node's CPU and memory. */
   weight: number;
 }
 
-type Labels = Readonly<Record<string, string>>;
+export type Labels = Readonly<Record<string, string>>;
 
+/** What a node says of its GPUs. `capacity`: healthy or not. */
+export interface GpuSource {
+  readonly labels: Labels;
+  readonly capacity: Amounts;
+}
+
+export interface Driver {
+  /** The empty string when the node does not say. */
+  driverVersion: string;
+  /** Newest CUDA that the driver runs; the empty string when the node does not say. */
+  cudaVersion: string;
+}
+
+/** How one maker's device plugin and labels tell of GPUs. */
+export interface Maker {
+  /** Names of whole GPUs as extended resources. Taints of these keys are tolerated. */
+  readonly resourceNames: readonly string[];
+  /** Whether a resource is GPUs, for rent or out of service. */
+  readonly owns: (resourceName: string, labels: Labels) => boolean;
+  /** What there is for rent of a resource; undefined for one that is no GPU. `total` is above 0. */
+  readonly describe: (source: GpuSource, resourceName: string, total: number) => GpuResource | undefined;
+  /** Product of a whole GPU. */
+  readonly productOf: (labels: Labels) => string;
+  readonly driverOf: (labels: Labels) => Driver;
+}
+
+/** GPUs and MIG slices. The device plugin of NVIDIA has resources for other devices too. */
+const GPUS = /^nvidia\.com\/(?:gpu|mig-)/;
 const MIG_RESOURCE = /^nvidia\.com\/(mig-(\d+g\.\d+gb(?:\.me)?))(?:\.shared)?$/;
 const WHOLE_RESOURCE = /^nvidia\.com\/gpu(?:\.shared)?$/;
 const MIG_PRODUCT = /-MIG-(\d+g\.\d+gb(?:\.me)?)/;
 // Compute slices of a GPU in MIG mode.
 const MIG_SLICES = 7;
 
-function numberLabel(labels: Labels, name: string): number {
+/** A label as a positive number; 0 for any other text and without the label. */
+export function numberLabel(labels: Labels, name: string): number {
   const value = Number(labels[name]);
   return Number.isFinite(value) && value > 0 ? value : 0;
 }
@@ -39,16 +70,21 @@ function isShared(labels: Labels, prefix: string, names: { resource: string; pro
   return numberLabel(labels, `${prefix}.replicas`) > 1;
 }
 
-function describe(labels: Labels, resourceName: string, total: number): GpuResource | undefined {
+function productOf(labels: Labels): string {
+  return labels['nvidia.com/gpu.product'] ?? 'GPU';
+}
+
+function describe({ labels }: GpuSource, resourceName: string, total: number): GpuResource | undefined {
   const mixed = MIG_RESOURCE.exec(resourceName);
   if (!mixed && !WHOLE_RESOURCE.test(resourceName)) return undefined;
   const prefix = mixed ? `nvidia.com/${mixed[1]}` : 'nvidia.com/gpu';
-  const base = labels['nvidia.com/gpu.product'] ?? 'GPU';
+  const base = productOf(labels);
   const product = labels[`${prefix}.product`] ?? (mixed ? `${base}-MIG-${mixed[2]}` : base);
   const shared = isShared(labels, prefix, { resource: resourceName, product });
   const migProfile = mixed?.[2] ?? MIG_PRODUCT.exec(product)?.[1];
   const replicas = shared ? Math.max(1, numberLabel(labels, `${prefix}.replicas`)) : 1;
-  const slice = migProfile === undefined ? 1 : Number.parseInt(migProfile, 10) / MIG_SLICES;
+  const slices = migProfile === undefined ? 1 : Number.parseInt(migProfile, 10);
+  const pieces = (migProfile === undefined ? 1 : MIG_SLICES) * replicas;
   return {
     resourceName,
     product,
@@ -56,23 +92,9 @@ function describe(labels: Labels, resourceName: string, total: number): GpuResou
     isolation: shared ? 'time_sliced' : migProfile === undefined ? 'whole' : 'mig',
     migProfile,
     total,
-    weight: slice / replicas,
+    share: slices === pieces ? '1' : `${slices}/${pieces}`,
+    weight: slices / pieces,
   };
-}
-
-/**
- * What a node has for rent, by resource name: whole GPUs, MIG slices (strategy single keeps nvidia.com/gpu, mixed has a
- * resource per profile), and replicas of time-slicing and MPS, renamed or not. Follows NVIDIA/k8s-device-plugin
- * docs/gpu-feature-discovery/README.md.
- */
-export function gpuResourcesOf(node: Node): GpuResource[] {
-  const labels = node.metadata.labels ?? {};
-  const found: GpuResource[] = [];
-  for (const [name, total] of Object.entries(toAmounts(node.status?.allocatable))) {
-    const resource = total > 0 ? describe(labels, name, total) : undefined;
-    if (resource) found.push(resource);
-  }
-  return found.toSorted((a, b) => compareText(a.resourceName, b.resourceName));
 }
 
 // The labels of feature discovery before version 0.15.
@@ -81,9 +103,7 @@ function joinParts(labels: Labels, names: readonly string[]): string {
   return parts.filter((part) => part !== undefined && part !== '').join('.');
 }
 
-/** Versions of the node's driver and of the newest CUDA it runs; the empty string when the node does not say. */
-export function driverOf(node: Node): { driverVersion: string; cudaVersion: string } {
-  const labels = node.metadata.labels ?? {};
+function driver(labels: Labels): Driver {
   return {
     driverVersion:
       labels['nvidia.com/cuda.driver-version.full'] ??
@@ -91,4 +111,37 @@ export function driverOf(node: Node): { driverVersion: string; cudaVersion: stri
     cudaVersion:
       labels['nvidia.com/cuda.runtime-version.full'] ?? joinParts(labels, ['runtime.major', 'runtime.minor']),
   };
+}
+
+/**
+ * Whole GPUs, MIG slices (strategy single keeps nvidia.com/gpu, mixed has a resource per profile), and replicas of
+ * time-slicing and MPS, renamed or not. Follows NVIDIA/k8s-device-plugin docs/gpu-feature-discovery/README.md.
+ */
+export const NVIDIA: Maker = {
+  resourceNames: ['nvidia.com/gpu'],
+  owns: (resourceName) => GPUS.test(resourceName),
+  describe,
+  productOf,
+  driverOf: driver,
+};
+
+/** What a node has for rent, by resource name. */
+export function gpuResourcesOf(node: Node, maker: Maker = NVIDIA): GpuResource[] {
+  const source = { labels: node.metadata.labels ?? {}, capacity: toAmounts(node.status?.capacity) };
+  const found: GpuResource[] = [];
+  for (const [name, total] of Object.entries(toAmounts(node.status?.allocatable))) {
+    const resource = total > 0 && maker.owns(name, source.labels) ? maker.describe(source, name, total) : undefined;
+    if (resource) found.push(resource);
+  }
+  return found.toSorted((a, b) => compareText(a.resourceName, b.resourceName));
+}
+
+/** Versions of the node's driver and of the newest CUDA it runs. */
+export function driverOf(node: Node, maker: Maker = NVIDIA): Driver {
+  return maker.driverOf(node.metadata.labels ?? {});
+}
+
+/** A resource of which every piece is one GPU. */
+export function wholeGpus(resource: Pick<GpuResource, 'resourceName' | 'product' | 'memoryMb' | 'total'>): GpuResource {
+  return { ...resource, isolation: 'whole', migProfile: undefined, share: '1', weight: 1 };
 }

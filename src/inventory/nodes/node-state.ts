@@ -1,11 +1,10 @@
 import { findCondition } from '../../kube/conditions.ts';
 import type { Node } from '../../kube/types.ts';
 import type { GpuPoolSpec, Toleration } from '../../resources/gpu-pool.ts';
+import { makerOf } from '../makers/makers.ts';
 
 type Taint = NonNullable<NonNullable<Node['spec']>['taints']>[number];
 
-/** The taint of GPU nodes. Instances tolerate it, and beside it what their pool names. */
-const GPU_TOLERATION: Toleration = { key: 'nvidia.com/gpu', operator: 'Exists' };
 /** Label of nodes that run no containers: a program plays their kubelet. */
 const SIMULATED_LABEL = 'berth.dev/simulated';
 
@@ -15,9 +14,10 @@ const SIMULATED_LABEL = 'berth.dev/simulated';
  */
 const GPU_ISOLATION_LABEL = 'berth.dev/gpu-isolation';
 
-/** The taints that the instances of a pool tolerate. */
-export function tolerationsOf(pool: Pick<GpuPoolSpec, 'tolerations'> | undefined): Toleration[] {
-  return [GPU_TOLERATION, ...(pool?.tolerations ?? [])];
+/** The taints that the instances of a pool tolerate: those of its GPUs, by the names of their resources, and its own. */
+export function tolerationsOf(pool: Pick<GpuPoolSpec, 'tolerations' | 'devices'> | undefined): Toleration[] {
+  const ofGpus = makerOf(pool?.devices).resourceNames.map((key): Toleration => ({ key, operator: 'Exists' }));
+  return [...ofGpus, ...(pool?.tolerations ?? [])];
 }
 
 // As in Kubernetes, staging/src/k8s.io/component-helpers/scheduling/corev1/helpers.go.
@@ -26,13 +26,25 @@ function tolerates({ key, operator, value = '', effect }: Toleration, taint: Tai
   return operator === 'Exists' || value === (taint.value ?? '');
 }
 
-/** Whether nothing new can be started on a node: it is going, not ready, cordoned, or has a taint of another kind. */
-export function isClosed(node: Node, tolerations: readonly Toleration[]): boolean {
-  const isTaken = node.spec?.taints?.some(
+/** Why nothing new can be started on a node, whatever it has. */
+export type Closure = { reason: 'Deleted' | 'NotReady' | 'Cordoned' } | { reason: 'Tainted'; taint: Taint };
+
+/** Everything that closes a node: it is going, not ready, cordoned, or has a taint of another kind. */
+export function closuresOf(node: Node, tolerations: readonly Toleration[]): Closure[] {
+  const taints = (node.spec?.taints ?? []).filter(
     (taint) => taint.effect !== 'PreferNoSchedule' && !tolerations.some((toleration) => tolerates(toleration, taint)),
   );
-  const isGoing = node.metadata.deletionTimestamp !== undefined;
-  return isGoing || !isNodeReady(node) || node.spec?.unschedulable === true || isTaken === true;
+  return [
+    ...(node.metadata.deletionTimestamp === undefined ? [] : [{ reason: 'Deleted' } as const]),
+    ...(isNodeReady(node) ? [] : [{ reason: 'NotReady' } as const]),
+    ...(node.spec?.unschedulable === true ? [{ reason: 'Cordoned' } as const] : []),
+    ...taints.map((taint) => ({ reason: 'Tainted', taint }) as const),
+  ];
+}
+
+/** Whether nothing new can be started on a node. */
+export function isClosed(node: Node, tolerations: readonly Toleration[]): boolean {
+  return closuresOf(node, tolerations).length > 0;
 }
 
 /** Taints with which the Cluster Autoscaler and Karpenter begin to empty a node. */

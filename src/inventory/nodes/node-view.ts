@@ -1,7 +1,9 @@
 import type { Node } from '../../kube/types.ts';
 import type { Claim } from '../../resources/instances/gpu-instance.ts';
 import { sameJson } from '../../lib/json.ts';
-import { type Amounts, isGpuResource, toAmounts } from '../amounts.ts';
+import { isExtendedResource } from '../../kube/quantity.ts';
+import { type Amounts, toAmounts } from '../amounts.ts';
+import { makerOn } from '../makers/makers.ts';
 import { driverOf, type GpuResource, gpuResourcesOf } from './gpu-labels.ts';
 import { isolationOn, type UserNamespaceSupport, userNamespaceSupport } from './isolation.ts';
 import { isClosed, isGpuIsolationEnforced, isSimulated, tolerationsOf } from './node-state.ts';
@@ -36,15 +38,16 @@ export interface NodeView {
 
 export function nodeFacts(node: Node, pools: readonly Pool[]): NodeFacts {
   const pool = poolOf(node, pools);
+  const maker = makerOn(node, pool?.spec);
   return {
     name: node.metadata.name,
     pool,
     isClosed: isClosed(node, tolerationsOf(pool?.spec)),
     simulated: isSimulated(node),
-    resources: gpuResourcesOf(node),
+    resources: gpuResourcesOf(node, maker),
     allocatable: toAmounts(node.status?.allocatable),
     images: new Set(node.status?.images?.flatMap(({ names }) => names ?? [])),
-    ...driverOf(node),
+    ...driverOf(node, maker),
     userNamespaces: userNamespaceSupport(node),
     isGpuIsolationEnforced: isGpuIsolationEnforced(node),
   };
@@ -131,19 +134,23 @@ function timesThatFit(view: NodeView, requests: Amounts): number {
   let times = Number.POSITIVE_INFINITY;
   for (const [name, amount] of Object.entries(requests)) {
     const have = view.facts.allocatable[name];
-    // A resource that the node does not count has no limit, GPUs aside.
-    if (have === undefined && name !== 'pods' && !isGpuResource(name)) continue;
+    // A resource that the node does not count has no limit, devices aside.
+    if (have === undefined && name !== 'pods' && !isExtendedResource(name)) continue;
     if (amount <= 0 || (have === undefined && name === 'pods')) continue;
     times = Math.min(times, Math.floor(((have ?? 0) - (view.used[name] ?? 0)) / amount));
   }
   return Math.max(0, times);
 }
 
-/** How many instances with this share fit: 0 on a node that is closed, quarantined, not for rent or not as its pool asks. */
+/** Whether anything new can be placed on a node: not when it is closed, quarantined, not for rent or not as its pool asks. */
+export function isOpen({ facts, quarantined }: NodeView): boolean {
+  return facts.pool !== undefined && !facts.isClosed && !quarantined && typeof isolationOn(facts) !== 'string';
+}
+
+/** How many instances with this share fit: 0 on a node that is not open. */
 export function placesOn(view: NodeView, share: Share): number {
   const { facts } = view;
-  if (facts.pool === undefined || facts.isClosed || view.quarantined) return 0;
-  if (typeof isolationOn(facts) === 'string') return 0;
+  if (!isOpen(view)) return 0;
   return once(places, view, share, () => timesThatFit(view, requestsOf(facts, share, 0)));
 }
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { findCondition, rfc3339 } from '../../kube/conditions.ts';
 import { sameJson } from '../../lib/json.ts';
+import { gpusAre, recoveredAt } from '../instances/gpu-health.ts';
 import { type GpuInstance, STAGES } from '../instances/gpu-instance.ts';
 import type { ReadyReason } from '../instances/instance-state.ts';
 import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE } from './instance-history.ts';
@@ -19,6 +20,8 @@ const STAGE_WORDS: Readonly<Record<Stage, { reason: string; message: string }>> 
   stopped: { reason: 'StartEnded', message: 'The pod is gone, and the GPUs are free.' },
 };
 
+const GPUS_RECOVERED = 'GPURecovered';
+
 /** Steps on the way, and what was asked for. Any other reason of the Ready condition is a warning. */
 const ORDINARY: ReadonlySet<string> = new Set<ReadyReason>([
   'Pending',
@@ -36,7 +39,11 @@ const ORDINARY: ReadonlySet<string> = new Set<ReadyReason>([
 ]);
 
 /** The reasons that only a history has. */
-const TOLD: ReadonlySet<string> = new Set([...Object.values(STAGE_WORDS).map(({ reason }) => reason), 'Deleted']);
+const TOLD: ReadonlySet<string> = new Set([
+  ...Object.values(STAGE_WORDS).map(({ reason }) => reason),
+  'Deleted',
+  GPUS_RECOVERED,
+]);
 
 /** Stages that a state outlasts: after them the same state is no second one. */
 const PASSED: ReadonlySet<string> = new Set(
@@ -63,6 +70,15 @@ function datedEntries({ metadata, status = {} }: Told): HistoryEntry[] {
     const isClaim = stage === 'claimed' && claim !== undefined;
     const place = isClaim ? ` It is on the node ${claim.node}: ${claim.gpuCount} ${claim.product}.` : '';
     found.push(entry({ at, reason, message: message + place, start }));
+  }
+  for (const [at, gpus] of Map.groupBy(status.unhealthyGPUs ?? [], ({ since }) => since)) {
+    const message = `${gpusAre(gpus)} unhealthy, as the device plugin of the node reports.`;
+    found.push(entry({ at, reason: 'GPUBecameUnhealthy', message, start }));
+  }
+  const recovered = recoveredAt(status);
+  if (recovered !== undefined) {
+    const message = 'The GPUs of the instance are healthy again.';
+    found.push(entry({ at: recovered, reason: GPUS_RECOVERED, message, start }));
   }
   if (ending !== undefined) {
     const { at, reason, message } = ending;

@@ -4,6 +4,9 @@ import { timeSchema } from '../schema.ts';
 export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
+/** Longest name of who created an instance. Names of keys have 253 characters, those of people may have more. */
+export const MOST_CREATOR = 320;
+
 export const claimSchema = z.object({
   offerId: z.int().describe('Offer of the place.'),
   pool: z.string().describe('GPUPool of the offer.'),
@@ -11,6 +14,11 @@ export const claimSchema = z.object({
   resourceName: z.string().describe('Extended resource that the pod requests, for example nvidia.com/gpu.'),
   product: z.string().describe('GPU product.'),
   gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
+  gpuShare: z
+    .string()
+    .max(16)
+    .optional()
+    .describe('What part of a whole GPU each of them is, for example 1/7. Absent: all of it.'),
   memoryMb: z.int().describe('Memory of one GPU or slice in MiB.'),
   isolation: z.enum(ISOLATIONS).describe('whole, mig or time_sliced.'),
   migProfile: z.string().optional().describe('MIG profile.'),
@@ -18,6 +26,11 @@ export const claimSchema = z.object({
   currency: z.string().describe('ISO 4217 code of pricePerHour.'),
   simulated: z.boolean().default(false).describe('True on simulated nodes, where no container runs.'),
   diskGbMax: z.int().optional().describe('Largest disk of the offer when the place was granted, in GB.'),
+  createdBy: z
+    .string()
+    .max(MOST_CREATOR)
+    .optional()
+    .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
   grantedAt: timeSchema.describe('When the controller granted the place.'),
 });
 

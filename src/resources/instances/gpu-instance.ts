@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
 import { claimSchema, ISOLATIONS } from './claim.ts';
+import { gpuHealthShape, onGPUFailureSchema } from './gpu-health.ts';
+import { billShape } from './interval.ts';
 import {
   commandSchema,
   diskGbSchema,
@@ -32,6 +34,9 @@ export type { Claim, Isolation } from './claim.ts';
  * before it answers 201. Some time later it deletes an instance that still has it, since no client knows of it.
  */
 export const CONFIRM_BY = 'berth.dev/confirm-by';
+
+/** Annotation: who created the instance over HTTP, key/NAME or person/NAME. The claim keeps it. */
+export const CREATED_BY = 'berth.dev/created-by';
 
 /** Annotation: when a user last used the instance, RFC 3339. The gateways write it for instances with idleTimeout. */
 export const LAST_ACTIVITY = 'berth.dev/last-activity';
@@ -65,11 +70,7 @@ export const gpuInstanceSpecSchema = withRules(
       ),
     gpu: z
       .object({
-        product: z
-          .string()
-          .max(128)
-          .optional()
-          .describe('GPU product as the node label nvidia.com/gpu.product names it.'),
+        product: z.string().max(128).optional().describe('GPU product as the offers name it, for example NVIDIA-L40S.'),
         count: z.int().min(1).max(64).default(1).describe('Number of GPUs, or of MIG slices.'),
         migProfile: patterned(
           z.string().max(32),
@@ -145,6 +146,7 @@ export const gpuInstanceSpecSchema = withRules(
       .enum(['Stop', 'Delete'])
       .default('Stop')
       .describe('What the controller does after maxDuration or idleTimeout.'),
+    onGPUFailure: onGPUFailureSchema,
     diskPolicy: z
       .enum(['Delete', 'Retain'])
       .default('Delete')
@@ -214,26 +216,18 @@ export const gpuInstanceStatusSchema = z.object({
     .optional()
     .describe('When the current start reached each stage.'),
   firstReady: timeSchema.optional().describe('When the instance was ready for the first time.'),
-  lastProduct: z
-    .object({
-      product: z.string().describe('GPU product.'),
-      gpuCount: z.int().describe('Number of GPUs or MIG slices.'),
-    })
-    .optional()
-    .describe('GPUs of the last start. They stay when the claim is given back.'),
-  usage: z
-    .object({
-      gpuSeconds: z.number().describe('GPU seconds of the starts that have ended.'),
-      cost: z.string().describe('Cost of the starts that have ended.'),
-      currency: z.string().describe('ISO 4217 code of cost.'),
-    })
-    .optional()
-    .describe('What the instance has used, without the current start.'),
+  ...billShape,
+  ...gpuHealthShape,
   ending: z
     .object({
       reason: z.string().describe('What ended the start, in CamelCase.'),
       message: z.string().describe('Explanation, for people.'),
       at: timeSchema.describe('When the controller decided or saw it. The meter stops here.'),
+      by: z
+        .string()
+        .max(36)
+        .optional()
+        .describe('uid of the on-demand instance that took the GPUs. Of another tenant it says no more.'),
       generation: z.int().optional().describe('metadata.generation that the decision is for.'),
       startHash: z
         .string()

@@ -28,6 +28,10 @@ export const READY_REASONS = {
     state: 'pending',
     help: 'A ceiling of the tenant refuses. The message names the ceiling and the TenantPolicy it comes from.',
   },
+  BudgetExceeded: {
+    state: 'pending',
+    help: 'A budget of the tenant or of the key has no room. The message names it, and says when it renews and who can raise it.',
+  },
   BackingOff: { state: 'pending', help: 'The last start failed. The controller waits before the next one.' },
   Scheduling: { state: 'scheduling', help: 'The pod waits for the scheduler to bind it.' },
   Unschedulable: { state: 'scheduling', help: 'The scheduler cannot bind the pod. The message has its words.' },
@@ -47,10 +51,18 @@ export const READY_REASONS = {
   Stopped: { state: 'stopped', help: 'The instance is stopped, as spec.powerState says. The disk is kept.' },
   Expired: { state: 'stopped', help: 'The instance ran for maxDuration.' },
   Idle: { state: 'stopped', help: 'The instance was idle for idleTimeout.' },
+  BudgetSpent: {
+    state: 'stopped',
+    help: 'A budget of the tenant or of the key was spent. The disk is kept. The instance does not start by itself when the budget renews.',
+  },
   Completed: { state: 'stopped', help: 'The program of the image ended with exit code 0 (runtype args).' },
   Preempted: {
     state: 'interrupted',
     help: 'An on-demand instance took the GPUs. This instance starts again by itself.',
+  },
+  GPUUnhealthy: {
+    state: 'interrupted',
+    help: 'A GPU of the instance was unhealthy, and spec.onGPUFailure is Restart. The instance starts again by itself, on healthy GPUs.',
   },
   NodeLost: {
     state: 'interrupted',
@@ -103,7 +115,7 @@ export function instanceState(instance: Pick<GpuInstance, 'metadata' | 'status'>
 export function startHash(spec: GpuInstanceSpec): string {
   // A spec from a cache has digests for its long texts, and must have the same hash.
   const { displayName: _n, label: _l, powerState: _p, startRequest: _r, ...rest } = slimSpec(spec);
-  const { diskPolicy: _d, onExpiry: _e, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
+  const { diskPolicy: _d, onExpiry: _e, onGPUFailure: _g, sshKeyIds: _k, installMonitoring: _m, ...content } = rest;
   return contentHash(content);
 }
 

@@ -2,7 +2,7 @@ import type { Container, Pod } from '../../kube/types.ts';
 
 /** Where an instance has the tools: static programs that an image may lack, read-only. */
 export const TOOLS_PATH = '/.berth';
-/** busybox, tini, sftp-server, scp, relay and monitor. */
+/** busybox, tini, sftp-server, scp, relay, monitor and direct. */
 export const TOOLS_BIN = `${TOOLS_PATH}/bin`;
 /** One link per busybox program. */
 export const TOOLS_APPLETS = `${TOOLS_PATH}/applets`;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { listMap, patterned } from '../schema.ts';
+import { budgetSchema } from './budget.ts';
 
 /** Length of the lists of GPU ceilings and of images. */
 export const MOST_ENTRIES = 64;
@@ -21,7 +22,7 @@ const gpuCeiling = z
       .min(1)
       .max(128)
       .default('*')
-      .describe('GPU product as the node label nvidia.com/gpu.product names it, or * for all together.'),
+      .describe('GPU product as the offers name it, for example NVIDIA-L40S, or * for all together.'),
     max: z.int().min(0).max(100_000).describe('GPUs and MIG slices that the tenant may hold at once.'),
   })
   .describe('A ceiling over the GPUs of one product in one pool.');
@@ -69,6 +70,7 @@ export const ceilingsSchema = z.object({
     'pool',
     'product',
   ),
+  budget: filled(budgetSchema, 'What the tenant may spend in a calendar month of UTC. Every part holds.'),
   objects: filled(objectsSchema, 'Objects in the namespace. ResourceQuota berth enforces it.'),
   images: z
     .array(imagePattern)

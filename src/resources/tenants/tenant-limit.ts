@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
+import { budgetStatusSchema } from './budget.ts';
 import { ceilingsSchema, MOST_ENTRIES } from './ceilings.ts';
 import { AGE_COLUMN, berthType, type CustomResource } from '../schema.ts';
 
@@ -14,9 +15,15 @@ export const tenantLimitSpecSchema = ceilingsSchema.extend({
     .describe('TenantPolicies that these ceilings come from. Empty: the defaults.'),
 });
 
+export const tenantLimitStatusSchema = z.object({
+  budget: budgetStatusSchema.optional(),
+});
+
 export type TenantLimitSpec = z.infer<typeof tenantLimitSpecSchema>;
+export type TenantLimitStatus = z.infer<typeof tenantLimitStatusSchema>;
 export interface TenantLimit extends KubeObject {
   spec: TenantLimitSpec;
+  status?: TenantLimitStatus;
 }
 
 export const TENANT_LIMITS = berthType<TenantLimit>('TenantLimit', 'tenantlimits');
@@ -30,7 +37,9 @@ export const tenantLimitResource: CustomResource = {
     { name: 'Instances', type: 'integer', jsonPath: '.spec.objects.instances' },
     { name: 'SSH-Keys', type: 'integer', jsonPath: '.spec.objects.sshKeys' },
     { name: 'Images', type: 'string', jsonPath: '.spec.images', priority: 1 },
+    { name: 'Budget-Percent', type: 'integer', jsonPath: '.status.budget.percent' },
     AGE_COLUMN,
   ],
   spec: tenantLimitSpecSchema,
+  status: tenantLimitStatusSchema,
 };

@@ -1,5 +1,8 @@
 import type { Lease } from '../../kube/types.ts';
 
+/** Name of the Lease in Berth's namespace whose holder leads the controllers. */
+export const CONTROLLER_LEASE = 'berth-controller';
+
 export interface LeaseRecord {
   /** Empty when the holder gave the lease back. */
   holder: string;

@@ -1,9 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { parseSshPublicKey } from '../../resources/ssh-public-key.ts';
+import { type Authority, parseSshPublicKey } from '../../resources/ssh-public-key.ts';
+import { type Certificate, readCertificate } from './certificate.ts';
 import { securityKeyVerifier } from './security-key.ts';
+import { readStrings } from '../ssh2/wire.ts';
+import { signatureVerifier } from './signature.ts';
 import { verifierOf, type Verify } from '../ssh2/protocol.ts';
 
-/** A public key that may open instances. */
+/** A public key that may open instances, or one whose certificates may. */
 export interface AuthorizedKey {
   /** Key of the SSHKey resource in its store. */
   resource: string;
@@ -12,7 +15,12 @@ export interface AuthorizedKey {
   fingerprint: string;
   /** SHA-256 of the wire form: what offered keys are compared with. */
   digest: Buffer;
+  /** Of the client's login. With `authority`, of the login with {@link certificate}. */
   verify: Verify;
+  /** The key opens nothing itself, and certificates that it signed do. */
+  authority?: Authority;
+  /** What the client logs in with, signed by this key. */
+  certificate?: Certificate;
 }
 
 function digestOf(blob: Buffer): Buffer {
@@ -22,7 +30,7 @@ function digestOf(blob: Buffer): Buffer {
 /** Undefined for what no login can use: no public key, a type that is not verified here (DSA), RSA below 2048 bits. */
 export function parseAuthorizedKey(text: string, resource: string, id: number): AuthorizedKey | undefined {
   try {
-    const { type, blob, fingerprint } = parseSshPublicKey(text);
+    const { type, blob, fingerprint, authority } = parseSshPublicKey(text);
     const verify = securityKeyVerifier(type, blob) ?? verifierOf(`${type} ${blob.toString('base64')}`);
     if (verify === undefined) return undefined;
     return {
@@ -30,6 +38,7 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
       id,
       fingerprint,
       digest: digestOf(blob),
+      ...(authority && { authority }),
       // A signature with RSA and SHA-1 comes without a hash name. It is refused, as OpenSSH 8.8 does.
       verify: (data, signature, hash) => (type !== 'ssh-rsa' || hash !== undefined) && verify(data, signature, hash),
     };
@@ -38,13 +47,40 @@ export function parseAuthorizedKey(text: string, resource: string, id: number): 
   }
 }
 
-/** The key whose wire form was offered; of several, one that `opens`. Compares all of them, each in constant time. */
+/** Of these keys the one with this wire form; of several, one that `opens`. Compares each in constant time. */
+function find(keys: AuthorizedKey[], blob: Buffer, opens: (key: AuthorizedKey) => boolean): AuthorizedKey | undefined {
+  const wanted = digestOf(blob);
+  const found = keys.filter(({ digest }) => timingSafeEqual(digest, wanted));
+  return found.find(opens) ?? found[0];
+}
+
+/** The authority with a certificate that it signed, to log in with. Undefined when it did not sign it. */
+function certified(authority: AuthorizedKey, type: string, certificate: Certificate): AuthorizedKey | undefined {
+  const { type: keyType, key, signed, signature } = certificate;
+  try {
+    if (signatureVerifier(type, certificate.authority)?.(signed, signature) !== true) return undefined;
+    const verify = signatureVerifier(keyType, key);
+    return verify && { ...authority, certificate, verify: (data, proof) => verify(data, proof) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The key that was offered, by its wire form or by that of a certificate that the key signed; of several, one that
+ * `opens`. An authority is none without a certificate.
+ */
 export function matchKey(
   keys: Iterable<AuthorizedKey>,
   blob: Buffer,
   opens: (key: AuthorizedKey) => boolean,
 ): AuthorizedKey | undefined {
-  const offered = digestOf(blob);
-  const found = [...keys].filter(({ digest }) => timingSafeEqual(digest, offered));
-  return found.find(opens) ?? found[0];
+  const { plain = [], authorities = [] } = Object.groupBy(keys, ({ authority }) =>
+    authority === undefined ? 'plain' : 'authorities',
+  );
+  const certificate = readCertificate(blob);
+  if (certificate === undefined) return find(plain, blob, opens);
+  const authority = find(authorities, certificate.authority, opens);
+  const type = readStrings(certificate.authority, 1)?.strings[0]?.toString('latin1') ?? '';
+  return authority && certified(authority, type, certificate);
 }

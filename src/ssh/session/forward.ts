@@ -1,9 +1,11 @@
 import { pipeline } from 'node:stream/promises';
 import type { Readable, Writable } from 'node:stream';
 import type { PodTarget } from '../../access/pod-target.ts';
+import type { Way } from '../audit.ts';
 import { forwardPort } from '../../kube/streams/port-forward.ts';
 import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
 import { instanceOf, type LiveConnection } from '../connection.ts';
+import type { DirectLink } from '../direct/direct-link.ts';
 import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import { CONNECT_FAILED, refuseChannel } from '../ssh2/private.ts';
 import type { ServerChannel } from '../ssh2/protocol.ts';
@@ -32,8 +34,14 @@ function placeOf(to: ForwardTarget): string {
   return to.kind === 'tcp' ? `${to.host}:${to.port}` : to.path;
 }
 
+/** As Go's net.Dial takes it. */
+function joinAddress(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** An open connection inside the instance. */
 interface Remote {
+  way: Way;
   output: Readable;
   input: Writable;
   /** Resolves with the length of the output in bytes; never, when only the end of its stream tells. */
@@ -51,6 +59,38 @@ async function announcedLength(process: PodProcess): Promise<number> {
   return count === undefined ? Number.POSITIVE_INFINITY : Number(count);
 }
 
+function cannotBeReached(to: ForwardTarget, reason: string): RefusedForwardError {
+  return new RefusedForwardError(`${placeOf(to)} cannot be reached from the instance: ${reason}`);
+}
+
+/** Connects by the direct way: to any host that the instance reaches, with half-close. */
+async function throughLink(link: DirectLink, to: ForwardTarget, signal: AbortSignal): Promise<Remote> {
+  const address = to.kind === 'tcp' ? joinAddress(to.host, to.port) : to.path;
+  const channel = link.open({ network: to.kind, address });
+  const close = (): void => channel.close();
+  signal.addEventListener('abort', close, { once: true });
+  try {
+    await channel.opened;
+  } catch (error) {
+    throw cannotBeReached(to, error instanceof Error ? error.message : 'unknown');
+  } finally {
+    signal.removeEventListener('abort', close);
+  }
+  return {
+    way: 'direct',
+    output: channel.stdout,
+    input: channel.stdin,
+    outputLength: channel.outputEnd,
+    inputOver: channel.inputOver,
+    drop: () => {
+      channel.stdin.end();
+      channel.stdout.resume();
+      const timer = setTimeout(close, LINGER_MS);
+      void channel.exit.then(() => clearTimeout(timer));
+    },
+  };
+}
+
 /** Connects through the relay of the tools volume: to any host that the instance reaches, with half-close. */
 async function throughRelay(
   connection: LiveConnection,
@@ -65,9 +105,10 @@ async function throughRelay(
   if (line?.toString() !== 'ok') {
     process.close();
     const said = /^error: (.*)$/.exec(line?.toString() ?? '')?.[1];
-    throw new RefusedForwardError(`${placeOf(to)} cannot be reached from the instance: ${said ?? 'no answer'}`);
+    throw cannotBeReached(to, said ?? 'no answer');
   }
   return {
+    way: 'exec',
     output: process.stdout,
     input: process.stdin,
     outputLength: announcedLength(process),
@@ -91,7 +132,8 @@ async function throughKubelet(
 ): Promise<Remote> {
   const stream = await forwardPort(connection.gateway.endpoint, { ...target, port }, signal);
   const never = new Promise<never>(() => undefined);
-  return { output: stream, input: stream, outputLength: never, inputOver: never, drop: () => stream.destroy() };
+  const ends = { outputLength: never, inputOver: never, drop: (): void => void stream.destroy() };
+  return { way: 'exec', output: stream, input: stream, ...ends };
 }
 
 /** Rejects with an error whose message is for the user. */
@@ -103,6 +145,8 @@ async function connect(connection: LiveConnection, to: ForwardTarget, signal: Ab
   if (instance === undefined) throw new RefusedForwardError(`instance ${connection.login.instance} is gone`);
   const { target } = instance;
   if (target === undefined) throw new RefusedForwardError(`instance ${instance.name} is ${instance.condition}`);
+  const link = await connection.direct.to(target);
+  if (link !== undefined) return await throughLink(link, to, signal);
   if (target.tools) return await throughRelay(connection, target, to, signal);
   if (to.kind === 'tcp' && LOOPBACK.has(to.host)) return await throughKubelet(connection, target, to.port, signal);
   const reason = 'only ports of the instance itself can be forwarded: the instance carries no tools.';
@@ -163,7 +207,7 @@ function join(connection: LiveConnection, channel: ServerChannel, remote: Remote
       passInput(channel, remote, window);
       await passOutput(channel, remote, output, ended.signal);
       remote.drop();
-      return undefined;
+      return { status: undefined, way: remote.way };
     },
   });
 }

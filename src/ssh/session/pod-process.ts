@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { PodTarget } from '../../access/pod-target.ts';
 import { execInPod, type ExecExit, type ExecStream } from '../../kube/streams/exec.ts';
 import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
+import type { Way } from '../audit.ts';
 import { EndMarkerFilter } from './end-marker.ts';
 import { readUntil } from './read-until.ts';
 import { encodeLine, launcher, READY_BYTE, sessionScript, type Launch } from './session-script.ts';
@@ -13,8 +14,12 @@ const HANG_UP_TRIES = 6;
 const HANG_UP_BACKOFF_MS = 500;
 const HANG_UP_TIMEOUT_MS = 15_000;
 
+/** What a caller says of a launch. */
+export type What = Pick<Launch, 'action'> & Partial<Pick<Launch, 'terminal' | 'env'>>;
+
 /** A process of a session inside a pod. */
 export interface PodProcess extends ExecStream {
+  readonly way: Way;
   /** Resolves when the program has ended while stdin, which holds back its status, is open; never for a terminal. */
   readonly programEnded: Promise<void>;
   /** Bytes that wait here for the program, or for the reader of its output. */
@@ -53,11 +58,17 @@ async function sendScript(stream: ExecStream, launch: Launch, target: PodTarget)
   stream.stdin.write(line);
 }
 
-async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: string): Promise<void> {
+/** Ends a session, that of the leader where one is given. Tries for half a minute. Never rejects. */
+export async function hangUp(
+  endpoint: StreamEndpoint,
+  target: PodTarget,
+  session: string,
+  leader?: number,
+): Promise<void> {
   for (let attempt = 0; attempt < HANG_UP_TRIES; attempt += 1) {
     try {
       const limit = AbortSignal.timeout(HANG_UP_TIMEOUT_MS);
-      const exit = await runScript(endpoint, target, hangUpScript(session, target.tools), limit);
+      const exit = await runScript(endpoint, target, hangUpScript(session, target.tools, leader), limit);
       // `failed`: the container is gone or has no shell, so there is nothing to end.
       if (exit.kind !== 'lost') return;
     } catch (error) {
@@ -72,15 +83,20 @@ function randomWord(): string {
   return randomBytes(12).toString('hex');
 }
 
-/** Starts what a session asks for. Rejects with `StreamRefusedError` when the pod cannot be reached. */
+/** The launch of a new session. */
+export function launchOf(what: What): Omit<Launch, 'endMarker'> {
+  return { terminal: undefined, env: new Map(), ...what, session: randomWord() };
+}
+
+/** Starts what a session asks for by exec. Rejects with `StreamRefusedError` when the pod cannot be reached. */
 export async function startInPod(
   endpoint: StreamEndpoint,
   target: PodTarget,
-  what: Pick<Launch, 'action'> & Partial<Pick<Launch, 'terminal' | 'env'>>,
+  what: What,
   signal?: AbortSignal,
 ): Promise<PodProcess> {
-  const ids = { session: randomWord(), endMarker: `berth:${randomWord()}` };
-  const launch: Launch = { terminal: undefined, env: new Map(), ...what, ...ids };
+  const endMarker = `berth:${randomWord()}`;
+  const launch = { ...launchOf(what), endMarker };
   const tty = launch.terminal !== undefined;
   const command = launcher({ tools: target.tools, tty });
   const stream = await execInPod(endpoint, target, { command, tty, signal });
@@ -91,10 +107,11 @@ export async function startInPod(
     throw error;
   }
   const programEnded = Promise.withResolvers<void>();
-  const stderr = new EndMarkerFilter(launch.endMarker, () => programEnded.resolve());
+  const stderr = new EndMarkerFilter(endMarker, () => programEnded.resolve());
   stream.stderr.pipe(stderr);
   return {
     ...stream,
+    way: 'exec',
     stderr,
     programEnded: programEnded.promise,
     buffered: () => stream.stdin.writableLength + stream.stdout.readableLength + stream.stderr.readableLength,

@@ -1,4 +1,4 @@
-import type { SessionKind } from '../audit.ts';
+import type { SessionKind, SessionRecord } from '../audit.ts';
 import type { LiveConnection, OpenChannel } from '../connection.ts';
 import { ChannelOutput } from '../ssh2/channel-output.ts';
 import type { ServerChannel } from '../ssh2/protocol.ts';
@@ -7,8 +7,8 @@ import type { Window } from '../ssh2/windows.ts';
 interface ChannelService {
   kind: SessionKind;
   open: (output: ChannelOutput) => OpenChannel;
-  /** Passes the bytes of the channel. Resolves at its end, with the exit status of a program. */
-  serve: (output: ChannelOutput, window: Window) => Promise<number | undefined>;
+  /** Passes the bytes of the channel. Resolves at its end. */
+  serve: (output: ChannelOutput, window: Window) => Promise<Pick<SessionRecord, 'status' | 'way'>>;
 }
 
 /** Serves one channel from its first byte to its audit record, and closes it. */
@@ -23,7 +23,7 @@ export async function serveChannel(
   const window = windows.follow(channel);
   const opened = open(output);
   channels.add(opened);
-  const status = await serve(output, window);
+  const { status, way } = await serve(output, window);
   channel.unpipe();
   channel.resume();
   channel.end();
@@ -38,5 +38,6 @@ export async function serveChannel(
     bytesOut: output.bytes,
     durationMs: Math.round(gateway.clock.monotonic() - began),
     status,
+    way,
   });
 }

@@ -20,8 +20,11 @@ export type Action =
 
 export interface Launch {
   session: string;
-  /** The script writes this to stderr when the program has ended. Nobody else knows it. Not used by terminals. */
-  endMarker: string;
+  /**
+   * The script writes this to stderr when the program has ended. Nobody else knows it. Undefined where the program itself
+   * may end the session: not used by terminals either.
+   */
+  endMarker: string | undefined;
   action: Action;
   terminal: Terminal | undefined;
   env: ReadonlyMap<string, string>;
@@ -42,6 +45,14 @@ export function launcher(options: { tools: boolean; tty: boolean }): readonly st
     `_s=$(${stty} -g); ${stty} raw -echo; printf '\\001'; IFS= read -r _b; ${stty} "$_s"; eval "$(printf %b "$_b")"`,
   ];
 }
+
+/** The command line of a program on the direct way: it reads the script from descriptor 3, and all of stdin is the user's. */
+export const DIRECT_LAUNCHER: readonly string[] = [
+  BUSYBOX,
+  'sh',
+  '-c',
+  'IFS= read -r _b <&3; exec 3<&-; eval "$(printf %b "$_b")"',
+];
 
 /** One line that `printf %b` turns back into the text's UTF-8 bytes, in dash, bash and busybox alike. */
 export function encodeLine(text: string): string {
@@ -94,14 +105,13 @@ const SFTP_SERVERS = [
   '/usr/lib/ssh/sftp-server',
 ];
 
-function actionLine(action: Action): string {
+const FIND_SFTP_SERVER = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done\n`;
+
+/** One command. It may have several lines, when what the user asked for has. */
+function programOf(action: Action): string {
   if (action.kind === 'shell') return '"$SHELL"';
   if (action.kind === 'program') return action.argv.map(quote).join(' ');
-  if (action.kind === 'sftp') {
-    const search = `for _e in ${SFTP_SERVERS.join(' ')}; do if [ -x "$_e" ]; then break; fi; done`;
-    return `${search}\n"$_e"`;
-  }
-  return `"$SHELL" -c ${quote(action.command)}`;
+  return action.kind === 'sftp' ? '"$_e"' : `"$SHELL" -c ${quote(action.command)}`;
 }
 
 /**
@@ -133,13 +143,12 @@ export function sessionScript(launch: Launch, tools: boolean): string {
   // OpenSSH's scp refuses a user without an entry in /etc/passwd, so its server half always comes from the tools.
   const ownScp = action.kind === 'command' && SCP_SERVER.test(action.command);
   const path = ownScp ? `PATH="${TOOLS_BIN}:$PATH"\n` : '';
-  const line = actionLine(action);
-  const program = terminal === undefined ? runAndDrain(line, launch.endMarker, tools) : execLast(line);
-  return `${lines.join('\n')}${ENVIRONMENT}${path}${program}`;
-}
-
-/** Lets the program replace the script: it must lead the foreground of its terminal. */
-function execLast(line: string): string {
-  const start = line.lastIndexOf('\n') + 1;
-  return `${line.slice(0, start)}exec ${line.slice(start)}`;
+  const search = action.kind === 'sftp' ? FIND_SFTP_SERVER : '';
+  const program = programOf(action);
+  // A program replaces the script where it can: it must lead the foreground of its terminal.
+  const run =
+    terminal !== undefined || launch.endMarker === undefined
+      ? `exec ${program}`
+      : runAndDrain(program, launch.endMarker, tools);
+  return `${lines.join('\n')}${ENVIRONMENT}${path}${search}${run}`;
 }

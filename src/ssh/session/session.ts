@@ -2,14 +2,16 @@ import { pipeline } from 'node:stream/promises';
 import type { ExecExit } from '../../kube/streams/exec.ts';
 import type { SessionKind } from '../audit.ts';
 import { instanceOf, type LiveConnection } from '../connection.ts';
+import { permits } from '../login/certificate.ts';
 import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import type { ServerChannel, Session } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { exitStatusOf, NO_STATUS, type ExitStatus } from './exit-status.ts';
-import { startInPod, type PodProcess } from './pod-process.ts';
+import type { PodProcess } from './pod-process.ts';
 import { serveChannel } from './serve-channel.ts';
 import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.ts';
 import { signalName } from './signal-script.ts';
+import { startProgram } from './start-program.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;
@@ -38,6 +40,8 @@ export class ProgramSession {
   readonly #env = new Map<string, string>();
   #terminal: Terminal | undefined;
   #process: PodProcess | undefined;
+  /** The instance should run, and the program was not started. */
+  #isUnreachable = false;
   /** Resolves when the line that says why the session is cut has been sent. */
   #said: Promise<unknown> = Promise.resolve();
 
@@ -80,7 +84,7 @@ export class ProgramSession {
 
   #setTerminal(info: { term?: string; cols: number; rows: number }): boolean {
     const { term = '', cols: columns, rows } = info;
-    if (term.length > MAX_NAME_LENGTH) return false;
+    if (term.length > MAX_NAME_LENGTH || !permits(this.#connection.key, 'permit-pty')) return false;
     this.#terminal = { term: term === '' ? 'xterm' : term, columns, rows };
     return true;
   }
@@ -121,7 +125,7 @@ export class ProgramSession {
         notices.clear();
         const status = await this.#runProgram(channel, output, window, action);
         await this.#report(channel, output, status);
-        return status.code;
+        return { status: status.code, way: this.#isUnreachable ? 'unreachable' : this.#process?.way };
       },
     });
   }
@@ -151,9 +155,11 @@ export class ProgramSession {
     }
     const launch = { action, terminal: this.#terminal, env: this.#env };
     try {
-      return await startInPod(gateway.endpoint, instance.target, launch, this.#ended.signal);
+      const ways = { endpoint: gateway.endpoint, direct: this.#connection.direct };
+      return await startProgram(ways, instance.target, launch, this.#ended.signal);
     } catch (error) {
       gateway.log.warn({ connection: id, err: error }, 'Session was not started');
+      this.#isUnreachable = !this.#ended.signal.aborted;
       const reason = error instanceof Error ? error.message : 'unknown';
       return { code: NO_STATUS, message: `instance ${instance.name} cannot be reached: ${reason}` };
     }

@@ -12,24 +12,28 @@ export function signalName(text: string): string | undefined {
 }
 
 /**
- * Sets _o to the leader of a process's session when the container runtime started that leader: then its parent is outside
- * of the container. A daemon that inherited our variable may lead a session too, but its parent is inside.
+ * Sets _o to the leader of a process's session when it is the leader that Berth started: of the pid, or, without one, the
+ * one that the container runtime started, whose parent is outside of the container. A daemon that inherited our variable
+ * may lead a session too.
  */
-const LEADER = `
+function leaderFunction(pid: number | undefined): string {
+  const runtimes = `read -r _t 2>/dev/null </proc/$_o/stat || return 1; set -- \${_t##*) }; [ "$2" = 0 ] && [ "$4" = "$_o" ]`;
+  return `
 _leader() {
   read -r _t 2>/dev/null </proc/$1/stat || return 1; set -- \${_t##*) }; _o=$4
-  read -r _t 2>/dev/null </proc/$_o/stat || return 1; set -- \${_t##*) }; [ "$2" = 0 ] && [ "$4" = "$_o" ]
+  ${pid === undefined ? runtimes : `[ "$_o" = ${pid} ]`}
 }`;
+}
 
 /**
  * Ends a session: its processes, which our variable marks, get HUP, two seconds later TERM, and then KILL. Programs that
  * were told to outlive their terminal do: setsid and tmux make a session of their own, and a process that ignores HUP
  * (nohup) gets no further signal.
  */
-export function hangUpScript(session: string, tools: boolean): string {
+export function hangUpScript(session: string, tools: boolean, leader?: number): string {
   const grep = tools ? `${BUSYBOX} grep` : 'grep';
   const sleep = tools ? `${BUSYBOX} sleep` : 'sleep';
-  return `${LEADER}
+  return `${leaderFunction(leader)}
 _pids() {
   _l=; for _f in $(${grep} -ls ${SESSION_VARIABLE}=${session} /proc/[0-9]*/environ); do
     _p=\${_f#/proc/}; _l="$_l \${_p%/environ}"
@@ -57,7 +61,7 @@ exit 0`;
 /** Sends a signal to the process group of a session's leader, as sshd does for a signal request. */
 export function signalScript(session: string, signal: string, tools: boolean): string {
   const grep = tools ? `${BUSYBOX} grep` : 'grep';
-  return `${LEADER}
+  return `${leaderFunction(undefined)}
 for _f in $(${grep} -ls ${SESSION_VARIABLE}=${session} /proc/[0-9]*/environ); do
   _p=\${_f#/proc/}; _leader \${_p%/environ} && kill -${signal} -- -$_o && break
 done

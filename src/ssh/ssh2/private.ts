@@ -129,9 +129,10 @@ export const KEXINIT = 20;
 const EXT_INFO = 7;
 const USERAUTH_BANNER = 53;
 /** Reasons for which a channel is not opened (RFC 4250 section 4.3). */
+export const PROHIBITED = 1;
 export const CONNECT_FAILED = 2;
 export const RESOURCE_SHORTAGE = 4;
-type ChannelRefusal = typeof CONNECT_FAILED | typeof RESOURCE_SHORTAGE;
+type ChannelRefusal = typeof PROHIBITED | typeof CONNECT_FAILED | typeof RESOURCE_SHORTAGE;
 /** Bytes. OpenSSH's smallest packet is 16 KiB; no client is known that takes less than some KiB. */
 const SMALLEST_PACKET = 256;
 

@@ -14,6 +14,7 @@ export class SendQueue {
   readonly #waiting: (() => void)[] = [];
   /** What the portion knows of. */
   #counted = 0;
+  #isGathering = false;
 
   /** The queue is long while there is room in `portion`, and else as short as its socket allows. */
   constructor(client: Connection, socket: Socket, portion: Portion) {
@@ -47,7 +48,19 @@ export class SendQueue {
   }
 
   #next(): void {
+    if (this.#waiting.length > 0) this.#gather();
     while (this.#waiting.length > 0 && this.#isFree()) this.#waiting.shift()?.();
     this.queued();
+  }
+
+  /** ssh2 writes each packet in three pieces: what comes in one turn goes to the kernel in one call. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    this.#socket.cork();
+    process.nextTick(() => {
+      this.#isGathering = false;
+      this.#socket.uncork();
+    });
   }
 }

@@ -12,8 +12,12 @@ export const tenant = signal('');
 export const suggestions = signal<readonly string[]>([]);
 /** Why nothing of the tenant can be shown or changed. */
 export const problem = signal('');
-/** Whether the role of the person lets them rent, change and delete. */
-export const mayWrite = signal(false);
+/** What the roles of the person let them do in the tenant. */
+const scopes = signal<readonly string[]>([]);
+/** Whether they may rent, change and delete. */
+export const mayWrite = computed(() => scopes.value.includes('compute:write'));
+/** Whether they may see all nodes and tenants of the cluster. */
+export const maySeeFleet = computed(() => scopes.value.includes('fleet:read'));
 /** What the last action did, for screen readers and as a short note. */
 export const note = signal('');
 /** Wall time in ms, once a second: what shows ages and costs reads it. */
@@ -25,6 +29,17 @@ export const path = signal(location.pathname);
 export const view = computed(() => path.value.replace(/^\/dashboard\/?/, '').split('/'));
 
 const TENANT = 'berth.namespace';
+
+/** Why a sign-in at the identity provider failed. */
+const FAILURES: Readonly<Record<string, string>> = {
+  expired: 'The sign-in took too long, or began in another browser. Try again.',
+  refused: 'The identity provider did not sign you in. Try again, or ask your operator.',
+  unavailable: 'The identity provider does not answer. Try again in some seconds.',
+  claims:
+    'The identity provider says too little about you, or a name that is reserved. Ask your operator: the log of the dashboard has the reason.',
+  'too-large':
+    'What the identity provider says about you is too long for a session. Ask your operator to request fewer claims.',
+};
 
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
@@ -59,9 +74,8 @@ export async function attempt(action: () => Promise<void>, show?: (text: string)
 }
 
 async function readScopes(): Promise<void> {
-  mayWrite.value = false;
-  const { scopes } = await tokenFor(tenant.value);
-  mayWrite.value = scopes.includes('compute:write');
+  scopes.value = [];
+  scopes.value = (await tokenFor(tenant.value)).scopes;
 }
 
 /** Shows another tenant, and remembers its name in this browser. */
@@ -82,12 +96,25 @@ async function enter(found: Session): Promise<void> {
   await choose(first);
 }
 
+/** The identity provider that still knows who signed out here; empty for none. */
+export const stillSignedInAt = signal('');
+
+/** The name of the identity provider; undefined where there is none. */
+export async function providerName(): Promise<string | undefined> {
+  const { oidc } = await callDashboard<{ oidc: { name: string } | null }>('GET', '/session/ways');
+  return oidc?.name;
+}
+
 export async function signIn(token: string): Promise<void> {
   await enter(await callDashboard<Session>('POST', '/session', { token }));
 }
 
 export async function signOut(): Promise<void> {
-  await callDashboard('DELETE', '/session');
+  const { still_signed_in_at: still } = await callDashboard<{ still_signed_in_at: string | null }>(
+    'DELETE',
+    '/session',
+  );
+  stillSignedInAt.value = still ?? '';
   forgetToken();
   localStorage.removeItem(TENANT);
   tenant.value = '';
@@ -100,9 +127,13 @@ export async function begin(): Promise<void> {
     await enter(await callDashboard<Session>('GET', '/session'));
   } catch (error) {
     session.value = null;
+    const failed = new URLSearchParams(location.hash.slice(1)).get('sign-in');
     if (!(error instanceof CallError && error.code === 'not_signed_in')) problem.value = messageOf(error);
     else if (!isSecureContext) {
       problem.value = 'Over plain HTTP your browser keeps no session. Open this page by HTTPS, or on localhost.';
+    } else if (failed !== null) {
+      problem.value = FAILURES[failed] ?? 'You were not signed in. Try again.';
+      history.replaceState(null, '', location.pathname);
     }
   }
 }

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { ceilingsReader } from '../../../src/access/ceilings.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
+import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { ApiDeps } from '../../../src/http/context.ts';
@@ -58,6 +59,7 @@ function instanceNamed(index: number): GpuInstance {
       powerState: 'Running',
       onNoCapacity: 'Fail',
       onExpiry: 'Stop',
+      onGPUFailure: 'Keep',
       diskPolicy: 'Delete',
     },
     status: {
@@ -128,9 +130,10 @@ export function benchDeps(): ApiDeps {
     tenantLimits: filled<TenantLimit>([], INDEXES.tenantLimits),
     namespaces: filled([]),
     registries: filled<RegistryCredential>([], INDEXES.registries),
+    pools: filled<GpuPool>([]),
   };
   const ceilings = ceilingsReader(stores.tenantLimits);
-  const inventory = new Inventory({ ...stores, pools: filled([]), storageClasses: filled([]) }, clock);
+  const inventory = new Inventory({ ...stores, storageClasses: filled([]) }, clock);
   return {
     client: NO_CLUSTER,
     stores,

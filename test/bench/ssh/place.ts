@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { podTarget } from '../../../src/access/pod-target.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { bringUp } from '../../../tools/cluster/bring-up.ts';
@@ -11,7 +12,7 @@ import { plainProgress } from '../../../tools/lib/progress.ts';
 import { toolsImage } from '../../../tools/lib/images/tools-image.ts';
 import { TOOLS_BIN, toolsVolume } from '../../../src/resources/pod/tools-volume.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
-import { loneGateway } from '../../support/ssh-gateway.ts';
+import { loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const IMAGE = 'localhost/berth-tools:bench';
@@ -20,8 +21,13 @@ const IMAGE = 'localhost/berth-tools:bench';
 export interface Place {
   server: SshServer;
   privateKey: string;
-  /** Command lines that a program of the pod is appended to. */
+  /** Command lines that a program of the pod is appended to: by the direct way, by exec, and by kubectl. */
   ssh: string;
+  sshByExec: string;
+  /** What rsync takes for a remote shell, in the same order; the name of the host is any word. */
+  remoteShells: readonly string[];
+  /** A folder for files of this run. */
+  folder: string;
   kubectl: string;
   stop(): Promise<void>;
 }
@@ -35,6 +41,7 @@ export async function makePlace(): Promise<Place> {
     cache: cacheFolder(process.env),
     interactive: false,
     tidy: false,
+    otherMakers: false,
     total: 3,
     progress,
     signal: new AbortController().signal,
@@ -54,27 +61,40 @@ export async function makePlace(): Promise<Place> {
   await waitFor('the service account', () =>
     client.create(PODS, { metadata: ref, spec: { ...spec, terminationGracePeriodSeconds: 0 } }).catch(() => undefined),
   );
-  const uid = await waitFor(
+  const pod = await waitFor(
     'the pod',
     async () => {
-      const pod = await client.get(PODS, ref);
-      return pod.status?.containerStatuses?.[0]?.state?.running === undefined ? undefined : pod.metadata.uid;
+      const seen = await client.get(PODS, ref);
+      return seen.status?.containerStatuses?.[0]?.state?.running === undefined ? undefined : seen;
     },
     60_000,
   );
-  const target = { namespace: 'default', pod: 'bench', container: 'main', uid, tools: true };
-  const { server, key } = await loneGateway({ endpoint: await loadKubeConfig({ kubeconfig }) }, target);
+  const target = podTarget(pod);
+  const endpoint = await loadKubeConfig({ kubeconfig });
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
-  const identity = join(folder, 'id');
-  writeFileSync(identity, key, { mode: 0o600 });
-  const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
+  const lineTo = ({ server, key }: LoneGateway, name: string): string => {
+    const identity = join(folder, name);
+    writeFileSync(identity, key, { mode: 0o600 });
+    const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
+    return `ssh ${flags} -l i-one`;
+  };
+  const direct = await loneGateway({ endpoint }, target);
+  const exec = await loneGateway({ endpoint }, { ...target, address: undefined });
+  const lines = [lineTo(direct, 'direct'), lineTo(exec, 'exec')];
+  const run = `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main --`;
+  const wrapper = join(folder, 'kubectl-shell');
+  writeFileSync(wrapper, `#!/bin/sh\nshift\nexec ${run} "$@"\n`, { mode: 0o700 });
+  const { server, key } = direct;
   return {
     server,
     privateKey: key,
-    ssh: `ssh ${flags} i-one@127.0.0.1`,
-    kubectl: `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main -- ${TOOLS_BIN}/busybox`,
+    ssh: `${lines[0]} 127.0.0.1`,
+    sshByExec: `${lines[1]} 127.0.0.1`,
+    remoteShells: [...lines, wrapper],
+    folder,
+    kubectl: `${run} ${TOOLS_BIN}/busybox`,
     stop: async () => {
-      await server.close(0);
+      await Promise.all([server.close(0), exec.server.close(0)]);
       await cluster.stop();
       rmSync(folder, { recursive: true, force: true });
     },

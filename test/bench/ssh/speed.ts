@@ -1,8 +1,13 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TOOLS_BIN } from '../../../src/resources/pod/tools-volume.ts';
 import type { Place } from './place.ts';
 
 const MIB = 1024 * 1024;
+const SMALL_FILES = 10_000;
 
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
@@ -17,35 +22,60 @@ async function timed(command: string): Promise<number> {
   return performance.now() - began;
 }
 
-/** Medians of two commands run in turns, so that a busy machine slows both. */
-async function inTurns(ours: string, theirs: string, count: number): Promise<[number, number]> {
-  const [a, b]: [number[], number[]] = [[], []];
-  await timed(ours);
-  await timed(theirs);
+/** Medians of commands run in turns, so that a busy machine slows all of them. */
+async function inTurns(commands: readonly string[], count: number): Promise<number[]> {
+  const times = commands.map((): number[] => []);
+  for (const command of commands) await timed(command);
   for (let round = 0; round < count; round += 1) {
-    a.push(await timed(ours));
-    b.push(await timed(theirs));
+    for (const [index, command] of commands.entries()) times[index]?.push(await timed(command));
   }
-  return [median(a), median(b)];
+  return times.map(median);
 }
 
-/** Prints rows that compare the gateway with kubectl exec to the same pod. */
-export async function speed({ ssh, kubectl }: Place, options: { mib: number; rounds: number }): Promise<void> {
+function row(figure: string, texts: readonly string[], ratios: readonly number[], aims: string): void {
+  console.log(`| ${[figure, ...texts, ...ratios.map((ratio) => ratio.toFixed(2)), aims].join(' | ')} |`);
+}
+
+/** A folder with many small files, in folders of a hundred. */
+function smallFiles(folder: string): string {
+  const source = join(folder, 'small');
+  for (let n = 0; n < SMALL_FILES; n += 1) {
+    const parent = join(source, String(n % 100));
+    mkdirSync(parent, { recursive: true });
+    writeFileSync(join(parent, String(n)), randomBytes(1024));
+  }
+  return source;
+}
+
+/** Prints rows that compare the gateway, by both ways, with kubectl exec to the same pod. */
+export async function speed(place: Place, options: { mib: number; rounds: number }): Promise<void> {
+  const { ssh, sshByExec, kubectl } = place;
   const { mib, rounds } = options;
   const small = rounds * 5;
   console.log(`Medians of ${small} and ${rounds} runs, in turns.\n`);
-  console.log('| figure | berth ssh | kubectl exec | ratio | to reach |\n|---|---|---|---|---|');
-  const [ours, theirs] = await inTurns(`${ssh} true </dev/null`, `${kubectl} true </dev/null`, small);
-  const ratio = (ours / theirs).toFixed(2);
-  console.log(`| \`true\`, connection to exit | ${ours.toFixed(0)} ms | ${theirs.toFixed(0)} ms | ${ratio} | ≤ 1.3 |`);
+  console.log('| figure | direct | by exec | kubectl exec | ratio, direct | ratio, by exec | to reach |');
+  console.log('|---|---|---|---|---|---|---|');
+  const logins = [ssh, sshByExec, kubectl].map((line) => `${line} true </dev/null`);
+  const [direct = 0, exec = 0, reference = 0] = await inTurns(logins, small);
+  const times = [direct, exec, reference].map((ms) => `${ms.toFixed(0)} ms`);
+  row('`true`, connection to exit', times, [direct / reference, exec / reference], '≤ 1.0, ≤ 1.3');
   const head = `head -c ${mib * MIB} /dev/zero`;
-  const bulk = {
-    out: [`${ssh} '${head}' </dev/null`, `${kubectl} ${head} </dev/null`],
-    in: [`${head} | ${ssh} 'wc -c'`, `${head} | ${kubectl} wc -c`],
-  } as const;
-  const rate = (ms: number): string => `${((mib / ms) * 1000).toFixed(0)} MiB/s`;
-  for (const [direction, [mine, reference]] of Object.entries(bulk)) {
-    const [a, b] = await inTurns(mine, reference, rounds);
-    console.log(`| ${mib} MiB ${direction} | ${rate(a)} | ${rate(b)} | ${(b / a).toFixed(2)} | ≥ 0.65 |`);
+  const out = [`${ssh} '${head}'`, `${sshByExec} '${head}'`, `${kubectl} ${head}`];
+  const into = [`${ssh} 'wc -c'`, `${sshByExec} 'wc -c'`, `${kubectl} wc -c`];
+  const bulk = [
+    ['out', out.map((line) => `${line} </dev/null`), '≥ 3, ≥ 0.65'],
+    ['in', into.map((line) => `${head} | ${line}`), '≥ 1.5, ≥ 0.65'],
+  ] as const;
+  for (const [direction, commands, aims] of bulk) {
+    const [a = 0, b = 0, c = 0] = await inTurns(commands, rounds);
+    const rates = [a, b, c].map((ms) => `${((mib / ms) * 1000).toFixed(0)} MiB/s`);
+    row(`${mib} MiB ${direction}`, rates, [c / a, c / b], aims);
   }
+  const source = smallFiles(place.folder);
+  const copies = place.remoteShells.map(
+    (shell) => `rsync -a --rsync-path=${TOOLS_BIN}/rsync -e '${shell}' ${source}/ 127.0.0.1:/copy-$(date +%N)/`,
+  );
+  const [a = 0, b = 0, c = 0] = await inTurns(copies, rounds);
+  const seconds = [a, b, c].map((ms) => `${(ms / 1000).toFixed(1)} s`);
+  row(`${SMALL_FILES} files of 1 KiB in, by rsync`, seconds, [c / a, c / b], '≥ 3');
 }

@@ -5,6 +5,10 @@ import { NAMESPACE, TENANT } from './release.ts';
 export function onCeilings({ admin }: Targets): Attack[] {
   const lifted = JSON.stringify({ spec: { objects: { instances: 100_000 } } });
   const liftIt = { command: ['patch', 'tenantlimit', 'berth', '-n', TENANT, '--type=merge', '-p', lifted] };
+  const unspent = JSON.stringify({ status: { budget: null } });
+  const spendAgain = {
+    command: ['patch', 'tenantlimit', 'berth', '-n', TENANT, '--subresource=status', '--type=merge', '-p', unspent],
+  };
   const unlimited = JSON.stringify({ spec: { hard: { 'count/gpuinstances.berth.dev': null } } });
   const writes = "only Berth's controller writes";
   const quota = (namespace: string, name: string, hard: object): object => ({
@@ -24,6 +28,17 @@ export function onCeilings({ admin }: Targets): Attack[] {
   return [
     { title: 'an administrator lifts the ceilings of a tenant by hand', ...liftIt, refusal: `${writes} tenantlimits` },
     { title: 'a tenant lifts its ceilings', as: admin, ...liftIt, refusal: 'cannot patch resource "tenantlimits"' },
+    {
+      title: 'an administrator writes that a tenant has spent nothing',
+      ...spendAgain,
+      refusal: `${writes} tenantlimits/status`,
+    },
+    {
+      title: 'a tenant writes that it has spent nothing',
+      as: admin,
+      ...spendAgain,
+      refusal: 'resource "tenantlimits/status"',
+    },
     {
       title: 'a tenant makes a policy for itself',
       as: admin,
@@ -105,6 +120,19 @@ export function forKeys(): Attack[] {
       command: ['create', '--raw', '/apis/authentication.k8s.io/v1/tokenreviews', '-f', '-'],
       input: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: 'any' } },
       refusal: 'cannot create resource "tokenreviews"',
+    },
+    {
+      title: 'the dashboard role chooses the runtime of what tenants rent',
+      as: account('dashboard'),
+      // Unlike `kubectl patch`, this reads nothing first.
+      command: ['apply', '--server-side', '--force-conflicts', `--field-manager=${MANAGER}`, '-f', '-'],
+      input: {
+        apiVersion: 'berth.dev/v1alpha1',
+        kind: 'GPUPool',
+        metadata: { name: 'default' },
+        spec: { runtimeClassName: 'runc' },
+      },
+      refusal: "Berth's dashboard changes the prices, the currency and the sizes of pools",
     },
     {
       title: 'the dashboard role reads what a tenant rents',

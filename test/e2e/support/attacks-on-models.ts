@@ -1,4 +1,4 @@
-import { account, type Attack, CREATE, KEPT, MANAGER } from './attack.ts';
+import { account, type Attack, CREATE, custom, KEPT, MANAGER, type Targets } from './attack.ts';
 import { NAMESPACE, TENANT } from './release.ts';
 
 const lease = (name: string): object => ({
@@ -8,9 +8,50 @@ const lease = (name: string): object => ({
 });
 const REFUSAL = 'Berth writes the Leases of model servers and that of the controller, and no other';
 
-/** What the rights for models from zero could be turned to. */
-export function onModels(): Attack[] {
+const ENTRY = {
+  by: 'key/none',
+  model: 'none',
+  inputPrice: '0',
+  cachedInputPrice: '0',
+  outputPrice: '0',
+  calls: 0,
+  unreported: 0,
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  cost: '0.00',
+};
+const BILL = { day: '2026-01-01', replica: 'none', calls: 0, cost: '0.00', currency: 'USD', entries: [] };
+
+/** What the rights for models, from zero and with prices, could be turned to. */
+export function onModels({ admin }: Pick<Targets, 'admin'>): Attack[] {
   return [
+    {
+      title: 'a tenant writes what its calls to models cost',
+      as: admin,
+      command: CREATE,
+      input: custom('TokenRecord', TENANT, BILL),
+      refusal: 'cannot create resource "tokenrecords"',
+    },
+    {
+      title: 'an administrator writes what calls to models cost',
+      command: CREATE,
+      input: custom('TokenRecord', TENANT, { ...BILL, entries: [ENTRY] }),
+      refusal: "only Berth's api role writes tokenrecords",
+    },
+    {
+      title: 'the api role removes what calls to models cost',
+      as: account('api'),
+      command: ['delete', '--raw', `/apis/berth.dev/v1alpha1/namespaces/${TENANT}/tokenrecords/attack`],
+      refusal: 'cannot delete resource "tokenrecords"',
+    },
+    {
+      title: 'the api role bills a namespace that is no tenant',
+      as: account('api'),
+      command: CREATE,
+      input: custom('TokenRecord', 'default', { ...BILL, entries: [ENTRY] }),
+      refusal: 'namespace default is no tenant of Berth',
+    },
     {
       title: 'the api role writes the Lease by which the controller leads',
       as: account('api'),

@@ -252,7 +252,7 @@ export function attacks(targets: Targets): Attack[] {
     ...forRegistries(),
     ...onCeilings(targets),
     ...forKeys(),
-    ...onModels(),
+    ...onModels(targets),
   ];
 }
 

@@ -27,7 +27,7 @@ async function networkPolicies(options: Pick<GoToolOptions, 'cache' | 'progress'
 }
 
 /** The built cluster with its real node. Needs root, and what tools/scripts/needs.ts lists. */
-export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, signal }) => {
+export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, gpu, signal }) => {
   const progress = plainProgress();
   const decision = await decideNode({ yes: false, interactive: false, progress });
   if ('simulated' in decision) throw new Error(`The end-to-end test needs real containers: ${decision.simulated}`);
@@ -36,7 +36,7 @@ export const builtDriver: Driver<BuiltE2eCluster> = async ({ state, signal }) =>
   const cluster = await startBuiltCluster({
     state,
     programs,
-    node: decision.tools,
+    node: { ...decision.tools, ...(gpu !== undefined && { gpu }) },
     audit: true,
     networkPolicies: await networkPolicies({ cache, progress, signal }),
     signal,

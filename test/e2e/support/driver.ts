@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../../src/kube/client/client.ts';
+import type { Gpu } from '../../../tools/cluster/fleet/labels.ts';
 
 /** A cluster for end-to-end tests: one node with two GPUs and a StorageClass, and nothing else. */
 export interface E2eCluster {
@@ -18,6 +19,8 @@ export interface E2eCluster {
 export interface DriverOptions {
   /** A folder for this cluster alone. */
   state: string;
+  /** The GPUs of the node; two L4 by default. */
+  gpu?: Gpu;
   signal: AbortSignal;
 }
 

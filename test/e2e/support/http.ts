@@ -54,6 +54,11 @@ export async function signIn(client: KubeClient, namespace: string, base: string
   }
   const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: ['berth'] } };
   const answer = await client.raw<{ status: { token: string } }>('POST', `${accounts}/${name}/token`, request);
+  return await openSession(answer.status.token, base);
+}
+
+/** Signs in to the dashboard with a token of the cluster. */
+export async function openSession(token: string, base: string): Promise<Call> {
   await waitFor('every replica that answers finds the dashboard', async () => {
     const pages = await Promise.all(Array.from({ length: 8 }, () => fetch(`${base}/dashboard/`)));
     const texts = await Promise.all(pages.map((page) => page.text()));
@@ -66,7 +71,7 @@ export async function signIn(client: KubeClient, namespace: string, base: string
     if (cookie !== undefined) headers['cookie'] = cookie;
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
-  const session = await call('POST', '/session', { token: answer.status.token });
+  const session = await call('POST', '/session', { token });
   if (session.status >= 300) throw new Error(`sign-in answered ${session.status}: ${JSON.stringify(session.body)}`);
   return call;
 }

@@ -1,4 +1,8 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { NAMESPACES } from '../../../src/kube/types.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
+import { blockWith } from './paste.ts';
 import type { World } from './world.ts';
 
 /** Whether RBAC lets the user do this in the namespace. */
@@ -9,6 +13,29 @@ export async function may(
 ): Promise<boolean> {
   const { stdout } = await world.kubectl(['auth', 'can-i', verb, resource, '-n', namespace, '--as', user]);
   return stdout.trim() === 'yes';
+}
+
+/**
+ * Writes a kubeconfig for an account that is berth-admin in the namespace, and that may forward to the pods of Berth by the
+ * commands of docs/cli.md, and nothing else.
+ */
+export async function forwarderOf(world: World, namespace: string, path: string): Promise<void> {
+  const kubectl = async (words: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await world.kubectl(words);
+    if (code !== 0) throw new Error(`kubectl ${words.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  const account = `--serviceaccount=${namespace}:forwarder`;
+  await kubectl(['create', 'serviceaccount', 'forwarder', '-n', namespace]);
+  await kubectl(['create', 'rolebinding', 'forwarder', '-n', namespace, '--clusterrole=berth-admin', account]);
+  const manual = await readFile(join(ROOT, 'docs/cli.md'), 'utf8');
+  const lines = blockWith(manual, 'pods/portforward').replaceAll('--user=me@example.com', account).trim().split('\n');
+  for (const line of lines) await kubectl(line.split(' ').slice(1));
+  const token = await kubectl(['create', 'token', 'forwarder', '-n', namespace]);
+  const view = await kubectl(['config', 'view', '--raw', '--minify', '-o', 'json']);
+  const config = JSON.parse(view) as { users: object[] };
+  const users = config.users.map((user) => ({ ...user, user: { token: token.trim() } }));
+  await writeFile(path, JSON.stringify({ ...config, users }), { mode: 0o600 });
 }
 
 /** Makes the namespace a tenant, or no tenant any more. */

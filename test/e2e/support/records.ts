@@ -5,6 +5,7 @@ import { waitFor } from '../../support/wait-for.ts';
 import { account, CREATE, custom } from './attack.ts';
 import type { Tenant } from './http.ts';
 import { NAMESPACE, TENANT } from './release.ts';
+import { waysOf } from './ssh.ts';
 import type { World } from './world.ts';
 
 const MINUTES = 60_000;
@@ -55,6 +56,8 @@ async function tryHistories(world: World, user: Tenant, id: string): Promise<voi
 export async function tryRecords(world: World, user: Tenant, id: string): Promise<void> {
   const { status, body } = await user.call('GET', `/api/v1/instances/${id}/logs`);
   expect([status, body['instance_id']], JSON.stringify(body)).toEqual([200, id]);
+  // The policies let the gateway reach the helper in the instance.
+  expect(await waysOf(world)).toEqual(new Set(['direct']));
   await tryRegistries(world, user);
   await tryHistories(world, user, id);
 }

@@ -30,6 +30,12 @@ export function dashboardAt({ host, port }: { host: string; port: number }): obj
   return { dashboard: { ...VALUES.dashboard, url: `http://${host}:${port}` } };
 }
 
+/** Values with an Ingress that leads `localhost` to the release. */
+export function ingressOf(host: string): object {
+  const { config } = VALUES;
+  return { ingress: { enabled: true, hosts: [host] }, config: { ...config, trustProxy: '1' } };
+}
+
 /** Values by which records name the address of the ssh Service, which people reach from outside. */
 export function sshAt({ host }: { host: string }): object {
   return { ssh: { ...VALUES.ssh, publicHost: host } };

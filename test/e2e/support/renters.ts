@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { BerthCli } from '../../support/berth-cli.ts';
 import type { FollowedLog, PythonClient } from '../../support/generated/python-client.ts';
 import { type Events, openEvents } from '../../support/http/events.ts';
+import { finished } from '../../support/ssh-client.ts';
 import type { Tenant } from './http.ts';
 import { login, runOver, type SshIdentity } from './ssh.ts';
 
@@ -128,28 +129,52 @@ export function pythonRenter(client: PythonClient, identity: SshIdentity): Rente
 
 /** By the command line that the server hands out, with the key in its settings, and by the ssh of the system. */
 export async function cliRenter(cli: BerthCli, user: Tenant, base: string, identity: SshIdentity): Promise<Renter> {
-  const [key, script] = [join(cli.home, 'id_ed25519'), join(cli.home, 'start.sh')];
+  const { code, stderr } = await cli.run(['login', base], `${user.token}\n`);
+  if (code !== 0) throw new Error(`berth login ended with ${code}: ${stderr}`);
+  return await programRenter({ words: [cli.berth], env: cli.env, home: cli.home }, identity);
+}
+
+/** By the same as a plugin of kubectl: no key, no address, only a kubeconfig. */
+export async function kubectlRenter(
+  cli: BerthCli,
+  desk: { kubectl: string; kubeconfig: string; namespace: string },
+  identity: SshIdentity,
+): Promise<Renter> {
+  const PATH = [dirname(desk.kubectl), dirname(cli.kubectlBerth), cli.env['PATH']].join(delimiter);
+  const env = { ...cli.env, PATH, KUBECONFIG: desk.kubeconfig };
+  return await programRenter({ words: ['kubectl', 'berth', '-n', desk.namespace], env, home: cli.home }, identity);
+}
+
+interface Command {
+  /** The first words of every line. */
+  words: readonly [string, ...string[]];
+  env: NodeJS.ProcessEnv;
+  home: string;
+}
+
+async function programRenter({ words, env, home }: Command, identity: SshIdentity): Promise<Renter> {
+  const [program, ...first] = words;
+  const [key, script] = [join(home, 'id_ed25519'), join(home, 'start.sh')];
   await writeFile(key, identity.privateKey, { mode: 0o600 });
   await writeFile(`${key}.pub`, identity.publicKey);
 
   async function berth(args: readonly string[], input?: string): Promise<string> {
-    const { code, stdout, stderr } = await cli.run(args, input);
-    if (code !== 0) throw new Error(`berth ${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
-    return stdout;
+    const { code, stdout, stderr } = await finished(spawn(program, [...first, ...args], { env }), input);
+    if (code !== 0) throw new Error(`berth ${args.join(' ')} ended with ${code}: ${stdout.toString()}${stderr}`);
+    return stdout.toString();
   }
   const json = async (args: readonly string[]): Promise<Json> =>
     record.parse(JSON.parse(await berth([...args, '--json'])));
 
-  await berth(['login', base], `${user.token}\n`);
   return {
     addKey: (name) => json(['keys', 'add', `${key}.pub`, '--name', name]),
     removeKey: (id) => berth(['keys', 'rm', String(id)]),
     addRegistry: ({ name, server, username, password }) =>
       berth(['registries', 'add', name, server, username], `${password}\n`),
     removeRegistry: (name) => berth(['registries', 'rm', name]),
-    async rent({ name, template_image: image, registry, env, ports, on_start: start, disk_gb: disk, ...life }) {
+    async rent({ name, template_image: image, registry, env: given, ports, on_start: start, disk_gb: disk, ...life }) {
       await writeFile(script, start);
-      const variables = Object.entries(env).flatMap(([variable, text]) => ['--env', `${variable}=${text}`]);
+      const variables = Object.entries(given).flatMap(([variable, text]) => ['--env', `${variable}=${text}`]);
       const served = ports.flatMap(({ container_port: port }) => ['--port', String(port)]);
       const program = ['--image', image, '--registry', registry, '--on-start', script, '--disk', String(disk)];
       const rest = ['--name', name, '--max-duration', life.max_duration, '--yes'];
@@ -161,7 +186,7 @@ export async function cliRenter(cli: BerthCli, user: Tenant, base: string, ident
     giveBack: (id) => berth(['rm', id, '--yes']),
     events: (id) => json(['events', id]),
     follow(id) {
-      const child = spawn(cli.berth, ['logs', '-f', id], { env: cli.env, stdio: ['ignore', 'pipe', 'inherit'] });
+      const child = spawn(program, [...first, 'logs', '-f', id], { env, stdio: ['ignore', 'pipe', 'inherit'] });
       const ended = once(child, 'exit');
       let output = '';
       child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));

@@ -1,5 +1,7 @@
-import { once } from 'node:events';
 import ssh2 from 'ssh2';
+import { waitFor } from '../../support/wait-for.ts';
+import { NAMESPACE } from './release.ts';
+import type { World } from './world.ts';
 
 export interface SshIdentity {
   privateKey: string;
@@ -20,16 +22,21 @@ export interface SshPlace {
 }
 
 /** Logs in and checks the host key. The caller ends the connection, or `signal` does. */
-export async function login(
+export function login(
   { host, port, user, hostKey }: SshPlace,
   identity: SshIdentity,
   signal?: AbortSignal,
 ): Promise<ssh2.Client> {
   const client = new ssh2.Client();
-  const ready = once(client, 'ready', { ...(signal && { signal }) });
-  // The channels report what breaks later.
-  client.on('error', () => undefined);
-  signal?.addEventListener('abort', () => client.destroy());
+  const { promise, resolve, reject } = Promise.withResolvers<ssh2.Client>();
+  client.once('ready', () => resolve(client));
+  // Until then an error or an end fails the login; the channels report what breaks later.
+  client.on('error', reject);
+  client.once('close', () => reject(new Error('the connection was closed before the login')));
+  signal?.addEventListener('abort', () => {
+    reject(signal.reason);
+    client.destroy();
+  });
   client.connect({
     host,
     port,
@@ -38,8 +45,7 @@ export async function login(
     readyTimeout: 60_000,
     hostVerifier: (key: Buffer) => hostKey.includes(key.toString('base64')),
   });
-  await ready;
-  return client;
+  return promise;
 }
 
 /** Runs a command and returns its output. Throws when its exit status is not 0. */
@@ -68,4 +74,14 @@ export async function askPort(client: ssh2.Client, port: number, request: string
     channel.end(request);
   });
   return promise;
+}
+
+/** The ways that sessions took, by the audit records of all gateways; waits for that of a forward. */
+export async function waysOf(world: World): Promise<Set<string>> {
+  const logs = ['logs', '-n', NAMESPACE, '-l', 'app.kubernetes.io/component=ssh', '--tail=-1'];
+  const text = await waitFor('the record of a forward', async () => {
+    const { stdout } = await world.kubectl(logs);
+    return stdout.includes('"kind":"forward"') ? stdout : undefined;
+  });
+  return new Set([...text.matchAll(/"way":"(\w+)"/g)].map(([, way = '']) => way));
 }

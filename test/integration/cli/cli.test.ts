@@ -140,7 +140,11 @@ it('works as kubectl berth from a kubeconfig alone, and leaves no key behind', a
   expect(after).toHaveLength(before);
 });
 
-describeWith('real node')('on the real node', () => {
+describeWith(
+  'real node',
+  'ssh',
+  'rsync',
+)('on the real node', () => {
   it('a person rents at a terminal, logs in, copies, follows the log, stops and gives back', async () => {
     await writeFile(join(cli.home, 'hello.sh'), 'echo hello from the start\n');
     const terminal = programSession(
@@ -162,6 +166,23 @@ describeWith('real node')('on the real node', () => {
     expect((await cli.run(['cp', ...identity, join(cli.home, 'file'), `${id}:/workspace/`])).code).toBe(0);
     expect((await cli.run(['ssh', ...identity, id, 'cat', '/workspace/file'])).stdout).toBe('content\n');
     expect((await cli.run(['logs', id])).stdout).toContain('hello from the start\n');
+
+    const tree = join(cli.home, 'tree');
+    await mkdir(join(tree, 'sub'), { recursive: true });
+    await writeFile(join(tree, 'sub/a name'), 'first\n');
+    const copied = async (how: string): Promise<void> => {
+      expect(await cli.run(['cp', how, ...identity, tree, `${id}:/workspace/`])).toMatchObject({ code: 0, stderr: '' });
+      const back = join(cli.home, `back${how}`);
+      await mkdir(back);
+      expect((await cli.run(['cp', how, ...identity, `shell:/workspace/tree`, back])).code).toBe(0);
+      expect(await run('diff', ['-r', tree, join(back, 'tree')])).toMatchObject({ code: 0, stdout: '' });
+    };
+    await copied('-r');
+    await writeFile(join(tree, 'sub/a name'), 'second\n');
+    await copied('--rsync');
+    const missing = await cli.run(['cp', ...identity, join(cli.home, 'nothing'), `${id}:/workspace/`]);
+    expect([missing.code, missing.stderr]).toEqual([expect.any(Number), expect.stringContaining('No such file')]);
+    expect(missing.code).not.toBe(0);
 
     await cli.run(['ssh', '--config', ...identity]);
     const config = join(cli.home, '.ssh/config');

@@ -1,35 +1,34 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { createWorld, type World } from '../../faults/support/world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { run } from '../../../tools/lib/shell.ts';
 
-function kubectl({ kubeconfig, namespace }: World, ...args: string[]): ReturnType<typeof run> {
+function kubectl({ kubeconfig, namespace }: World, args: readonly string[], input = ''): ReturnType<typeof run> {
   const { programs } = inject('cluster');
   const program = programs === undefined ? 'kubectl' : join(programs, 'kubectl');
-  return run(program, ['--kubeconfig', kubeconfig, '-n', namespace, ...args]);
+  return run(program, ['--kubeconfig', kubeconfig, '-n', namespace, ...args], { input });
+}
+
+function apply(world: World, text: string): ReturnType<typeof run> {
+  return kubectl(world, ['apply', '-f', '-'], text);
 }
 
 function manifest({ fleet }: World, spec: string): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'berth-')), 'one.yaml');
   const head = `apiVersion: berth.dev/v1alpha1\nkind: GPUInstance\nmetadata:\n  name: one\nspec:\n`;
-  writeFileSync(file, `${head}  gpu: {product: ${fleet.product}}\n${spec}`);
-  return file;
+  return `${head}  gpu: {product: ${fleet.product}}\n${spec}`;
 }
 
 test('an instance is made, waited for, read, switched off and on, and deleted with kubectl alone', async () => {
   await using world = await createWorld();
   await world.replica();
-  const file = manifest(world, '  displayName: mine\n');
-  expect((await kubectl(world, 'apply', '-f', file)).stdout).toContain('created');
-  const ready = await kubectl(world, 'wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s');
+  expect((await apply(world, manifest(world, '  displayName: mine\n'))).stdout).toContain('created');
+  const ready = await kubectl(world, ['wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s']);
   expect(ready.stdout).toContain('condition met');
-  const listed = await kubectl(world, 'get', 'berth', '-o', 'wide');
+  const listed = await kubectl(world, ['get', 'berth', '-o', 'wide']);
   expect(listed.stdout).toMatch(/STATE\s+GPU\s+COUNT\s+NODE\s+TYPE\s+PRICE\s+IMAGE\s+POD\s+MESSAGE\s+AGE/);
   expect(listed.stdout).toContain('Running');
-  const described = await kubectl(world, 'describe', 'gpui', 'one');
+  const described = await kubectl(world, ['describe', 'gpui', 'one']);
   for (const words of ['Granted', world.fleet.nodes[0] ?? '', 'per hour', 'Price Per Hour']) {
     expect(described.stdout).toContain(words);
   }
@@ -38,16 +37,16 @@ test('an instance is made, waited for, read, switched off and on, and deleted wi
     [`status.claim.node=${node},spec.powerState=Running`, 'gpuinstance.berth.dev/one\n'],
     ['status.claim.node=elsewhere', ''],
   ] as const) {
-    expect((await kubectl(world, 'get', 'gpui', '--field-selector', selector, '-o', 'name')).stdout).toBe(found);
+    expect((await kubectl(world, ['get', 'gpui', '--field-selector', selector, '-o', 'name'])).stdout).toBe(found);
   }
   const power = (state: string) =>
-    kubectl(world, 'patch', 'gpui/one', '--type=merge', '-p', JSON.stringify({ spec: { powerState: state } }));
+    kubectl(world, ['patch', 'gpui/one', '--type=merge', '-p', JSON.stringify({ spec: { powerState: state } })]);
   await power('Stopped');
-  const stopped = await kubectl(world, 'wait', 'gpui/one', `--for=jsonpath=${REASON}=Stopped`, '--timeout=60s');
+  const stopped = await kubectl(world, ['wait', 'gpui/one', `--for=jsonpath=${REASON}=Stopped`, '--timeout=60s']);
   expect(stopped.stdout).toContain('condition met');
   await power('Running');
-  expect((await kubectl(world, 'wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s')).code).toBe(0);
-  const deleted = await kubectl(world, 'delete', 'gpui', 'one', '--timeout=60s');
+  expect((await kubectl(world, ['wait', 'gpui/one', '--for=condition=Ready', '--timeout=60s'])).code).toBe(0);
+  const deleted = await kubectl(world, ['delete', 'gpui', 'one', '--timeout=60s']);
   expect(deleted.stdout).toContain('deleted');
 });
 
@@ -55,7 +54,7 @@ test('the pools say what they rent out, for how much, and how much of it is free
   await using world = await createWorld();
   await world.replica();
   await waitFor('the classes', async () => {
-    const { stdout } = await kubectl(world, 'get', 'gpupools');
+    const { stdout } = await kubectl(world, ['get', 'gpupools']);
     const [head = '', ...rows] = stdout.split('\n');
     return head.includes('CLASSES') && rows.some((row) => row.includes(`1 x ${world.fleet.product} at 3600.00: `));
   });
@@ -74,7 +73,7 @@ test.each([
   ],
 ])('a refusal of %j says what to write', async (spec, words) => {
   await using world = await createWorld();
-  const { code, stderr } = await kubectl(world, 'apply', '-f', manifest(world, spec));
+  const { code, stderr } = await apply(world, manifest(world, spec));
   expect(code).not.toBe(0);
   expect(stderr).toContain(words);
 });
@@ -87,6 +86,6 @@ test('kubectl explain has words for what a user wonders about', async () => {
     ['spec.onNoCapacity', 'wait in line'],
     ['status.claim', 'The place that the controller granted'],
   ]) {
-    expect((await kubectl(world, 'explain', `gpuinstances.${field}`)).stdout).toContain(words);
+    expect((await kubectl(world, ['explain', `gpuinstances.${field}`])).stdout).toContain(words);
   }
 });

@@ -4,8 +4,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { startAgentEngine, type Chat, type Schedule, type Turn } from '../../support/agents/engine.ts';
 import { installAgents, type Agents } from '../../support/agents/install.ts';
+import { scaledClock } from '../../support/scaled-clock.ts';
 import { startGateway, type TestGateway } from '../../support/model-gateway.ts';
 
 const COMMAND = 'echo made-by-agent > result.txt';
@@ -57,22 +59,26 @@ describe('a coding agent', () => {
     agents = await installAgents();
   }, 600_000);
 
-  beforeEach(async () => {
+  beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'berth-agent-'));
-    schedule = { turns: [], taken: [], reply };
+  });
+
+  /** Two engines with this schedule, and a gateway in front of them. */
+  async function start(turns: readonly Turn[], clock = systemClock()): Promise<void> {
+    schedule = { turns: [...turns], taken: [], asked: [], reply };
     const engines = await Promise.all([startAgentEngine(schedule), startAgentEngine(schedule)]);
-    gateway = await startGateway();
+    gateway = await startGateway(undefined, { clock });
     running.push(gateway, ...engines);
     gateway.cluster.serve({ name: 'engines', ports: engines.map(({ port }) => port) });
     await gateway.ready('tiny', 2);
-  });
+  }
 
   afterEach(async () => {
     for (const each of running.splice(0)) await each.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  function claude(): Promise<Finished> {
+  function claude(...options: string[]): Promise<Finished> {
     const env = {
       ANTHROPIC_BASE_URL: gateway.base,
       ANTHROPIC_AUTH_TOKEN: 'k',
@@ -82,16 +88,17 @@ describe('a coding agent', () => {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
     };
-    return run(agents.claude, ['-p', TASK, '--allowedTools', 'Bash'], folder, env);
+    return run(agents.claude, ['-p', TASK, '--allowedTools', 'Bash', ...options], folder, env);
   }
 
-  function codex(): Promise<Finished> {
+  function codex(...command: string[]): Promise<Finished> {
     const home = join(folder, 'codex');
-    mkdirSync(home);
+    mkdirSync(home, { recursive: true });
     const provider = `name = "Berth"\nbase_url = "${gateway.base}/v1"\nenv_key = "BERTH_API_KEY"\nwire_api = "responses"`;
     const config = `model = "tiny"\nmodel_provider = "berth"\nmodel_context_window = 200000\nweb_search = "disabled"\ncheck_for_update_on_startup = false\n\n[model_providers.berth]\n${provider}\n`;
     writeFileSync(join(home, 'config.toml'), config);
-    const args = [agents.codex, 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', TASK];
+    const options = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
+    const args = [agents.codex, 'exec', ...options, ...command, TASK];
     return run(process.execPath, args, folder, { CODEX_HOME: home, BERTH_API_KEY: 'k' });
   }
 
@@ -102,6 +109,19 @@ describe('a coding agent', () => {
     ['cut an answer in the middle', ['cut', 'good', 'cut', 'good']],
     ['answer in their own ways', ['whole', 'no DONE']],
   ];
+  /** The other engine is left. */
+  const HANGS: [string, Turn[]][] = [
+    ['before the answer', ['hang', 'good', 'good']],
+    ['in the middle of the answer', ['hang in the middle', 'good', 'good']],
+    ['before the last answer', ['good', 'hang', 'good']],
+  ];
+
+  function expectDone({ code, output }: Finished, turns: readonly Turn[]): void {
+    expect([code, output]).toEqual([0, expect.stringContaining(DONE)]);
+    expect(readFileSync(join(folder, 'result.txt'), 'utf8')).toBe('made-by-agent\n');
+    // Everything on the schedule happened.
+    expect(schedule.taken.slice(0, turns.length)).toEqual(turns);
+  }
 
   describe.each([
     ['Claude Code', claude],
@@ -110,14 +130,35 @@ describe('a coding agent', () => {
     it.each(SCHEDULES)(
       'finishes its task when engines %s',
       async (_what, turns) => {
-        schedule.turns = [...turns];
-        const { code, output } = await work();
-        expect([code, output]).toEqual([0, expect.stringContaining(DONE)]);
-        expect(readFileSync(join(folder, 'result.txt'), 'utf8')).toBe('made-by-agent\n');
-        // Everything on the schedule happened.
-        expect(schedule.taken.slice(0, turns.length)).toEqual(turns);
+        await start(turns);
+        expectDone(await work(), turns);
+      },
+      120_000,
+    );
+
+    it.each(HANGS)(
+      'finishes its task when an engine hangs %s',
+      async (_what, turns) => {
+        // The gateway takes half a minute to be sure.
+        await start(turns, scaledClock(10));
+        expectDone(await work(), turns);
       },
       120_000,
     );
   });
+
+  it('Claude Code has a prompt beyond the context summed up, and finishes its task', async () => {
+    const turns: Turn[] = ['good', 'overflow', 'good'];
+    await start(turns);
+    expectDone(await claude(), turns);
+    expect(JSON.stringify(schedule.asked[2]?.messages.at(-1))).toMatch(/summary/i);
+  }, 120_000);
+
+  it('Codex knows a prompt beyond the context as one, and finishes its task when it goes on', async () => {
+    const turns: Turn[] = ['good', 'overflow', 'good'];
+    await start(turns);
+    const first = await codex();
+    expect([first.code, first.output]).toEqual([1, expect.stringMatching(/ran out of room in the model's context/)]);
+    expectDone(await codex('resume', '--last'), turns);
+  }, 120_000);
 });

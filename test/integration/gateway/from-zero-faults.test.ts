@@ -1,5 +1,4 @@
-import { type AddressInfo, connect, createServer, type Server } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import type { AddressInfo, Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ENDPOINT_SLICES, LEASES, SERVICES } from '../../../src/kube/types.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -9,32 +8,10 @@ import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
 import { DEPLOYMENTS } from '../../support/llama/pod.ts';
 import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { openWay, ownAddress } from '../../support/way.ts';
 
 const NAME = 'scripted';
 const { kubeconfig } = inject('cluster');
-
-/** An address of this machine. EndpointSlices take none of the loopback. */
-function ownAddress(): string {
-  const found = Object.values(networkInterfaces())
-    .flat()
-    .find((one) => one?.family === 'IPv4' && !one.internal);
-  if (found === undefined) throw new Error('This machine has no address beside the loopback.');
-  return found.address;
-}
-
-/** Leads from there to a port of the loopback. */
-async function openWay(port: number): Promise<Server> {
-  const server = createServer((socket) => {
-    const onward = connect(port, '127.0.0.1');
-    socket.pipe(onward).pipe(socket);
-    socket.on('error', () => onward.destroy());
-    onward.on('error', () => socket.destroy());
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, ownAddress(), resolve);
-  });
-  return server;
-}
 
 describe('a model at zero replicas', () => {
   let cluster: Cluster;

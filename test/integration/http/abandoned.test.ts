@@ -108,6 +108,7 @@ it('an instance of a replica that died goes after a while, one that was answered
     powerState: 'Running',
     onNoCapacity: 'Fail',
     onExpiry: 'Stop',
+    onGPUFailure: 'Keep',
     diskPolicy: 'Delete',
   } as const;
   // The reaper of this test lives through half a minute at once, and so is the first to find it due.

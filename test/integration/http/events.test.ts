@@ -33,6 +33,7 @@ const spec = {
   powerState: 'Running',
   onNoCapacity: 'Queue',
   onExpiry: 'Stop',
+  onGPUFailure: 'Keep',
   diskPolicy: 'Delete',
 } as const;
 

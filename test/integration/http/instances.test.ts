@@ -104,7 +104,8 @@ describe('POST /instances', () => {
     });
     expect(answer.headers.get('location')).toBe(`/api/v1/instances/${record.id}`);
     const stored = await cluster.client.get(GPU_INSTANCES, { namespace, name: record.id });
-    expect(stored.metadata.annotations ?? {}).toEqual({});
+    const by = { 'berth.dev/created-by': expect.stringMatching(/^key\/key-/) as string };
+    expect(stored.metadata.annotations).toEqual(by);
     expect((await call('GET', `/instances/${record.id}`)).json).toMatchObject({ id: record.id, name: body.name });
     expect((await call('DELETE', `/instances/${record.id}`)).json).toEqual({
       id: record.id,

@@ -71,6 +71,9 @@ describe('/openapi.json', () => {
         // Beside the specification: offers for an image, the tenant's ceilings, and a browser's way to a port.
         'post /offers/search',
         'get /limits',
+        'get /usage',
+        // For operators who signed in to the dashboard.
+        'get /fleet',
         'post /instances/{instanceId}/links',
         // Beside the specification: what instances start from.
         'get /templates',

@@ -147,6 +147,10 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     );
   }
 
+  async function warningsOf(name: string): Promise<string> {
+    return JSON.stringify((await call('GET', `/instances/${name}`)).json['warnings']);
+  }
+
   async function remove(where: TestNamespace, from: Call, name: string): Promise<void> {
     await where.client.delete(GPU_INSTANCES, { name, namespace: where.name });
     await waitFor('the end', async () => (await from('GET', `/instances/${name}`)).status === 404, 60_000);
@@ -162,9 +166,11 @@ describeWith('real node', 'mmdebstrap')('private images', () => {
     await create(tenant, 'refused', ['wrong']);
     expect(await reason(call, 'refused', 'ImagePullBackOff')).toMatch(/401 Unauthorized|authorization failed/);
     expect(await imagesOfNode()).not.toContain(image);
+    expect(await warningsOf('refused')).toContain(`Node real-0 does not list image ${image}`);
     await remove(tenant, call, 'refused');
     await create(tenant, 'private', ['good']);
     await reason(call, 'private', 'Running');
+    expect(await warningsOf('private')).not.toContain('does not list image');
     await remove(tenant, call, 'private');
     expect(await imagesOfNode()).toContain(image);
   });

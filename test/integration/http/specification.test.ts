@@ -93,6 +93,37 @@ describe('section 1 and 4: base address and endpoints', () => {
     }
   });
 
+  it.each(['/api/v1', '/api/v1/api/v1'])(
+    'a client creates, lists, reads, renames and deletes an instance, and registers and deletes a key, at %s',
+    async (base) => {
+      const at = async (method: string, path: string, body?: unknown): Promise<Record<string, unknown>> => {
+        const response = await fetch(`${cluster.api.url}${base}${path}`, {
+          method,
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json' },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+        });
+        expect([method, path, response.ok]).toEqual([method, path, true]);
+        expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+        return (await response.json()) as Record<string, unknown>;
+      };
+      const listed = async (path: string): Promise<unknown[]> => {
+        return ((await at('GET', path))['data'] as Record<string, unknown>[]).map(({ id }) => id);
+      };
+      const { id } = await at('POST', '/instances', { name: 'before' });
+      const path = `/instances/${String(id)}`;
+      await waitFor('the instance in the list', async () => (await listed('/instances')).includes(id));
+      expect(await at('PATCH', path, { name: 'after', label: 'mine' })).toMatchObject({ id, name: 'after' });
+      await waitFor('the new name', async () => (await at('GET', path))['name'] === 'after');
+      expect(await at('DELETE', path)).toEqual({ id, object: 'instance', deleted: true });
+      await waitFor('the end of the instance', async () => !(await listed('/instances')).includes(id));
+      const key = await at('POST', '/ssh-keys', { name: 'laptop', public_key: PUBLIC_KEY });
+      await waitFor('the key in the list', async () => (await listed('/ssh-keys')).includes(key['id']));
+      const deleted = { id: key['id'], object: 'ssh_key', deleted: true };
+      expect(await at('DELETE', `/ssh-keys/${String(key['id'])}`)).toEqual(deleted);
+      await waitFor('the end of the key', async () => !(await listed('/ssh-keys')).includes(key['id']));
+    },
+  );
+
   it.each(['/models', '/offers', '/instances', '/ssh-keys'])('GET %s answers a list', async (path) => {
     expect((await call('GET', path)).json).toMatchObject({ object: 'list', data: expect.any(Array) as unknown });
   });
@@ -109,6 +140,17 @@ describe('section 1 and 4: base address and endpoints', () => {
 });
 
 describe('section 2.1: POST /instances', () => {
+  it('the pattern of template_image is that of the specification, to the letter', async () => {
+    const { components } = (await (await fetch(`${cluster.api.url}/openapi.json`)).json()) as {
+      components: { schemas: Record<string, { properties: Record<string, { anyOf: { pattern?: string }[] }> }> };
+    };
+    const { template_image: field } = components.schemas['CreateInstance']?.properties ?? {};
+    const image = field?.anyOf.find(({ pattern }) => pattern !== undefined);
+    const written = String.raw`^$|^([a-z0-9][a-z0-9._\/-]*)(?::[@a-zA-Z0-9][@a-zA-Z0-9._-]*|@sha256:[a-fA-F0-9]{64})?$`;
+    // In a class the slash needs no escape; a regular expression of JSON has none.
+    expect(image?.pattern?.replaceAll(String.raw`\/`, '/')).toBe(written.replaceAll(String.raw`\/`, '/'));
+  });
+
   it.each(rowsOf(CREATION))('$says: $short is $status', async ({ body, ...expected }) => {
     check(await rent(body), expected);
   });
@@ -154,7 +196,7 @@ describe('section 2.1: POST /instances', () => {
 describe('section 2.2: PATCH /instances/{instanceId}', () => {
   it.each(
     rowsOf([
-      { says: 'the body is optional', bodies: [undefined, {}], status: 200 },
+      { says: 'the body is optional', bodies: [undefined, {}, '', 'null'], status: 200 },
       {
         says: 'label and name are optional and nullable',
         bodies: [{ label: 'l' }, { name: 'n' }, { label: null, name: null }, { label: '', name: '' }],

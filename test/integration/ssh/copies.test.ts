@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { run } from '../../../tools/lib/shell.ts';
+import type { Way } from '../../../src/ssh/audit.ts';
 import { copyBothWays, sha256 } from '../../support/bulk-copy.ts';
 import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';
-import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { byEachWay, sshWorld, WAYS, type SshWorld } from '../../support/ssh-world.ts';
 import { describeWith } from '../../support/needs.ts';
 
 const onNode = describeWith('real node', 'ssh', 'mmdebstrap', 'rsync');
@@ -15,6 +16,7 @@ const onNode = describeWith('real node', 'ssh', 'mmdebstrap', 'rsync');
 const BULK_MIB = 256;
 
 let world: SshWorld;
+let configs: Record<Way, string>;
 let client: SshClient;
 let config: string;
 let tree: string;
@@ -22,8 +24,9 @@ let file: string;
 
 beforeAll(async () => {
   world = await sshWorld();
-  config = world.configOf(world.server, await world.addKey('laptop'));
-  client = sshClient(config);
+  const key = await world.addKey('laptop');
+  const { direct, exec } = world.gateways;
+  configs = { direct: world.configOf(direct, key), exec: world.configOf(exec, key) };
   await Promise.all([
     world.addInstance('debian', { image: DEBIAN }),
     world.addInstance('bare', { image: BARE }),
@@ -39,13 +42,19 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
+function use(way: Way): void {
+  config = configs[way];
+  client = sshClient(config);
+}
+
 async function sameTree(other: string): Promise<void> {
   expect(await run('diff', ['-r', tree, other])).toMatchObject({ code: 0, stdout: '' });
 }
 
-onNode.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance) => {
-  const remote = (path: string): string => `${instance}@127.0.0.1:/tmp/${path}`;
-  const back = (name: string): string => join(world.folder, `${instance}-${name}`);
+onNode.each(byEachWay(['debian', 'bare', 'nonroot']))('copies to and from %s, %s', (instance, way) => {
+  beforeEach(() => use(way));
+  const remote = (path: string): string => `${instance}@127.0.0.1:/tmp/${way}-${path}`;
+  const back = (name: string): string => join(world.folder, `${instance}-${way}-${name}`);
 
   it.each([
     ['the SFTP protocol', []],
@@ -97,7 +106,9 @@ onNode.each(['debian', 'bare', 'nonroot'])('copies to and from %s', (instance) =
   });
 });
 
-onNode('bulk', () => {
+onNode.each(WAYS)('bulk, %s', (way) => {
+  beforeEach(() => use(way));
+
   it(`${BULK_MIB} MiB both ways, to the byte`, { timeout: 300_000 }, async () => {
     await copyBothWays({ config, folder: world.folder }, 'debian', BULK_MIB);
   });

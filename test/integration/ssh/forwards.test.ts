@@ -1,16 +1,18 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Way } from '../../../src/ssh/audit.ts';
 import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { finished, sshClient, type SshClient } from '../../support/ssh-client.ts';
-import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { byEachWay, sshWorld, WAYS, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { describeWith } from '../../support/needs.ts';
 
 const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
 let world: SshWorld;
+let clients: Record<Way, SshClient>;
 let client: SshClient;
 
 const IMAGES = ['debian', 'bare', 'nonroot'];
@@ -20,7 +22,10 @@ const GREETER = 7003;
 
 beforeAll(async () => {
   world = await sshWorld();
-  client = sshClient(world.configOf(world.server, await world.addKey('laptop')));
+  const key = await world.addKey('laptop');
+  const { direct, exec } = world.gateways;
+  clients = { direct: sshClient(world.configOf(direct, key)), exec: sshClient(world.configOf(exec, key)) };
+  client = clients.exec;
   await Promise.all([
     world.addInstance('bare', { image: BARE }),
     world.addInstance('debian', { image: DEBIAN }),
@@ -72,7 +77,11 @@ async function forward(
   return { port, stop: () => child.kill(), errors: () => errors };
 }
 
-onNode.each(IMAGES)('to %s', (instance) => {
+onNode.each(byEachWay(IMAGES))('to %s, %s', (instance, way) => {
+  beforeEach(() => {
+    client = clients[way];
+  });
+
   it('-N -L reaches a server on the loopback of the instance', async () => {
     const { port, stop } = await forward(instance, `localhost:${HTTP}`);
     (await dial(port)).destroy();
@@ -124,7 +133,11 @@ onNode.each(IMAGES)('to %s', (instance) => {
   });
 });
 
-onNode('-L', () => {
+onNode.each(WAYS)('-L, %s', (way) => {
+  beforeEach(() => {
+    client = clients[way];
+  });
+
   it('passes on the end that the server makes', async () => {
     const { port, stop } = await forward('bare', `127.0.0.1:${GREETER}`);
     const socket = await dial(port);
@@ -147,15 +160,13 @@ onNode('-L', () => {
     const { port, stop } = await forward('bare', `localhost:${HTTP}`);
     const socket = await dial(port);
     socket.write('GET');
-    await waitFor(
-      'the relay',
-      async () => (await client.ssh('bare', 'grep -sl bin/rela[y] /proc/[0-9]*/cmdline')).code === 0,
-    );
+    // By exec: the other way has a process of the same name.
+    const program = way === 'exec' ? 'rela[y]' : 'direc[t]';
+    const runs = async (): Promise<boolean> =>
+      (await clients.exec.ssh('bare', `grep -sl bin/${program} /proc/[0-9]*/cmdline`)).code === 0;
+    await waitFor('the process', runs);
     stop();
-    await waitFor(
-      'its end',
-      async () => (await client.ssh('bare', 'grep -sl bin/rela[y] /proc/[0-9]*/cmdline')).code !== 0,
-    );
+    await waitFor('its end', async () => !(await runs()));
   });
 
   it('reaches the loopback of an instance without tools', async () => {
@@ -174,7 +185,11 @@ onNode('-L', () => {
   });
 });
 
-onNode('-W', () => {
+onNode.each(WAYS)('-W, %s', (way) => {
+  beforeEach(() => {
+    client = clients[way];
+  });
+
   it('-W joins stdin and stdout to a port', async () => {
     const result = await finished(client.start('bare', '', ['-W', `localhost:${SUM}`]), 'abc');
     expect(String(result.stdout)).toMatch(/^900150983cd24fb0d6963f7d28e17f72/);

@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -15,6 +16,7 @@ import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { describeWith } from '../../support/needs.ts';
+import { run } from '../../../tools/lib/shell.ts';
 
 const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
@@ -63,6 +65,22 @@ onNode('logins', () => {
     const flags = ['-o', `IdentityAgent=${socket}`];
     expect(await as(path).ssh('open', 'true', { flags })).toMatchObject({ code: 0, stderr: '' });
     await end();
+  });
+
+  it('accepts certificates of an authority that the tenant registered, until it is deleted', async () => {
+    const authority = join(world.folder, 'authority');
+    const user = join(world.folder, 'certified');
+    for (const path of [authority, user]) await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path]);
+    await world.addPublicKey('authority', `cert-authority ${readFileSync(`${authority}.pub`, 'utf8')}`.trim());
+    await run('ssh-keygen', ['-q', '-s', authority, '-I', 'alice', '-n', `open.${world.namespace}`, `${user}.pub`]);
+    expect(await as(user).ssh('open', 'echo in')).toMatchObject({ code: 0, stdout: Buffer.from('in\n') });
+    const session = as(user).start('open', 'echo up; sleep 60');
+    const begun = once(session.stdout, 'data');
+    const ended = finished(session);
+    await begun;
+    await world.removeKey('authority');
+    expect(await ended).toMatchObject({ code: 255, stderr: expect.stringContaining('no longer opens instance open') });
+    expect((await as(user).ssh('open', 'true')).stderr).toContain('Permission denied (publickey)');
   });
 
   it.each([

@@ -1,25 +1,33 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Way } from '../../../src/ssh/audit.ts';
 import { checkLogin } from '../../../src/ssh/session/check-login.ts';
 import { BARE, DEBIAN, NONROOT } from '../../support/ssh-images.ts';
 import { sshClient, type SshClient } from '../../support/ssh-client.ts';
 import { terminalSession } from '../../support/ssh-terminal.ts';
-import { sshWorld, type SshWorld } from '../../support/ssh-world.ts';
+import { byEachWay, sshWorld, WAYS, type SshWorld } from '../../support/ssh-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { describeWith } from '../../support/needs.ts';
 
 const onNode = describeWith('real node', 'ssh', 'mmdebstrap');
 
 let world: SshWorld;
+let configs: Record<Way, string>;
 let config: string;
 let client: SshClient;
 
+function use(way: Way): void {
+  config = configs[way];
+  client = sshClient(config);
+}
+
 beforeAll(async () => {
   world = await sshWorld();
-  config = world.configOf(world.server, await world.addKey('laptop'));
-  client = sshClient(config);
+  const key = await world.addKey('laptop');
+  const { direct, exec } = world.gateways;
+  configs = { direct: world.configOf(direct, key), exec: world.configOf(exec, key) };
   await Promise.all([
     world.addInstance('debian', { image: DEBIAN }),
     world.addInstance('bare', { image: BARE }),
@@ -33,7 +41,9 @@ const IMAGES = ['debian', 'bare', 'nonroot'];
 // busybox asks the terminal where its cursor is.
 const PROMPT = /[#$] (?:.\[6n)?$/;
 
-onNode.each(IMAGES)('a session in %s', (instance) => {
+onNode.each(byEachWay(IMAGES))('a session in %s, %s', (instance, way) => {
+  beforeEach(() => use(way));
+
   it('runs a command with its exit status, stdout and stderr', async () => {
     const result = await client.ssh(instance, 'echo out; echo err >&2; exit 7');
     expect(result).toMatchObject({ code: 7, stderr: 'err\n' });
@@ -84,7 +94,7 @@ onNode.each(IMAGES)('a session in %s', (instance) => {
   });
 
   it('refuses to forward an agent, without a word, and goes on', async () => {
-    const socket = `${world.folder}/agent-${instance}`;
+    const socket = `${world.folder}/agent-${instance}-${way}`;
     const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: 'ignore' });
     await waitFor('the agent', () => existsSync(socket));
     const flags = ['-A', '-o', `IdentityAgent=${socket}`, '-o', 'LogLevel=DEBUG1'];
@@ -97,7 +107,7 @@ onNode.each(IMAGES)('a session in %s', (instance) => {
   });
 
   it('shares one connection with others', async () => {
-    const flags = ['-S', `${world.folder}/control-${instance}`];
+    const flags = ['-S', `${world.folder}/control-${instance}-${way}`];
     const master = client.start(instance, '', ['-M', '-N', ...flags]);
     const check = (): Promise<{ code: number | null }> =>
       client.ssh(instance, '', { flags: [...flags, '-O', 'check'] });
@@ -125,7 +135,9 @@ onNode.each(IMAGES)('a session in %s', (instance) => {
   });
 });
 
-onNode('a session', () => {
+onNode.each(WAYS)('a session, %s,', (way) => {
+  beforeEach(() => use(way));
+
   it('has the environment of the container', async () => {
     const result = await client.ssh('debian', 'echo "$CUDA_VERSION|$NVIDIA_VISIBLE_DEVICES|$PATH"');
     expect(String(result.stdout)).toMatch(/^12\.4\|all\|\/usr\/local\/cuda\/bin:/);
@@ -182,11 +194,12 @@ onNode('a session', () => {
   });
 
   it('leaves records of who and how much, and nothing of what', async () => {
+    world.records.length = 0;
     await client.ssh('debian', 'cat; echo secret-word', { input: '12345' });
     const record = await waitFor('the record', () =>
       world.records.findLast((each) => each.event === 'session' && each.bytesIn === 5),
     );
-    expect(record).toMatchObject({ kind: 'command', bytesOut: 17, status: 0, login: { instance: 'debian' } });
+    expect(record).toMatchObject({ kind: 'command', bytesOut: 17, status: 0, login: { instance: 'debian' }, way });
     expect(JSON.stringify(world.records)).not.toContain('secret-word');
   });
 });

@@ -111,6 +111,7 @@ describe('a given cluster', () => {
       yes: false,
       interactive: false,
       tidy: false,
+      otherMakers: false,
       total: 4,
       progress: { step: () => undefined, line: (text) => expect.unreachable(text), end: () => undefined },
       server: { httpPort: undefined, sshPort: undefined },

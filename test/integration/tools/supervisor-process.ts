@@ -14,6 +14,7 @@ await supervise({
   yes: false,
   interactive: false,
   tidy: false,
+  otherMakers: true,
   total: 4,
   progress: silent,
   server: server === 'server' ? { httpPort: undefined, sshPort: undefined } : undefined,

@@ -1,50 +1,30 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';
-import { ROOT } from '../../../tools/lib/paths.ts';
-import { findProgram } from '../../../tools/lib/shell.ts';
 import { account, BERTH_EDIT, BERTH_VIEW } from '../../support/accounts.ts';
-import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
-import { type Replicas, startReplicas } from '../../support/http/replicas.ts';
+import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
+import { type DashboardWorld, dashboardWorld } from '../../support/dashboard-world.ts';
 import { describeWith } from '../../support/needs.ts';
-import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** Pictures of every view in both themes, to be looked at. */
-const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJlzgbwTLpw84a3PBPThpSGFMRrAukdge3TpDy0ElguM you@laptop';
 
-let tenant: TestNamespace;
-let controller: BerthProcess;
-let dashboard: BerthProcess;
-let api: Replicas;
+let world: DashboardWorld;
+let tenant: DashboardWorld['tenant'];
+let dashboard: DashboardWorld['dashboard'];
+let api: DashboardWorld['api'];
 let editor: string;
 let viewer: string;
 
 beforeAll(async () => {
-  const { kubeconfig } = inject('cluster');
-  tenant = await testNamespace();
+  world = await dashboardWorld();
+  ({ tenant, dashboard, api } = world);
   const namespace = tenant.name;
-  dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { BERTH_TRUST_PROXY: '1' } });
-  [api, controller] = await Promise.all([
-    startReplicas(kubeconfig, {
-      namespace,
-      env: { BERTH_DASHBOARD_URL: dashboard.url, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE },
-    }),
-    startBerth(kubeconfig, 'controller', namespace),
-  ]);
   editor = await account(tenant.client, namespace, 'editor', BERTH_EDIT);
   viewer = await account(tenant.client, namespace, 'viewer', BERTH_VIEW);
 });
 
-afterAll(async () => {
-  for (const one of [api, dashboard, controller, tenant]) await one[Symbol.asyncDispose]();
-});
+afterAll(() => world[Symbol.asyncDispose]());
 
 function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${api.url}/dashboard/api${path}`, {
@@ -129,59 +109,16 @@ it('an account that is deleted gets no other token', async () => {
 });
 
 describeWith('chromium')('in a browser', () => {
-  let browser: Browser;
-  let page: Page;
-  const requested: string[] = [];
-  const complaints: string[] = [];
-
-  function watch(watched: Page): void {
-    watched.on('request', (request) => requested.push(request.url()));
-    watched.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
-    watched.on('pageerror', (error) => complaints.push(error.message));
-  }
-
-  async function signIn(on: Page, token: string, path = ''): Promise<void> {
-    await on.goto(`${api.url}/dashboard${path}`);
-    await on.getByLabel('Kubernetes token').fill(token);
-    await on.getByRole('button', { name: 'Sign in' }).click();
-    await on.getByRole('button', { name: 'Sign out' }).waitFor();
-  }
-
-  /** Pictures of what is shown, in both themes and on a phone. */
-  async function picture(name: string): Promise<void> {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.screenshot({ path: join(PICTURES, `${name}-${colorScheme}.png`), animations: 'disabled' });
-    }
-    await page.setViewportSize({ width: 375, height: 740 });
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375);
-    await page.screenshot({ path: join(PICTURES, `${name}-phone.png`), animations: 'disabled' });
-    await page.setViewportSize({ width: 1180, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
-  }
-
-  /** What axe finds in the page as it is, in both themes. */
-  async function findings(): Promise<string[]> {
-    const found: string[] = [];
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.evaluate(axe.source);
-      const results = await page.evaluate<axe.AxeResults>('axe.run()');
-      for (const { id, nodes } of results.violations)
-        found.push(`${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
-    }
-    await page.emulateMedia({ colorScheme: 'light' });
-    return found;
-  }
+  let view: DashboardView;
+  let page: DashboardView['page'];
+  let findings: DashboardView['findings'];
+  let picture: DashboardView['picture'];
 
   beforeAll(async () => {
-    mkdirSync(PICTURES, { recursive: true });
-    browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
-    // A colour that is on its way to the other theme has no contrast.
-    page = await browser.newPage({ viewport: { width: 1180, height: 800 }, reducedMotion: 'reduce' });
-    watch(page);
+    view = await openDashboard(api.url);
+    ({ page, findings, picture } = view);
   });
-  afterAll(() => browser.close());
+  afterAll(() => view[Symbol.asyncDispose]());
 
   it('the sign-in has nothing against it', async () => {
     await page.goto(`${api.url}/dashboard`);
@@ -191,7 +128,7 @@ describeWith('chromium')('in a browser', () => {
   });
 
   it('somebody signs in, and an empty list says what to do', async () => {
-    await signIn(page, editor);
+    await view.signIn(editor);
     await page.getByRole('heading', { name: 'No instances yet' }).waitFor();
     expect(await page.getByLabel('Namespace').inputValue()).toBe(tenant.name);
     expect(await findings()).toEqual([]);
@@ -244,8 +181,8 @@ describeWith('chromium')('in a browser', () => {
     expect(await findings()).toEqual([]);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's notebook");
-    await page.getByText('The same without this page').click();
-    const [curl = '', kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
+    await page.locator('#action').getByText('The same without this page').click();
+    const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s notebook"}'`);
     expect(kubectl).toMatch(/^kubectl patch gpuinstance \S+ -n \S+ --type=merge/);
     await page.locator('#action').getByRole('button', { name: 'Rename' }).click();
@@ -314,13 +251,12 @@ describeWith('chromium')('in a browser', () => {
   });
 
   it('somebody who may only look sees no button that would fail', async () => {
-    const other = await browser.newPage();
-    watch(other);
-    await signIn(other, viewer);
-    await other.getByRole('link', { name: "Ann's notebook" }).click();
-    await other.getByText('Opened the login').waitFor();
-    expect(await other.getByRole('button', { name: /Stop|Delete|Rename/ }).count()).toBe(0);
-    await other.close();
+    await using other = await openDashboard(api.url);
+    await other.signIn(viewer);
+    await other.page.getByRole('link', { name: "Ann's notebook" }).click();
+    await other.page.getByText('Opened the login').waitFor();
+    expect(await other.page.getByRole('button', { name: /Stop|Delete|Rename/ }).count()).toBe(0);
+    expect(other.complaints.filter((text) => !/status of (?:4\d\d)/.test(text))).toEqual([]);
   });
 
   it('keeps no token, loads nothing from elsewhere and breaks no policy', async () => {
@@ -328,8 +264,8 @@ describeWith('chromium')('in a browser', () => {
     expect(String(stored)).not.toMatch(/berth-person|eyJ/);
     const logs = [...api.processes, dashboard].map((one) => one.log()).join('');
     expect(logs).not.toMatch(/berth-person\.\w/);
-    expect(requested.filter((url) => !url.startsWith(api.url) && !url.startsWith('data:'))).toEqual([]);
-    expect(complaints.filter((text) => !/status of (?:4\d\d)/.test(text))).toEqual([]);
+    expect(view.requested.filter((url) => !url.startsWith(api.url) && !url.startsWith('data:'))).toEqual([]);
+    expect(view.complaints.filter((text) => !/status of (?:4\d\d)/.test(text))).toEqual([]);
     expect(await page.title()).not.toBe('owned');
   });
 });

@@ -14,9 +14,10 @@ import { Inventory } from '../../../src/inventory/inventory.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { IndexFunctions, ReadStore } from '../../../src/kube/watch/store.ts';
-import type { KubeObject, Pod } from '../../../src/kube/types.ts';
+import type { KubeObject, Node, Pod } from '../../../src/kube/types.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type ApiKey, hashToken } from '../../../src/resources/api-key.ts';
+import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import type { RegistryCredential } from '../../../src/resources/registry-credential.ts';
 import type { Ceilings } from '../../../src/resources/tenants/ceilings.ts';
@@ -32,13 +33,19 @@ export interface LoneApiOptions {
   http?: Record<string, Partial<Ceilings['http']>>;
   instances?: readonly GpuInstance[] | ReadStore<GpuInstance>;
   pods?: readonly Pod[];
+  nodes?: readonly Node[];
+  pools?: readonly GpuPool[];
   /** Calls of the API server; without it every call fails. */
   client?: Partial<KubeClient>;
   /** Asks exporters; without it every question fails. */
   readMonitor?: ApiDeps['readMonitor'];
   clock?: Clock;
+  /** In place of the keys of the tenants. */
+  apiKeys?: ReadStore<ApiKey>;
   /** What is other than usual in the keys of tenants. */
   keys?: Record<string, Partial<ApiKey['spec']>>;
+  /** By default none. */
+  terminals?: ApiDeps['terminals'];
   /** By default none. */
   models?: (process: { registry: Registry; log: Logger; clock: Clock }) => ModelEndpoints;
   log?: Logger;
@@ -116,15 +123,18 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const stores = {
     instances: storeOf(options.instances ?? []),
     pods: filled(options.pods ?? [], INDEXES.pods),
-    nodes: filled([]),
+    nodes: filled(options.nodes ?? []),
+    pools: filled(options.pools ?? []),
     sshKeys: filled([], INDEXES.sshKeys),
     templates: filled([], INDEXES.templates),
     namespaces: filled([]),
     registries: filled<RegistryCredential>([], INDEXES.registries),
-    apiKeys: filled(
-      tenants.map((name) => keyOfTenant(name, options.keys?.[name])),
-      INDEXES.apiKeys,
-    ),
+    apiKeys:
+      options.apiKeys ??
+      filled(
+        tenants.map((name) => keyOfTenant(name, options.keys?.[name])),
+        INDEXES.apiKeys,
+      ),
     tenantLimits: filled(limits),
   };
   const refuse = (): Promise<never> => Promise.reject(new Error('There is no cluster.'));
@@ -138,12 +148,13 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const server = await startApi({
     client,
     stores,
-    offers: new Inventory({ ...stores, pools: filled([]), storageClasses: filled([]) }, clock),
+    offers: new Inventory({ ...stores, storageClasses: filled([]) }, clock),
     models: options.models?.({ registry, log, clock }) ?? { router: Router(), calls: new Map() },
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
+    terminals: options.terminals,
     readMonitor: options.readMonitor ?? refuse,
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,

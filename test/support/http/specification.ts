@@ -39,7 +39,7 @@ const image = (...names: string[]): { template_image: string }[] => names.map((n
 /** Statements on POST /instances. */
 export const CREATION: readonly Line[] = [
   { says: 'the body is a JSON object', bodies: ['[]', '1', '"x"', 'true'], status: 422, code: INVALID },
-  { says: 'the body itself is optional', bodies: [undefined, ''], status: 201 },
+  { says: 'the body itself is optional', bodies: [undefined, '', 'null', ' '], status: 201 },
   {
     says: 'every field is optional and may be null',
     bodies: [{}, Object.fromEntries(FIELDS.map((field) => [field, null])), ...FIELDS.map((one) => ({ [one]: null }))],

@@ -8,11 +8,10 @@ import { gzipSync } from 'node:zlib';
 import { Agent, fetch } from 'undici';
 import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
 import { busyboxLayer } from '../../../tools/lib/images/image.ts';
-import { cacheFolder } from '../../../tools/lib/paths.ts';
-import { findProgram, isExecutable, run } from '../../../tools/lib/shell.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 import { tarOf } from '../../../src/lib/tar.ts';
-import { debFiles, unpackDeb } from '../../../tools/release/image/debian.ts';
+import { debProgram } from '../deb-program.ts';
 import { waitFor } from '../wait-for.ts';
 
 /** On the loopback of the node, where containerd takes any certificate. Images of instances name no port. */
@@ -29,17 +28,6 @@ export interface PrivateRegistry extends AsyncDisposable {
   server: string;
   /** Stores an image of busybox under a name such as private/app:1; returns the reference that the node pulls. */
   push(name: string): Promise<string>;
-}
-
-/** The registry of the Debian package, which is unpacked and not installed: its service would start. */
-async function program(): Promise<string> {
-  const installed = await findProgram('docker-registry');
-  if (installed !== undefined) return installed;
-  const folder = join(cacheFolder(process.env), 'docker-registry');
-  const unpacked = join(folder, 'usr/bin/docker-registry');
-  if (await isExecutable(unpacked)) return unpacked;
-  for (const deb of await debFiles(['docker-registry'], cacheFolder(process.env))) await unpackDeb(deb, folder);
-  return unpacked;
 }
 
 function digestOf(blob: Buffer): string {
@@ -123,7 +111,14 @@ export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
     auth: { htpasswd: { realm: 'berth-test', path: join(folder, 'htpasswd') } },
   };
   await writeFile(join(folder, 'config.yml'), JSON.stringify(config));
-  const inside = ['--target', String(initPid), '--net', await program(), 'serve', join(folder, 'config.yml')];
+  const inside = [
+    '--target',
+    String(initPid),
+    '--net',
+    await debProgram('docker-registry'),
+    'serve',
+    join(folder, 'config.yml'),
+  ];
   const child: ChildProcess = spawn('nsenter', inside, { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = once(child, 'exit');
   let log = '';

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/main.ts';
 import { createSession } from '../../../src/cli/session.ts';
+import { ERRORS } from '../../../src/http/errors/catalogue.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 
@@ -55,6 +56,7 @@ async function berth(words: readonly string[], answers: readonly Answer[], typed
   const terminal: Terminal = {
     interactive: typed.length > 0,
     screen: false,
+    columns: { out: undefined, say: undefined },
     out: async (more) => void (out += more),
     say: (more) => void said.push(more),
     ask,
@@ -138,10 +140,29 @@ it('a server that is no Berth, or none at all, is said to be so', async () => {
   const page: Answer = (response) => void response.writeHead(502).end('<html>');
   expect(await berth(['ls'], [page])).toMatchObject({
     code: 6,
-    said: 'berth: The server answered with the status 502.',
+    said: 'berth: The server answered with the status 502.\nRun the command again in some seconds.',
   });
+  const odd = await berth(['ls'], [json(409, { error: { message: { a: 1 }, code: 'toString', alternatives: 7 } })]);
+  expect([odd.code, odd.said]).toEqual([1, expect.stringContaining('the status 409.\nberth COMMAND --help')]);
   const gone = await berth(['ls'], [drop]);
   expect([gone.code, gone.said]).toEqual([6, expect.stringContaining('does not answer')]);
+});
+
+/** What only others than this program can meet: the dashboard, and who writes HTTP by hand. */
+const NOT_OURS = new Set(['not_signed_in', 'not_allowed', 'dashboard_unavailable']);
+
+it.each(Object.entries(ERRORS).filter(([code]) => !NOT_OURS.has(code)))(
+  'the words of the server for %s are followed by a next step',
+  async (code, { status }) => {
+    const { said } = await berth(['ls'], [refuse(status, code, 'Because.')]);
+    expect(said).toMatch(/^berth: Because\.\n[A-Za-z].{10,}$/);
+    expect(said).not.toContain('undefined');
+  },
+);
+
+it('an endpoint that the server does not have is a sign of another version, which it hands out', async () => {
+  const { said } = await berth(['ls'], [refuse(404, 'not_found', 'No endpoint has this path.')]);
+  expect(said).toMatch(/npm install -g http:\/\/127\.0\.0\.1:\d+\/cli\/berth\.tgz$/);
 });
 
 it('the key follows no redirect', async () => {
@@ -232,6 +253,19 @@ it('a followed log goes on after the last line that was printed, and ends with t
   expect(result.seen[1]?.line).toBe('GET /api/v1/instances/i-1/logs?follow=true&tail=5');
 });
 
+it('a followed log goes on at a replica that has yet to learn the key, and ends where the key is revoked', async () => {
+  const line = (n: number): string => `event: line\nid: ${n}\ndata: {"id":"${n}","at":"t","text":"line ${n}"}\n\n`;
+  const refused = refuse(401, 'invalid_api_key', 'Invalid API key.');
+  const end = 'event: end\ndata: {"reason":"Stopped"}\n\n';
+  const answers = [json(200, RECORD), stream(line(1), false), refused, refused, stream(`${line(2)}${end}`)];
+  const result = await berth(['logs', '-f', 'i-1'], answers);
+  expect([result.code, result.out]).toEqual([0, 'line 1\nline 2\n']);
+  const revoked = await berth(['logs', '-f', 'i-1'], [json(200, RECORD), stream(line(1), false), refused]);
+  expect([revoked.code, revoked.said]).toEqual([3, expect.stringContaining('berth: Invalid API key.')]);
+  const never = await berth(['logs', '-f', 'i-1'], [json(200, RECORD), refused]);
+  expect([never.code, never.seen.length]).toEqual([3, 2]);
+});
+
 it('a name stands for its instance, and two of the same name for none', async () => {
   const missing = refuse(404, 'instance_not_found', 'No instance.');
   const named = { ...RECORD, name: 'mine', disk_policy: 'delete' };
@@ -279,4 +313,28 @@ it('a private key stays on the machine', async () => {
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+it('usage shows each group, the sum of each currency, and which amounts still grow', async () => {
+  const amount = { gpu_seconds: 5400, cost: '3.735', currency: 'USD' };
+  const spent = {
+    from: '2026-11-01',
+    to: '2026-11-23',
+    group: 'day',
+    items: [{ ...amount, group: '2026-11-23', product: null, open: true }],
+    totals: [amount],
+  };
+  const used = { used: 1, limit: 10 };
+  const counted = { instances: used, ssh_keys: used, templates: used, api_keys: used, registries: used };
+  const lines = [{ unit: 'USD', limit: '500.00', spent: '415.20', left: '84.80' }];
+  const budget = { renews_at: '2026-12-01T00:00:00.000Z', lines };
+  const limits = { ...counted, policies: [], gpus_used: 1, gpus: [], budget, key_budget: null };
+  const answer: Answer = (response, seen) => json(200, seen.line.includes('/usage') ? spent : limits)(response, seen);
+  const result = await berth(['usage', '--by', 'day', '--since', '2026-11-01'], [answer]);
+  expect(result.seen.map(({ line }) => line)).toContain('GET /api/v1/usage?group=day&from=2026-11-01');
+  expect(result.out).toMatch(/^2026-11-23 +several +1\.50 +3\.735 USD +yes$/m);
+  expect(result.out).toMatch(/^all +2026-11-01 to 2026-11-23 +1\.50 +3\.735 USD/m);
+  expect(result.out).toMatch(/instances +1 of 10/);
+  expect(result.out).toMatch(/^budget, USD +415\.20 of 500\.00, 84\.80 left until 2026-12-01$/m);
+  expect(result.out).not.toContain('budget of the key');
 });

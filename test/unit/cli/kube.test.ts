@@ -35,12 +35,13 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Puts a kubectl on the PATH that writes down what it is given, and runs the plugin. */
-async function plugin(services: object, words: readonly string[]) {
+/** Puts a kubectl on the PATH that writes down what it is given, and runs the plugin. `first` is a line of that kubectl. */
+async function plugin(services: object, words: readonly string[], first = '') {
   const { port } = server.address() as AddressInfo;
   const script = [
     '#!/bin/sh',
     `echo "$*" >>'${folder}/calls'`,
+    first,
     'case "$*" in',
     `*'get services'*) echo '${JSON.stringify(services)}' ;;`,
     `*port-forward*) echo $$ >'${folder}/forward'; echo 'Forwarding from 127.0.0.1:${port} -> 8080'; exec sleep 600 ;;`,
@@ -104,4 +105,61 @@ it('Ctrl-C takes the key and the forward away too', async () => {
   expect([code, calls.at(-1)]).toEqual([130, 'delete apikey.berth.dev/kubectl-berth-x --wait=false']);
   const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
   expect(() => process.kill(forward, 0)).toThrow('ESRCH');
+});
+
+it('a forward that ends, as with the pod of a replica, begins again on the same port, and a followed log goes on', async () => {
+  server.removeAllListeners('request');
+  const line = (n: number): string => `event: line\nid: ${n}\ndata: {"id":"${n}","at":"t","text":"line ${n}"}\n\n`;
+  let follows = 0;
+  server.on('request', (request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    if (!request.url?.includes('/logs')) {
+      response.end('{"id":"i-1"}');
+      return;
+    }
+    follows += 1;
+    if (follows > 1) {
+      response.end(`${line(2)}event: end\ndata: {"reason":"Stopped"}\n\n`);
+      return;
+    }
+    response.write(line(1), () => {
+      const breaks = async (): Promise<void> => {
+        process.kill(Number(await readFile(join(folder, 'forward'), 'utf8')));
+        response.destroy();
+      };
+      void breaks();
+    });
+  });
+  const { code, stdout, calls } = await plugin({ items: [SERVICE] }, ['logs', '-f', 'i-1']);
+  expect([code, stdout.toString()]).toEqual([0, 'line 1\nline 2\n']);
+  const { port } = server.address() as AddressInfo;
+  const forwards = calls.filter((call) => call.startsWith('port-forward'));
+  const to = 'port-forward -n berth-system service/berth-api';
+  expect(forwards).toEqual([`${to} :80`, `${to} ${port}:80`]);
+  const forward = Number(await readFile(join(folder, 'forward'), 'utf8'));
+  expect(() => process.kill(forward, 0)).toThrow('ESRCH');
+});
+
+it('without the program kubectl, or without the right to make a key, it says what to do', async () => {
+  const child = spawn(process.execPath, [MAIN, 'ls'], { env: { PATH: folder, HOME: folder } });
+  const { code, stderr } = await finished(child);
+  expect([code, stderr]).toEqual([
+    1,
+    'berth: This machine has no program kubectl.\nInstall it, or use an API key: berth login URL\n',
+  ]);
+  await writeFile(join(folder, 'kubectl'), '#!/bin/sh\necho "apikeys.berth.dev is forbidden" >&2\nexit 1\n');
+  await chmod(join(folder, 'kubectl'), 0o755);
+  const env = { PATH: `${folder}${delimiter}${process.env['PATH']}`, HOME: folder, BERTH_URL: 'http://127.0.0.1:1' };
+  const refused = await finished(spawn(process.execPath, [MAIN, 'ls'], { env }));
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/forbidden\n.*create and delete of apikeys/),
+  ]);
+});
+
+it('who may not look into all namespaces is led to the Service in the usual one', async () => {
+  const usual = `case "$*" in *--all-namespaces*) echo 'services is forbidden' >&2; exit 1 ;; esac`;
+  const { code, calls } = await plugin({ items: [SERVICE] }, ['-n', 'team', 'ls'], usual);
+  expect(code).toBe(0);
+  expect(calls[1]).toMatch(/^-n team get services -n berth-system -l /);
 });

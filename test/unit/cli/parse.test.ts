@@ -52,6 +52,15 @@ describe('a command line', () => {
     expect(refusal(line)).toContain(message);
   });
 
+  it.each(['login https://gpu.example.com my-secret', 'registries add ghcr ghcr.io me my-secret'])(
+    'that has a secret is refused without repeating it: %s',
+    (line) => {
+      const said = refusal(line);
+      expect(said).toContain('on a command line others can read it');
+      expect(said).not.toContain('my-secret');
+    },
+  );
+
   it('has whole numbers where numbers are meant', () => {
     expect(read('rent --gpus 2').number('gpus', 1)).toBe(2);
     for (const text of ['0', '-1', 'two', '1.5', '']) {

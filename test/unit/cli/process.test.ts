@@ -1,25 +1,39 @@
 import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { mintToken } from '../../../src/resources/api-key.ts';
 import { finished } from '../../support/ssh-client.ts';
 
 const MAIN = fileURLToPath(new URL('../../../src/cli/berth.ts', import.meta.url));
 
 let server: Server;
-afterEach(() => {
+let home: string;
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'berth-process-'));
+});
+afterEach(async () => {
   server.closeAllConnections();
   server.close();
+  await rm(home, { recursive: true });
 });
 
-async function start(words: readonly string[], answer: RequestListener) {
+interface Given {
+  /** Beside BERTH_URL and BERTH_API_KEY. */
+  env?: Record<string, string>;
+}
+
+async function start(words: readonly string[], answer: RequestListener, { env: given = {} }: Given = {}) {
   server = createServer(answer);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
   const { port } = server.address() as AddressInfo;
-  const env = { ...process.env, BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: 'key' };
+  const env = { ...process.env, BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: 'key', ...given };
   return spawn(process.execPath, [MAIN, ...words], { env });
 }
 
@@ -67,4 +81,50 @@ it('a reader that leaves ends a followed log without a word', async () => {
     child.once('exit', resolve);
   });
   expect([code, stderr]).toEqual([0, '']);
+});
+
+it.each([
+  ['in the place of a command', (token: string) => [token]],
+  ['as an operand', (token: string) => ['show', token]],
+  ['after the address', (token: string) => ['login', 'http://127.0.0.1:1', token]],
+  ['as an option', (token: string) => ['login', 'http://127.0.0.1:1', `--key=${token}`]],
+  ['as the address', (token: string) => ['login', `ftp://${token}`]],
+])('a token that somebody types %s is not said again', async (_where, words) => {
+  const { token } = mintToken();
+  const refuse: RequestListener = (request, response) => {
+    const isList = request.url?.endsWith('/instances');
+    response.writeHead(isList ? 200 : 404, { 'content-type': 'application/json' });
+    // As a proxy that quotes what it was asked for.
+    response.end(JSON.stringify(isList ? { data: [] } : { error: { code: 'x', message: request.url } }));
+  };
+  const child = await start(words(token), refuse, { env: { BERTH_API_KEY: token } });
+  const { code, stdout, stderr } = await finished(child);
+  expect(code).toBeGreaterThan(0);
+  expect(stderr).toMatch(/^berth: .+/);
+  expect(`${stdout.toString()}${stderr}`).not.toContain(token);
+});
+
+it('ssh is given no API key: neither in its words nor in its environment', async () => {
+  await writeFile(join(home, 'ssh'), '#!/bin/sh\necho "$*"\nenv\n', { mode: 0o755 });
+  const { token } = mintToken();
+  const ssh = { host: '127.0.0.1', port: 22, user: 'i-1.team', command: '', known_hosts: '127.0.0.1 ssh-ed25519 AAAA' };
+  const record = { id: 'i-1', state: 'running', simulated: false, ssh };
+  const env = { BERTH_API_KEY: token, HOME: home, PATH: `${home}${delimiter}${process.env['PATH']}` };
+  const child = await start(['ssh', 'i-1', 'true'], (_request, response) => response.end(JSON.stringify(record)), {
+    env,
+  });
+  const { code, stdout } = await finished(child);
+  expect([code, stdout.toString()]).toEqual([0, expect.stringContaining('-- i-1.team@127.0.0.1 true\n')]);
+  expect(stdout.toString()).toContain(`HOME=${home}`);
+  expect(stdout.toString()).not.toContain(token);
+});
+
+it('what is piped has no colour and is as wide as it is', async () => {
+  const name = 'NVIDIA-'.padEnd(100, 'X');
+  const offer = { ...OFFER, gpu_name: name, gpu_memory_mb: 1, isolation: 'whole', disk_gb_max: 1, memory_mb: 1 };
+  const env = { COLUMNS: '40', FORCE_COLOR: '1' };
+  const answer: RequestListener = (_request, response) => response.end(JSON.stringify({ data: [offer] }));
+  const { code, stdout } = await finished(await start(['offers'], answer, { env }));
+  expect([code, stdout.toString()]).toEqual([0, expect.stringContaining(`1 x ${name}  `)]);
+  expect(stdout.toString()).not.toContain('\u001b');
 });

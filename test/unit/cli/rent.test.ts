@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { extended } from '../../../src/cli/commands/change.ts';
-import { runningCost } from '../../../src/cli/commands/usage.ts';
-import type { Instance, Limits, LogLine, Offer, Registry, SshKey, Template } from '../../../src/cli/api/records.ts';
+import type {
+  Instance,
+  Limits,
+  LogLine,
+  Offer,
+  Registry,
+  SshKey,
+  Template,
+  Usage,
+} from '../../../src/cli/api/records.ts';
 import type { Input } from '../../../src/cli/options.ts';
 import { parseCommand } from '../../../src/cli/parse.ts';
 import { lifeOf, programOf, variablesOf } from '../../../src/cli/rent/body.ts';
@@ -14,6 +22,7 @@ import type { FoundOffer } from '../../../src/http/schemas/offer.ts';
 import type { RegistryRecord } from '../../../src/http/schemas/registry.ts';
 import type { SshKeyRecord } from '../../../src/http/schemas/ssh-key.ts';
 import type { TemplateRecord } from '../../../src/http/schemas/template.ts';
+import type { UsageAnswer } from '../../../src/http/usage/schema.ts';
 
 function read(...words: string[]): Input {
   const { command, args = [] } = findCommand(words) ?? {};
@@ -43,9 +52,10 @@ it('what the program reads is what the server has', () => {
     (one: SshKeyRecord) => SshKey,
     (one: TemplateRecord) => Template,
     (one: RegistryRecord) => Registry,
+    (one: UsageAnswer) => Usage,
     (one: { id: string; at: string; text: string }) => LogLine,
-  ] = [(one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one];
-  expect(compared).toHaveLength(7);
+  ] = [(one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one];
+  expect(compared).toHaveLength(8);
 });
 
 describe('the body of a rental', () => {
@@ -109,6 +119,8 @@ it('progress tells each stage once, and what a start waits for', () => {
   });
   expect(progress(undefined, claimed)).toEqual(['  accepted          0.0 s', '  has a place       1.5 s']);
   expect(progress(claimed, claimed)).toEqual([]);
+  const again = record({ ...claimed, stages: { ...claimed.stages, started: '2026-01-01T00:00:04Z' } });
+  expect(progress(claimed, again, 'claimed')).toEqual(['  runs              2.5 s']);
   const waits = record({ reason: 'WaitingForCapacity', message: 'No place\u001b is free.', place_in_line: 3 });
   expect(progress(record({}), waits)).toEqual(['  pending: No place? is free. Place in line: 3.']);
   expect(progress(waits, waits)).toEqual([]);
@@ -117,12 +129,4 @@ it('progress tells each stage once, and what a start waits for', () => {
 it('an extension adds to the longest time of a start', () => {
   expect([extended('1h', '30m'), extended('90m', '12h')]).toEqual(['1h30m', '13h30m']);
   for (const text of ['soon', '0s', '']) expect(() => extended('1h', text)).toThrow('is no time');
-});
-
-it('the running cost counts from the login on, and only while it runs', () => {
-  const ready = { ready: '2026-01-01T00:00:00Z' };
-  const now = Date.parse('2026-01-01T02:00:00Z');
-  expect(runningCost(record({ state: 'running', price_per_hour: '2.5', stages: ready }), now)).toBe(5);
-  expect(runningCost(record({ state: 'stopped', price_per_hour: '2.5', stages: ready }), now)).toBe(0);
-  expect(runningCost(record({ state: 'starting', price_per_hour: '2.5' }), now)).toBe(0);
 });

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { age, durationOf, gibibytes, logLine, plain, secondsOf, table } from '../../../src/cli/text.ts';
+import { mintToken } from '../../../src/resources/api-key.ts';
+import { age, durationOf, gibibytes, logLine, plain, secondsOf, table, withoutTokens } from '../../../src/cli/text.ts';
 
 it('a table aligns its columns, and no cell can move the cursor or turn the text around', () => {
   const rows = [
@@ -8,6 +9,28 @@ it('a table aligns its columns, and no cell can move the cursor or turn the text
   ];
   expect(table(['ID', 'NAME', 'NOTE'], rows)).toBe('ID    NAME     NOTE\ni-1   a?[2Jb?  -\ni-22  ?x       z\n');
   expect(plain('é漢')).toBe('é漢');
+});
+
+it('on a narrow screen a table leaves out columns, then cuts cells, and never the first; elsewhere it is whole', () => {
+  const titles = ['ID', 'GPU', 'AGE', 'IMAGE'];
+  const rows = [['i-vdw3lh5adrq5gxhjcqda', '1 x NVIDIA-H100-80GB-HBM3', '40s', 'pytorch/pytorch:latest']];
+  const optional = ['IMAGE', 'AGE'];
+  const shown = (width?: number): string[] => table(titles, rows, { width, optional }).split('\n');
+  expect(shown()).toEqual(table(titles, rows).split('\n'));
+  expect(shown(80)).toEqual(shown());
+  expect(shown(60)[1]).toBe('i-vdw3lh5adrq5gxhjcqda  1 x NVIDIA-H100-80GB-HBM3  40s');
+  expect(shown(50)[1]).toBe('i-vdw3lh5adrq5gxhjcqda  1 x NVIDIA-H100-80GB-HBM3');
+  expect(shown(40)).toEqual(['ID                      GPU', 'i-vdw3lh5adrq5gxhjcqda  1 x NVIDIA-H100\u2026', '']);
+  // Less would say nothing.
+  expect(shown(10)[1]).toBe('i-vdw3lh5adrq5gxhjcqda  1 x NVIDI\u2026');
+});
+
+it('no token is said, wherever it came from', () => {
+  const { token } = mintToken();
+  expect(withoutTokens(`There is no command berth ${token}.`)).toBe('There is no command berth berth_***.');
+  expect(withoutTokens(`${token},${token}`)).toBe('berth_***,berth_***');
+  const words = 'berth_instance_gpu_utilization_ratio of berth_client';
+  expect(withoutTokens(words)).toBe(words);
 });
 
 it('a line of a log keeps its colours and loses all else that is no text', () => {

@@ -1,35 +1,23 @@
 import { describe, expect, it, test } from 'vitest';
 import { imageRefusal } from '../../../src/controllers/gpu-instance/decide/refusals/ceilings.ts';
 import { gpuRefusal } from '../../../src/inventory/gpu-ceilings.ts';
-import { findCondition } from '../../../src/kube/conditions.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
-import { type TenantPolicy, tenantPolicySpecSchema } from '../../../src/resources/tenants/tenant-policy.ts';
-import { controllerWorld, held } from '../../support/controller-world.ts';
+import { held } from '../../support/controller-world.ts';
 import { A100, claimOn, gpuInstance, gpuNode, gpuPod, gpuPool } from '../../support/inventory-world.ts';
+import { goldPolicy, policyWorld } from '../../support/policy-world.ts';
 import { settle } from '../../support/fake-clock.ts';
-
-function policy(spec: object, version = '2'): TenantPolicy {
-  return { metadata: { name: 'gold', resourceVersion: version }, spec: tenantPolicySpecSchema.parse(spec) };
-}
 
 const ONE_GPU = { gpus: [{ max: 1 }] };
 
-/** A world in which the tenant has these ceilings, with what a test asks about its instances. */
-function limited(spec: object, ...more: Parameters<typeof controllerWorld>) {
-  const world = controllerWorld(...more);
-  world.policies.upsert(policy(spec));
-  const instance = (name: string) => world.instances.store.get(`default/${name}`);
+/** A world in which the tenant has these ceilings, and may give back what it has. */
+function limited(...of: Parameters<typeof policyWorld>) {
+  const world = policyWorld(...of);
   return {
     ...world,
-    create: (name: string, own: Parameters<typeof gpuInstance>[1] = {}) =>
-      world.instances.upsert(held(gpuInstance(name, own))),
-    claimed: () =>
-      [...world.instances.store.values()].filter(({ status }) => status?.claim).map((i) => i.metadata.name),
-    ready: (name: string) => findCondition(instance(name)?.status?.conditions, 'Ready'),
     /** What the watch shows when the claim of an instance was given back. */
     release: (name: string) => {
-      const { metadata, spec: own } = instance(name) ?? gpuInstance(name);
+      const { metadata, spec: own } = world.instance(name);
       world.instances.upsert({
         metadata: { ...metadata, resourceVersion: `${Number(metadata.resourceVersion) + 100}` },
         spec: { ...own, powerState: 'Stopped' },
@@ -221,7 +209,7 @@ describe('the claim', () => {
     expect(ready('a')?.message).toContain('not docker.io/library/debian:12');
     release('own');
     expect(woken).toEqual([]);
-    policies.upsert(policy({ images: ['*'] }, '3'));
+    policies.upsert(goldPolicy({ images: ['*'] }, '3'));
     limits.upsert({
       metadata: { namespace: 'default', name: 'berth', resourceVersion: '3' },
       spec: tenantLimitSpecSchema.parse({ policies: ['gold'] }),
@@ -236,7 +224,7 @@ describe('the claim', () => {
     create('a', { gpu: { count: 4, product: A100 } });
     await reconcile('a');
     pods.upsert(gpuPod('a-1', 'n', { gpus: 4, instanceUid: 'uid-a' }));
-    policies.upsert(policy({ gpus: [{ max: 0 }], images: [] }, '3'));
+    policies.upsert(goldPolicy({ gpus: [{ max: 0 }], images: [] }, '3'));
     await reconcile('a');
     expect(claimed()).toEqual(['a']);
     create('b');

@@ -209,6 +209,18 @@ test('an interruptible instance is preempted while its claim is on its pod', asy
   expect(w.status()).toMatchObject({ claim: { node: 'n' }, incarnation: 1, ending: { reason: 'Preempted' } });
 });
 
+test('who loses GPUs to another tenant reads neither its name nor that of its instance', async () => {
+  const spot = held(gpuInstance('one', { ...ALL, type: 'Interruptible' }));
+  const w = world({}, spot);
+  w.pods.upsert(claimedPod(spot, claimOn('n', { gpuCount: 8 })));
+  w.namespaces.upsert({ metadata: { name: 'rivals', uid: 'uid-rivals' } });
+  const made = held(gpuInstance('secret-project', ALL));
+  w.instances.upsert({ ...made, metadata: { ...made.metadata, namespace: 'rivals', uid: 'uid-of-the-other' } });
+  await w.reconcile('secret-project', 'rivals');
+  expect(w.status()?.ending).toMatchObject({ reason: 'Preempted', by: 'uid-of-the-other' });
+  expect(JSON.stringify(w.status())).not.toMatch(/rivals|secret-project/);
+});
+
 test('a pod on another node than the place of its start is given up', async () => {
   const one = held(gpuInstance('one', ALL, { claim: claimOn('n'), incarnation: 1, podName: 'one-1', conditions: [] }));
   const w = world({}, one);

@@ -108,6 +108,23 @@ describe('histories of instances', () => {
     expect(calls).toHaveLength(1);
   });
 
+  it('tell how a start ended, also when another one follows at once', async () => {
+    const { clock, instances, lead, reasons } = world();
+    await lead();
+    const stages = { claimed: '2026-01-01T00:00:01Z' };
+    instances.put(waits('one', 'Scheduling', { stages }));
+    await clock.advance(20_000);
+    const ending = { reason: 'GPUUnhealthy', message: '', at: '2026-01-01T00:00:20Z' };
+    instances.put(waits('one', 'BackingOff', { stages, ending }));
+    await clock.advance(2_000);
+    const next = { incarnation: 2, stages: { claimed: '2026-01-01T00:00:22Z' } };
+    instances.put(waits('one', 'Scheduling', next));
+    await clock.advance(1_000);
+    instances.put(waits('one', 'Starting', next));
+    await clock.advance(20_000);
+    expect(reasons('uid-one')).toEqual(['Claimed', 'Scheduling', 'GPUUnhealthy', 'Claimed', 'Starting']);
+  });
+
   it('stay for a week after the instance, and tell its end', async () => {
     const { clock, instances, lead, stored, reasons } = world();
     await lead();

@@ -3,7 +3,16 @@ import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import type { GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { EARLIER, NOW, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';
+import {
+  EARLIER,
+  NOW,
+  observed,
+  READY,
+  readyNode,
+  SCHEDULED,
+  startedPod,
+  unboundPod,
+} from '../../support/instance-world.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
 const CLAIMED: GpuInstanceStatus = { claim: claimOn('n'), incarnation: 1, podName: 'one-1' };
@@ -126,11 +135,7 @@ describe('with a claim', () => {
     ['an image that never comes', { pod: waiting('ImagePullBackOff') }, 'ImagePullFailed'],
     ['a container that cannot be made', { pod: waiting('CreateContainerError') }, 'ContainerNotCreated'],
     ['settings that no node can use', { pod: waiting('CreateContainerConfigError') }, 'ContainerInvalid'],
-    [
-      'a place that another pod took',
-      { pod: startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable' }] }) },
-      'PlaceLost',
-    ],
+    ['a place that another pod took', { pod: unboundPod() }, 'PlaceLost'],
     [
       'its time is over',
       {
@@ -366,8 +371,18 @@ describe('a drain is no failed start', () => {
 
 test('a disk that is still being provisioned is waited for', () => {
   const message = '0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
-  const pod = startedPod({ conditions: [{ ...SCHEDULED, status: 'False', reason: 'Unschedulable', message }] });
+  const pod = unboundPod({ message });
   const after = (ms: number) => planNext(observed({ pod, now: Date.parse(EARLIER) + ms }));
   expect(after(179_999)).toEqual({ do: 'observe' });
   expect(after(180_000)).toMatchObject({ do: 'end', ending: { reason: 'PlaceLost' } });
+});
+
+test('a pod that runs on its node goes on, though a scheduler reports that its second binding failed', () => {
+  const error = { status: 'False', reason: 'SchedulerError', message: 'pod one-1 is already assigned to node "n"' };
+  const pod = startedPod({ conditions: [{ ...SCHEDULED, ...error }, READY] });
+  const seen = observed({ pod, node: readyNode(), now: Date.parse(EARLIER) + 3_600_000 });
+  expect(planNext(seen)).toEqual({ do: 'observe' });
+  const conditions = statusOf(seen, { host: '', port: 22 }).conditions ?? [];
+  expect(conditions.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'True', reason: 'Running' });
+  expect(conditions.find(({ type }) => type === 'Scheduled')).toMatchObject({ status: 'True', reason: 'Scheduled' });
 });

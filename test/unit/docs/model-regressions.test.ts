@@ -1,8 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { AGENTS_REQUESTS } from '../gateway/dialects/cases/agents-requests.ts';
+import { ANSWERS } from '../gateway/dialects/cases/answers.ts';
+import { ENGINE_STREAMS } from '../gateway/dialects/cases/engine-streams.ts';
+import { ERRORS } from '../gateway/dialects/cases/errors.ts';
+import { MESSAGES_REQUESTS } from '../gateway/dialects/cases/messages-requests.ts';
+import { MESSAGES_STREAMS } from '../gateway/dialects/cases/messages-streams.ts';
+import { RESPONSES_REQUESTS } from '../gateway/dialects/cases/responses-requests.ts';
+import { STREAMS } from '../gateway/dialects/cases/streams.ts';
+import { NO_OVERFLOWS, OVERFLOWS } from '../gateway/overflow-words.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-const rows = readFileSync(new URL('docs/model-regressions.md', ROOT), 'utf8')
+const page = readFileSync(new URL('docs/model-regressions.md', ROOT), 'utf8');
+const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| ['))
   .map((line) => /^\| (?<threads>.*?) \| .* \| `(?<file>[\w./-]+)`: (?<title>.*) \|$/.exec(line)?.groups ?? {});
@@ -17,8 +27,10 @@ test('the table has a row for every project', () => {
   const all = [
     'ai-gateway',
     'bifrost',
+    'claude-code',
     'gateway',
     'ik_llama.cpp',
+    'ironclaw',
     'litellm',
     'llama.cpp',
     'ollama',
@@ -27,4 +39,21 @@ test('the table has a row for every project', () => {
     'vllm',
   ];
   expect(projects).toEqual(new Set(all));
+});
+
+test('the number of cases is that of the data', () => {
+  const all = [
+    ANSWERS,
+    ERRORS,
+    MESSAGES_REQUESTS,
+    RESPONSES_REQUESTS,
+    AGENTS_REQUESTS,
+    STREAMS,
+    ENGINE_STREAMS,
+    MESSAGES_STREAMS,
+    OVERFLOWS,
+    NO_OVERFLOWS,
+  ].flat();
+  expect(page).toContain(`Beside these threads, ${all.length} cases are kept as data`);
+  expect(all.filter(({ source }) => source === '')).toEqual([]);
 });

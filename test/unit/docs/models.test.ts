@@ -62,3 +62,12 @@ test('a Service and an EndpointSlice without the label are not even watched, as 
   expect([CACHES.services.labelSelector, CACHES.slices.labelSelector]).toEqual([label, label]);
   expect(text.replaceAll('\n', ' ')).toContain(`there only when the EndpointSlice has the label \`${label}\``);
 });
+
+test('what the page calls lost is lost by the table of every field, too', () => {
+  const table = readFileSync(new URL('../../../docs/model-dialects.md', import.meta.url), 'utf8').split('\n');
+  const paragraph = /^\*\*Lost\*\*(.*?)^$/ms.exec(text)?.[1] ?? '';
+  const names = [...paragraph.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
+  expect(names.length).toBeGreaterThan(9);
+  for (const name of names)
+    expect(table.filter((row) => row.startsWith(`| \`${name}\``) && row.includes('**lost**'))).not.toEqual([]);
+});

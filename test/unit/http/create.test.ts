@@ -40,6 +40,7 @@ function world() {
       sharesFor: () => [{ pool: 'default', product: 'A100', gpus: 2 }],
     },
     ceilings: () => DEFAULT_CEILINGS,
+    budgets: () => undefined,
     gate: new ClaimGate(1, clock),
     client: client as unknown as KubeClient,
     waiter: { decision: () => Promise.resolve({ decision: 'granted', instance: undefined }) },
@@ -51,7 +52,7 @@ function world() {
   } as unknown as ApiContext;
   const gone = new AbortController();
   const spec = { type: 'OnDemand', onNoCapacity: 'Fail' } as GpuInstanceSpec;
-  const create = () => createInstance(deps, { namespace: 'a', spec, signal: gone.signal });
+  const create = () => createInstance(deps, { namespace: 'a', spec, createdBy: 'key/k', signal: gone.signal });
   return { clock, client, deps, gone, create };
 }
 
@@ -126,6 +127,25 @@ describe('a tenant at its GPU ceiling', () => {
     expect(client.create).not.toHaveBeenCalled();
   });
 
+  it('is refused without a write when its budget is spent', async () => {
+    const { client, clock, create, deps } = world();
+    const lines = [{ unit: 'GPU-hours', max: '5.00', spent: '5.00' }];
+    deps.budgets = () => ({ month: '2026-01', renewsAt: '2026-02-01T00:00:00.000Z', at: '', percent: 100, lines });
+    const grant = deps.offers.grant.bind(deps.offers);
+    const prices = { onDemand: '1', interruptible: '1', currency: 'USD' };
+    deps.offers.grant = (request) => {
+      const { place } = grant(request) as Extract<ReturnType<typeof grant>, { place: unknown }>;
+      return { place: { ...place, offerClass: { ...place.offerClass, prices } } };
+    };
+    const created = create();
+    await clock.advance(200);
+    await expect(created).resolves.toMatchObject({
+      outcome: 'foreseen',
+      refusal: { reason: 'BudgetExceeded', message: expect.stringContaining('5.00 of 5.00 GPU-hours') },
+    });
+    expect(client.create).not.toHaveBeenCalled();
+  });
+
   it('is granted what came free while the caches may have lagged', async () => {
     const { client, clock, create, deps } = world();
     client.patch.mockResolvedValue({ metadata: { name: 'i' } } as GpuInstance);
@@ -149,7 +169,8 @@ describe('a refusal that another replica has seen pass', () => {
     const get = vi.fn<() => Promise<GpuInstance>>();
     Object.assign(client, { get });
     deps.waiter.decision = () => Promise.resolve({ decision: 'refused', instance: refused });
-    const request = { namespace: 'a', spec: { onNoCapacity: 'Fail' } as GpuInstanceSpec, idempotency };
+    const spec = { onNoCapacity: 'Fail' } as GpuInstanceSpec;
+    const request = { namespace: 'a', spec, createdBy: 'key/k', idempotency };
     const versions = () => client.delete.mock.calls.map((call) => (call[2] as GpuInstance['metadata']).resourceVersion);
     return { client, get, versions, create: () => createInstance(deps, { ...request, signal: gone.signal }) };
   }

@@ -31,6 +31,7 @@ const EVERYTHING = {
   max_duration: '12h',
   idle_timeout: '1h30m',
   on_expiry: 'delete',
+  on_gpu_failure: 'restart',
   on_no_capacity: 'queue',
   disk_policy: 'retain',
   registry: 'my-registry',
@@ -56,6 +57,7 @@ it('every field reaches the resource, which takes it', () => {
     maxDuration: '12h',
     idleTimeout: '1h30m',
     onExpiry: 'Delete',
+    onGPUFailure: 'Restart',
     onNoCapacity: 'Queue',
     diskPolicy: 'Retain',
     imagePullSecrets: [{ name: 'my-registry' }],
@@ -70,6 +72,7 @@ it('without them the resource is as before', () => {
     powerState: 'Running',
     onNoCapacity: 'Fail',
     onExpiry: 'Stop',
+    onGPUFailure: 'Keep',
     diskPolicy: 'Delete',
   };
   expect(specOf({})).toEqual(nothing);
@@ -100,6 +103,7 @@ it.each([
   [{ on_start: 'x'.repeat(65_537) }, ['on_start']],
   [{ max_duration: 'a while', idle_timeout: '1d' }, ['max_duration', 'idle_timeout']],
   [{ max_duration: 3600 }, ['max_duration']],
+  [{ on_gpu_failure: 'stop' }, ['on_gpu_failure']],
   [{ on_expiry: 'Stop', on_no_capacity: 'wait', disk_policy: 'keep' }, ['on_expiry', 'on_no_capacity', 'disk_policy']],
   [{ gpu: { count: 0, memory_mb: 0.5, isolation: 'shared' } }, ['gpu.count', 'gpu.memory_mb', 'gpu.isolation']],
   [{ gpu: { mig_profile: '1g.10gb', isolation: 'whole' } }, ['gpu.isolation']],
@@ -118,6 +122,8 @@ it('a change names what changes, null clears it, and the rest stays', () => {
     sshKeyIds: [1, 2],
   });
   expect(patchOf({ ssh_key_ids: null, on_expiry: null })).toEqual({ sshKeyIds: null, onExpiry: 'Stop' });
+  expect(patchOf({ on_gpu_failure: 'restart' })).toEqual({ onGPUFailure: 'Restart' });
+  expect(patchOf({ on_gpu_failure: null })).toEqual({ onGPUFailure: 'Keep' });
   expect(patchOf({})).toEqual({});
   expect(refusedFields({ idle_timeout: '1d', env: {} }, updateInstanceSchema)).toEqual(['idle_timeout', 'env']);
 });

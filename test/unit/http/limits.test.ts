@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { toLimitsRecord } from '../../../src/http/records/limits-record.ts';
+import { toBudgetRecord, toLimitsRecord } from '../../../src/http/records/limits-record.ts';
 import { limitsSchema } from '../../../src/http/schemas/limits.ts';
+import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
 import { ceilingsSchema } from '../../../src/resources/tenants/ceilings.ts';
 
 const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, gpus: [] };
@@ -16,7 +17,12 @@ it('shows each ceiling over GPUs with what its places hold', () => {
     { pool: 'b', product: 'H100', gpus: 2 },
     { pool: 'b', product: 'L40S', gpus: 4 },
   ];
-  const record = toLimitsRecord(ceilings, ['gold'], { ...NOTHING, instances: 3, gpus });
+  const record = toLimitsRecord(
+    ceilings,
+    ['gold'],
+    { ...NOTHING, instances: 3, gpus },
+    { budget: null, key_budget: null },
+  );
   expect(limitsSchema.parse(record)).toEqual(record);
   expect(record).toMatchObject({
     policies: ['gold'],
@@ -31,4 +37,37 @@ it('shows each ceiling over GPUs with what its places hold', () => {
     model_calls_per_minute: null,
     model_tokens_per_minute: 9,
   });
+});
+
+it('shows a budget with what is left of it, and nothing of another month', () => {
+  const now = Date.UTC(2026, 10, 23);
+  const budget = budgetSchema.parse({ costs: [{ currency: 'USD', max: '500' }], gpuHours: 10 });
+  const lines = [
+    { unit: 'USD', max: '500.00', spent: '415.20' },
+    { unit: 'GPU-hours', max: '10.00', spent: '10.01' },
+  ];
+  const status = { month: '2026-11', renewsAt: '', at: '2026-11-22T00:00:00.000Z', percent: 100, lines };
+  const record = toBudgetRecord({ budget, status }, now);
+  expect(record).toEqual({
+    month: '2026-11',
+    renews_at: '2026-12-01T00:00:00.000Z',
+    at: '2026-11-22T00:00:00.000Z',
+    percent: 100,
+    lines: [
+      { unit: 'USD', limit: '500.00', spent: '415.20', left: '84.80' },
+      { unit: 'GPU-hours', limit: '10.00', spent: '10.01', left: '0.00' },
+    ],
+  });
+  expect(toBudgetRecord({ budget, status: { ...status, month: '2026-10' } }, now)).toMatchObject({
+    at: null,
+    percent: 0,
+    lines: [
+      { unit: 'USD', spent: '0.00', left: '500.00' },
+      { unit: 'GPU-hours', spent: '0.00', left: '10.00' },
+    ],
+  });
+  const credited = { ...status, lines: [{ unit: 'USD', max: '500.00', spent: '-1.00' }] };
+  expect(toBudgetRecord({ budget, status: credited }, now)?.lines[0]?.left).toBe('501.00');
+  expect(toBudgetRecord({ budget: undefined, status }, now)).toBeNull();
+  expect(toBudgetRecord({ budget: budgetSchema.parse({}), status }, now)).toBeNull();
 });

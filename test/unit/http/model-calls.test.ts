@@ -5,6 +5,7 @@ import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
+import { recordingClient } from '../../support/recording-client.ts';
 import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -35,11 +36,15 @@ async function start(cluster: ModelCluster, isDirect: boolean): Promise<Side> {
     models: (process) => {
       const gateway = createModelGateway({
         ...process,
+        client: recordingClient().client,
+        replica: 'replica-1',
         services,
         slices,
         pods,
         namespaces,
         ceilings: () => DEFAULT_CEILINGS,
+        budgets: () => undefined,
+        keyBudgets: () => undefined,
         namespace: 'berth-system',
         engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
         counter: memoryCounter,
@@ -114,6 +119,8 @@ function bytesOf({ path = '/api/v1/chat/completions', line = `POST ${path} HTTP/
 function same(text: string): string {
   return text
     .replaceAll(/\r\nDate: [^\r]*/g, '')
+    .replaceAll(/(ratelimit[a-z-]*-reset(?:-requests|-tokens)?): [^\r]*/g, '$1: SOON')
+    .replaceAll(/\r\nretry-after: \d+/g, '\r\nretry-after: SOON')
     .replaceAll(/[0-9a-f]{32}/g, 'ID')
     .replaceAll(/"created(_at)?":\d+/g, '"created":0')
     .replaceAll(/"completed_at":\d+/g, '"completed_at":0');

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { INDEXES } from '../../../src/caches/indexes.ts';
+import { Cache } from '../../../src/kube/watch/cache.ts';
+import type { ApiKey } from '../../../src/resources/api-key.ts';
 import { type LoneApi, post, startLoneApi } from '../../support/http/lone-api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -110,6 +113,20 @@ describe('what is no valid HTTP, with a good key', () => {
     const first = `GET /livez HTTP/1.1\r\nhost: x\r\n${GOOD}\r\n\r\n`;
     isTheUnauthorized(await send(`${first}GET /api/v1/models HTTP/1.1`, 'host: x', 'x: a\0b'), MODEL);
   });
+});
+
+it('a replica that has not read the keys yet calls no key invalid', async () => {
+  const { store } = new Cache<ApiKey>({ indexers: INDEXES.apiKeys, onListenerError: () => undefined });
+  const starting = await startLoneApi({ tenants: [], apiKeys: store });
+  const ask = async (path: string, headers = {}) => {
+    const answer = await fetch(`http://127.0.0.1:${starting.address.port}/api/v1${path}`, { headers });
+    await answer.text();
+    return [answer.status, answer.headers.get('retry-after')];
+  };
+  const headers = { authorization: 'Bearer alice' };
+  for (const path of ['/offers', '/models']) expect(await ask(path, headers)).toEqual([503, '1']);
+  expect(await ask('/offers')).toEqual([401, null]);
+  await starting.close();
 });
 
 describe('X-Api-Key', () => {

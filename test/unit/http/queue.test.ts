@@ -74,7 +74,8 @@ function create(spec: Partial<GpuInstanceSpec>) {
     log: pino({ level: 'silent' }),
   } as unknown as CreateDeps;
   const wanted = gpuInstance('i', spec).spec;
-  const created = createInstance(deps, { namespace: 'a', spec: wanted, signal: new AbortController().signal });
+  const request = { namespace: 'a', spec: wanted, createdBy: 'key/k' };
+  const created = createInstance(deps, { ...request, signal: new AbortController().signal });
   created.catch(() => undefined);
   return { created, deleted };
 }

@@ -33,6 +33,11 @@ it('a namespace that is no tenant is named, with the command that makes it one',
 it.each([
   [403, 'Forbidden', 'gpuinstances.berth.dev is forbidden: User "api" cannot create resource "gpuinstances"'],
   [500, 'InternalError', 'failed calling webhook "costs.example.com": connection refused'],
+  [
+    422,
+    'Invalid',
+    `ValidatingAdmissionPolicy 'berth-ceilings' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'berth.dev/v1alpha1, Kind=TenantLimit'`,
+  ],
 ])('what is a fault of the cluster is not: %d %s %s', (status, reason, words) => {
   const [code, message] = answer(status, reason, words);
   expect(code).toBe('cluster_unavailable');

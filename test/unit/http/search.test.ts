@@ -37,7 +37,7 @@ function world() {
       }),
       gpuPool('mig', {
         nodeSelector: { kind: 'mig' },
-        prices: [{ product: '*', onDemand: '1', interruptible: '0.9' }],
+        prices: [{ product: 'H100-MIG-1g.10gb', onDemand: '1', interruptible: '0.9' }],
       }),
     ],
   });

@@ -97,7 +97,8 @@ it('a client whose program in the instance refuses has the answer and no connect
   const upstream: ForwardDeps['upstream'] = {
     begin: (_target, call) => {
       const stream = connect(port, '127.0.0.1');
-      return Promise.resolve({ request: httpRequest({ ...call, createConnection: () => stream }), stream });
+      const request = httpRequest({ ...call, createConnection: () => stream });
+      return Promise.resolve({ request, stream, isReused: false });
     },
   };
   const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };

@@ -26,9 +26,27 @@ function condition(type: string, reason: string): GpuInstanceStatus {
 const claim = { node: 'node-7' } as Claim;
 
 describe('warnings', () => {
+  const unhealthyGPUs = [{ id: 'GPU-7', since: TIME }];
   it.each<[string, Partial<GpuInstanceSpec>, GpuInstanceStatus, RegExp]>([
-    ['no key is there', {}, condition('SSHKeys', 'NoKeys'), /No SSH key opens this instance.*POST \/ssh-keys/],
-    ['a named key is gone', {}, condition('SSHKeys', 'KeyNotFound'), /ssh_key_ids names.*PATCH ssh_key_ids/],
+    [
+      'a GPU is unhealthy',
+      {},
+      { unhealthyGPUs },
+      /^GPU GPU-7 is unhealthy.*the rent goes on.*on_gpu_failure to restart\.$/,
+    ],
+    [
+      'a GPU is unhealthy, and the instance will leave it',
+      { onGPUFailure: 'Restart' },
+      { unhealthyGPUs },
+      /^GPU GPU-7 is unhealthy.*starts again on healthy GPUs\.$/,
+    ],
+    ['no key is there', {}, condition('SSHKeys', 'NoKeys'), /No SSH key opens this instance.*Add one to log in/],
+    [
+      'a named key is gone',
+      {},
+      condition('SSHKeys', 'KeyNotFound'),
+      /does not exist any more\. Name others in ssh_key_ids/,
+    ],
     [
       'nothing measures',
       { installMonitoring: true },
@@ -52,6 +70,19 @@ describe('warnings', () => {
       { installMonitoring: true },
       condition('Monitoring', 'DoesNotAnswer'),
       /exporter in the instance does not answer/,
+    ],
+    ['the node is simulated', { installMonitoring: true }, condition('Monitoring', 'Simulated'), /node is simulated/],
+    [
+      'the start is older than the wish',
+      { installMonitoring: true },
+      condition('Monitoring', 'NextStart'),
+      /began without it\. Stop the instance and start it again/,
+    ],
+    [
+      'the tool for the GPUs fails',
+      { installMonitoring: true },
+      condition('Monitoring', 'GpuToolFails'),
+      /measures no GPU: nvidia-smi or rocm-smi fails/,
     ],
     ['the template changed', {}, condition('TemplateCurrent', 'TemplateChanged'), /^The template has changed since/],
     ['the template is gone', {}, condition('TemplateCurrent', 'TemplateGone'), /^The template was deleted, or/],
@@ -94,7 +125,13 @@ describe('near ceilings', () => {
     ],
   };
   const near = (instances: number, gpus: number) =>
-    nearLimits({ ceilings, policies: ['team'], instances, gpus: [{ pool: 'p', product: 'H100', gpus }] });
+    nearLimits({
+      ceilings,
+      policies: ['team'],
+      instances,
+      gpus: [{ pool: 'p', product: 'H100', gpus }],
+      budget: undefined,
+    });
 
   it('are named from nine tenths on, with who can raise them', () => {
     expect(near(8, 3)).toEqual([]);
@@ -103,6 +140,21 @@ describe('near ceilings', () => {
       'You hold 4 of 4 GPUs H100 of pool p. The operator can raise gpus in TenantPolicy team.',
     ]);
     expect(near(0, 18)[0]).toContain('18 of 20 GPUs.');
+  });
+
+  it('say how much of the budget is spent, from half of it on', () => {
+    const budget = (percent: number, spent: string) => ({
+      month: '2026-11',
+      renewsAt: '2026-12-01T00:00:00.000Z',
+      at: TIME,
+      percent,
+      lines: [{ unit: 'USD', max: '500', spent }],
+    });
+    const held = { ceilings, policies: ['team'], instances: 0, gpus: [] };
+    expect(nearLimits({ ...held, budget: budget(49, '249.99') })).toEqual([]);
+    expect(nearLimits({ ...held, budget: budget(83, '415.20') })).toEqual([
+      '83 per cent of the budget for 2026-11 are spent: 415.20 of 500 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-12-01T00:00:00.000Z. The operator can raise budget in TenantPolicy team.',
+    ]);
   });
 
   it('are the same words as long as nothing changes, and looked up once for a list', () => {
@@ -117,7 +169,7 @@ describe('near ceilings', () => {
       },
     };
     const stores = { instances: cache.store, tenantLimits: limits.store };
-    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings });
+    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings, budgets: () => undefined });
     const first = read('a');
     expect([read('a') === first, first.length, looks]).toEqual([true, 1, 1]);
     offers.version = 2;

@@ -97,12 +97,17 @@ describe('GPUs of a node from its feature discovery labels', () => {
 
   test('the weights of slices and replicas are their part of a GPU', () => {
     const mixed = gpuNode('n', { allocatable: { 'nvidia.com/gpu': '1', 'nvidia.com/mig-3g.40gb': '2' } });
-    expect(gpuResourcesOf(mixed).map(({ weight }) => weight)).toEqual([1, 3 / 7]);
+    const partsOf = (node: ReturnType<typeof gpuNode>) =>
+      gpuResourcesOf(node).map(({ weight, share }) => [weight, share]);
+    expect(partsOf(mixed)).toEqual([
+      [1, '1'],
+      [3 / 7, '3/7'],
+    ]);
     const sliced = gpuNode('n', {
       labels: { 'nvidia.com/gpu.replicas': '4' },
       allocatable: { 'nvidia.com/gpu': '32' },
     });
-    expect(gpuResourcesOf(sliced).map(({ weight }) => weight)).toEqual([0.25]);
+    expect(partsOf(sliced)).toEqual([[0.25, '1/4']]);
   });
 
   test('driver and CUDA versions, also from the labels of older discoveries', () => {

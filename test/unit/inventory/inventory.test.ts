@@ -37,6 +37,13 @@ describe('what counts as free', () => {
     ['a cordoned node', { cordoned: true }, [], 0],
     ['a node that is not ready', { ready: false }, [], 0],
     ['a foreign taint', { taints: [{ key: 'team', effect: 'NoSchedule' }] }, [], 0],
+    [
+      'a taint for broken GPUs',
+      { taints: [{ key: 'nvidia.com/gpu-error', value: 'fatal', effect: 'NoSchedule' }] },
+      [],
+      0,
+    ],
+    ['a taint that evicts', { taints: [{ key: 'gpu-health', effect: 'NoExecute' }] }, [], 0],
     ['the GPU taint', { taints: [{ key: 'nvidia.com/gpu', effect: 'NoSchedule' }] }, [], 8],
     ['a preference', { taints: [{ key: 'team', effect: 'PreferNoSchedule' }] }, [], 8],
     [

@@ -12,6 +12,7 @@ import {
   KubeError,
   NotFoundError,
   PatchTestFailedError,
+  PolicyNotReadyError,
   TimeoutError,
   toKubeError,
   TooManyRequestsError,
@@ -93,6 +94,7 @@ const PREDICATES = {
   uidMismatch: isUidMismatch,
   patchTestFailed: (error: KubeError) => error instanceof PatchTestFailedError && error instanceof ConflictError,
   invalid: (error: KubeError) => error instanceof InvalidError,
+  policyNotReady: (error: KubeError) => error instanceof PolicyNotReadyError,
 };
 
 // Messages as Kubernetes writes them; src/kube/errors.ts names the files.
@@ -139,6 +141,18 @@ test.each<[code: number, reason: string | undefined, message: string, is: (keyof
     [],
   ],
   [422, 'Invalid', 'the server rejected our request due to an error in our request', ['patchTestFailed']],
+  [
+    422,
+    'Invalid',
+    `ValidatingAdmissionPolicy 'berth-ceilings' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'berth.dev/v1alpha1, Kind=TenantLimit'`,
+    ['policyNotReady'],
+  ],
+  [
+    422,
+    'Invalid',
+    `ValidatingAdmissionPolicy 'berth-ceilings' with binding 'berth-ceilings' denied request: failed to configure binding: paramKind kind \`berth.dev/v1alpha1, Kind=TenantLimit\` not yet synced to use for admission`,
+    ['policyNotReady'],
+  ],
   [422, 'Invalid', 'GPUInstance.berth.dev "i-1" is invalid: spec.type: Unsupported value: "Spot"', ['invalid']],
 ])('a refusal %i %s "%s" is %j', (code, reason, message, is) => {
   const body = {

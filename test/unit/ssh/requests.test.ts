@@ -90,7 +90,7 @@ describe('names that a client sends', () => {
     ['pty', { term: 'x'.repeat(257), cols: 80, rows: 24 }, false],
   ])('are kept while they are short (%s)', (request, info, expected) => {
     const session = new EventEmitter();
-    const connection = { gone: new AbortController().signal } as LiveConnection;
+    const connection = { gone: new AbortController().signal, key: {} } as LiveConnection;
     new ProgramSession(connection).listen(session as unknown as Session);
     const answers: boolean[] = [];
     const answer = (accepted: boolean) => () => answers.push(accepted);

@@ -36,6 +36,8 @@ describe('the queue of a client that reads nothing', () => {
       destroyed: false,
       writableLength: 0,
       writableHighWaterMark: 64 * KIB,
+      cork: () => undefined,
+      uncork: () => undefined,
     });
     const client = Object.assign(new EventEmitter(), { _protocol: {} });
     const queue = new SendQueue(client as unknown as Connection, socket as unknown as Socket, portion);

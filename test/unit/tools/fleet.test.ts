@@ -1,6 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { gpuLabels } from '../../../tools/cluster/fleet/labels.ts';
-import { fleetNodes } from '../../../tools/cluster/fleet/nodes.ts';
+import { nodeFacts } from '../../../src/inventory/nodes/node-view.ts';
+import { offerClasses } from '../../../src/inventory/offers.ts';
+import { orderPools } from '../../../src/inventory/pools.ts';
+import type { GpuPool } from '../../../src/resources/gpu-pool.ts';
+import { parseManifests } from '../../../tools/cluster/apply.ts';
+import { devicesOf } from '../../../tools/cluster/fleet/labels.ts';
+import { fleetNodes, otherMakersNodes } from '../../../tools/cluster/fleet/nodes.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
 
 const nodes = new Map(fleetNodes().map((node) => [node.metadata.name, node]));
 
@@ -17,7 +25,7 @@ describe('the fleet', () => {
   });
 
   it('marks every node as simulated and gives it valid label values', () => {
-    for (const { metadata } of nodes.values()) {
+    for (const { metadata } of [...nodes.values(), ...otherMakersNodes()]) {
       expect(metadata.labels?.['berth.dev/simulated']).toBe('true');
       for (const value of Object.values(metadata.labels ?? {})) {
         expect(value).toMatch(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/);
@@ -37,11 +45,25 @@ describe('the fleet', () => {
 
   it('says how a GPU is shared', () => {
     const gpu = { product: 'Tesla-T4', memory: 15_360, family: 'turing', compute: '7.5', count: 1 };
-    expect(gpuLabels(gpu)).toMatchObject({ 'nvidia.com/gpu.sharing-strategy': 'none', 'nvidia.com/gpu.replicas': '1' });
-    expect(gpuLabels({ ...gpu, replicas: 4 })).toMatchObject({
+    expect(devicesOf(gpu).labels).toMatchObject({
+      'nvidia.com/gpu.sharing-strategy': 'none',
+      'nvidia.com/gpu.replicas': '1',
+    });
+    expect(devicesOf({ ...gpu, replicas: 4 }).labels).toMatchObject({
       'nvidia.com/gpu.product': 'Tesla-T4-SHARED',
       'nvidia.com/gpu.sharing-strategy': 'time-slicing',
       'nvidia.com/gpu.replicas': '4',
     });
+  });
+
+  it('has a pool for each other maker, which selects its nodes and prices its product', () => {
+    const pools = parseManifests(readFileSync(join(ROOT, 'deploy/local/makers/pools.yaml'), 'utf8')) as GpuPool[];
+    const owned = orderPools(pools);
+    const offers = [...offerClasses(otherMakersNodes().map((node) => nodeFacts(node, owned))).values()];
+    const ones = offers.filter(({ gpuCount }) => gpuCount === 1);
+    expect(ones.map(({ pool, product, prices }) => [pool.name, product, prices.onDemand])).toEqual([
+      ['amd', 'AMD_Instinct_MI300X_OAM', '2.29'],
+      ['intel', 'Max_1550', '1.19'],
+    ]);
   });
 });

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
-import { buildArguments, kubernetesVersion, programsFor, versionHash } from '../../../tools/lib/go/programs.ts';
+import {
+  buildArguments,
+  devicePlugin,
+  kubernetesVersion,
+  programsFor,
+  versionHash,
+} from '../../../tools/lib/go/programs.ts';
 
 describe('the build plan', () => {
   it('leaves out what only a real node needs', () => {
@@ -10,6 +16,7 @@ describe('the build plan', () => {
     expect(programsFor({ realNode: true }).map(({ name }) => name)).toEqual(
       expect.arrayContaining([...simulated, 'kubelet', 'kube-proxy', 'containerd', 'containerd-shim-runc-v2', 'ctr']),
     );
+    expect(programsFor({ realNode: true }).at(-1)?.name).toBe(devicePlugin());
   });
 
   it('names its folder by version and platform', () => {

@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import axe from 'axe-core';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -7,6 +9,7 @@ import { Cache } from '../../../src/kube/watch/cache.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { buildPage } from '../../../tools/lib/page.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
@@ -15,6 +18,7 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
 const MANY = 1000;
+const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
 
 /** Milliseconds by which the clock of the API is before that of the page. */
 let skew = 0;
@@ -73,6 +77,7 @@ describeWith('chromium')('the page', () => {
 
   beforeAll(async () => {
     await buildPage();
+    mkdirSync(PICTURES, { recursive: true });
     instances.replace(
       Array.from({ length: MANY }, (_, at) => instance(`i-${at}`)),
       '1',
@@ -87,7 +92,7 @@ describeWith('chromium')('the page', () => {
     page.on('console', (message) => void (message.type() === 'error' && complaints.push(message.text())));
     page.on('pageerror', (error) => complaints.push(error.message));
     await signIn();
-  });
+  }, 60_000);
 
   afterAll(async () => {
     await browser.close();
@@ -116,8 +121,8 @@ describeWith('chromium')('the page', () => {
     await page.goto(`${url}/dashboard/instances/i-8`);
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByLabel('Name', { exact: true }).fill("Ann's");
-    await page.getByText('The same without this page').click();
-    const [curl = '', kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
+    await page.locator('#action').getByText('The same without this page').click();
+    const [curl = '', , kubectl = ''] = await page.locator('#action .copy-line code').allTextContents();
     expect(curl).toContain(String.raw`-d '{"name":"Ann'\''s"}'`);
     expect(kubectl).toContain(String.raw`-p '{"spec":{"displayName":"Ann'\''s"}}'`);
     await page.locator('#action').getByRole('button', { name: 'Rename' }).click();
@@ -143,7 +148,17 @@ describeWith('chromium')('the page', () => {
     await page.getByRole('link', { name: 'after the token' }).waitFor();
   });
 
-  it.each(['/instances/i-8', '/rent', '/ssh-keys', '/api-access'])('axe finds nothing in %s', async (path) => {
+  it.each([
+    '/instances/i-8',
+    '/rent',
+    '/templates',
+    '/models',
+    '/usage',
+    '/ssh-keys',
+    '/registries',
+    '/api-access',
+    '/fleet',
+  ])('axe finds nothing in %s, which fits the narrowest phone', async (path) => {
     await page.goto(`${url}/dashboard${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.evaluate(axe.source);
@@ -152,6 +167,65 @@ describeWith('chromium')('the page', () => {
       const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
       expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
     }
+    await page.setViewportSize({ width: 320, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    await page.setViewportSize({ width: 1180, height: 800 });
+  });
+
+  it('shows the budget and what is left, and warns before it is spent', async () => {
+    const lines = [
+      { unit: 'USD', limit: '500.00', spent: '415.20', left: '84.80' },
+      { unit: 'GPU-hours', limit: '200', spent: '50.5', left: '149.5' },
+    ];
+    let percent = 83;
+    await page.route('**/api/v1/limits', (route) =>
+      route.fulfill({ json: { object: 'limits', budget: { renews_at: '2026-12-01T00:00:00.000Z', percent, lines } } }),
+    );
+    await page.goto(`${url}/dashboard/usage`);
+    const card = page.getByRole('region', { name: 'Budget of this month' });
+    await card.getByText('$84.80 left').waitFor();
+    await card.getByText('of 200 GPU-hours, 50.5 GPU-hours spent').waitFor();
+    await card.getByText(/83 per cent are spent\. .* before December 1/).waitFor();
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await page.screenshot({ path: join(PICTURES, 'budget.png') });
+    percent = 103;
+    await page.reload();
+    await card.getByText('The budget is spent.').waitFor();
+    await page.unroute('**/api/v1/limits');
+    await page.reload();
+    await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
+    expect(await card.count()).toBe(0);
+  });
+
+  it.each([320, 390])('has one row above the view on a phone of %i pixels, and a menu by keyboard', async (width) => {
+    await page.setViewportSize({ width, height: 740 });
+    await page.goto(`${url}/dashboard/ssh-keys`);
+    const menu = page.getByRole('button', { name: 'Menu, now at SSH keys' });
+    await menu.waitFor();
+    expect((await page.locator('header').boundingBox())?.height).toBeLessThan(64);
+    const wide = () => page.evaluate('document.documentElement.scrollWidth');
+    expect(await wide()).toBe(width);
+    const places = page.getByRole('navigation', { name: 'Main' });
+    expect(await places.isVisible()).toBe(false);
+    await menu.focus();
+    await page.keyboard.press('Enter');
+    await places.getByRole('link', { name: 'Usage' }).waitFor();
+    expect(await menu.getAttribute('aria-expanded')).toBe('true');
+    expect(await wide()).toBe(width);
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await page.screenshot({ path: join(PICTURES, `menu-${width}.png`) });
+    await page.keyboard.press('Escape');
+    await places.waitFor({ state: 'hidden' });
+    expect(await page.evaluate('document.activeElement.id')).toBe('menu');
+    await page.keyboard.press('Enter');
+    await places.getByRole('link', { name: 'Templates' }).press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Templates' }).waitFor();
+    await places.waitFor({ state: 'hidden' });
+    await page.setViewportSize({ width: 1180, height: 800 });
   });
 
   it('goes back to the sign-in when the account is gone', async () => {

@@ -1,20 +1,11 @@
 import { createPublicKey, type webcrypto } from 'node:crypto';
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import express from 'express';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type PersonClaims, readPersonToken } from '../../../src/access/person-token.ts';
-import { errorHandler } from '../../../src/http/errors/handler.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { dashboardRouter } from '../../../src/web/router.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-import { FakeStore } from '../../support/fake-store.ts';
+import { type LoneDashboard, PAGE_HEADERS, startLoneDashboard } from '../../support/lone-dashboard.ts';
 
 const clock = fakeClock();
-const log = pino({ level: 'silent' });
-const HEADERS = { 'content-type': 'application/json', 'x-berth-dashboard': '1' };
 
 interface Review {
   resource: string;
@@ -22,7 +13,12 @@ interface Review {
   namespace: string;
 }
 
-let server: Server;
+/** Who it is about, what RBAC allows them, and the scopes for that. */
+type Case = [who: string, allowed: (review: Review) => boolean, scopes: string[]];
+
+const isInside = ({ namespace }: Review): boolean => namespace === 'team-a';
+
+let dashboard: LoneDashboard;
 let url: string;
 let hasAccount: boolean;
 /** What RBAC allows. */
@@ -38,30 +34,21 @@ beforeEach(async () => {
     const user = { username: 'ann@example.com' };
     return Promise.resolve({ status: hasAccount ? { authenticated: true, user, audiences: ['berth'] } : {} });
   };
-  const client = { raw } as unknown as KubeClient;
-  const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
-  const app = express();
-  app.use('/dashboard', dashboardRouter({ client, stores: { apiKeys: new FakeStore() }, clock, log, sessionKey }));
-  app.use(errorHandler(log));
-  server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dashboard/api`;
+  dashboard = await startLoneDashboard({ client: { raw } as unknown as KubeClient, clock });
+  ({ url } = dashboard);
 });
 
-afterEach(() => {
-  server.close();
-  server.closeAllConnections();
-});
+afterEach(() => dashboard[Symbol.asyncDispose]());
 
 async function cookie(): Promise<string> {
   const body = JSON.stringify({ token: 'opaque' });
-  const answer = await fetch(`${url}/session`, { method: 'POST', headers: HEADERS, body });
+  const answer = await fetch(`${url}/session`, { method: 'POST', headers: PAGE_HEADERS, body });
   return answer.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
 }
 
 function ask(headers: Record<string, string>, namespace = 'team-a'): Promise<Response> {
   const body = JSON.stringify({ namespace });
-  return fetch(`${url}/token`, { method: 'POST', headers: { ...HEADERS, ...headers }, body });
+  return fetch(`${url}/token`, { method: 'POST', headers: { ...PAGE_HEADERS, ...headers }, body });
 }
 
 async function claimsOf(answer: Response): Promise<PersonClaims | undefined> {
@@ -80,10 +67,25 @@ it('is for one tenant and 45 seconds, and never for longer than the sign-in', as
   expect([last?.expires, last?.until]).toEqual([clock.now() + 10_000, clock.now() + 10_000]);
 });
 
-it.each([
-  ['everything', () => true, ['compute:read', 'compute:write']],
-  ['to look', ({ verb }: Review) => verb === 'list', ['compute:read']],
-  ['all but to delete SSH keys', ({ verb, resource }: Review) => verb + resource !== 'deletesshkeys', ['compute:read']],
+it.each<Case>([
+  ['everything', () => true, ['compute:read', 'compute:write', 'models', 'fleet:read']],
+  ['everything in the namespace', isInside, ['compute:read', 'compute:write', 'models']],
+  ['to look', (one: Review) => isInside(one) && one.verb === 'list', ['compute:read']],
+  [
+    'all but to delete SSH keys',
+    (one: Review) => isInside(one) && one.verb + one.resource !== 'deletesshkeys',
+    ['compute:read', 'models'],
+  ],
+  [
+    'all but to make keys',
+    (one: Review) => isInside(one) && one.resource !== 'apikeys',
+    ['compute:read', 'compute:write'],
+  ],
+  ...['nodes', 'pods', 'gpupools', 'gpuinstances', 'tenantlimits'].map((kind): Case => [
+    `everything but to list ${kind} of all`,
+    (one) => isInside(one) || one.resource !== kind,
+    ['compute:read', 'compute:write', 'models'],
+  ]),
 ])('who may do %s gets the scopes for it', async (_name, allowed, scopes) => {
   mayDo = allowed;
   expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).toEqual(scopes);

@@ -1,19 +1,11 @@
-import express from 'express';
-import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorHandler } from '../../../src/http/errors/handler.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { explainRefusal } from '../../../src/web/sign-in-token.ts';
-import { dashboardRouter } from '../../../src/web/router.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
-import { FakeStore } from '../../support/fake-store.ts';
+import { type LoneDashboard, PAGE_HEADERS, startLoneDashboard } from '../../support/lone-dashboard.ts';
 import { roleCommands } from '../../../src/web/key-routes.ts';
 
 const clock = fakeClock();
-const log = pino({ level: 'silent' });
 
 /** A token as `kubectl create token` makes it; nothing here checks its signature. */
 function tokenFor(...aud: string[]): string {
@@ -21,7 +13,7 @@ function tokenFor(...aud: string[]): string {
   return `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
 }
 
-let server: Server;
+let dashboard: LoneDashboard;
 let url: string;
 /** Accounts that the cluster still has. */
 let hasAccount: boolean;
@@ -38,25 +30,16 @@ beforeEach(async () => {
     const audiences = knowsAudiences && body.spec.audiences ? { audiences: body.spec.audiences } : {};
     return Promise.resolve({ status: hasAccount ? { authenticated: true, user, ...audiences } : {} });
   };
-  const client = { raw } as unknown as KubeClient;
-  const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
-  const app = express();
-  app.use('/dashboard', dashboardRouter({ client, stores: { apiKeys: new FakeStore() }, clock, log, sessionKey }));
-  app.use(errorHandler(log));
-  server = app.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/dashboard/api`;
+  dashboard = await startLoneDashboard({ client: { raw } as unknown as KubeClient, clock });
+  ({ url } = dashboard);
 });
 
-afterEach(() => {
-  server.close();
-  server.closeAllConnections();
-});
+afterEach(() => dashboard[Symbol.asyncDispose]());
 
 async function signIn(token: string): Promise<{ status: number; text: string; setCookie: string }> {
   const answer = await fetch(`${url}/session`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-berth-dashboard': '1' },
+    headers: PAGE_HEADERS,
     body: JSON.stringify({ token }),
   });
   return { status: answer.status, text: await answer.text(), setCookie: answer.headers.get('set-cookie') ?? '' };

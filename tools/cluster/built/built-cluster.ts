@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
@@ -12,8 +12,9 @@ import { waitFor } from '../../lib/wait.ts';
 import * as components from './components.ts';
 import type { Launcher } from './launcher.ts';
 import { type BuiltOptions, launch, type Launched } from './launch.ts';
-import { joinRealNode } from './real-node.ts';
+import { joinRealNode, labelGpus, REAL_GPU, REAL_NODE } from './real-node.ts';
 import type { ClusterNetwork } from './network.ts';
+import type { Gpu } from '../fleet/labels.ts';
 
 /** A running cluster of programs that are built from Go modules. */
 export interface BuiltCluster {
@@ -31,6 +32,10 @@ export interface BuiltCluster {
   broken: Promise<LocalFailure>;
   /** Starts a program again that a test has killed. */
   startAgain(program: 'kube-apiserver' | 'kubelet'): void;
+  /** Labels the real node with these GPUs, and starts the device plugin that offers them. Another one must have ended. */
+  startPlugin(gpu: Gpu): Promise<void>;
+  /** From now on the GPUs of the real node with these UUIDs are sick, and no others. */
+  setSick(uuids: readonly string[]): void;
   stop(): Promise<void>;
 }
 
@@ -71,6 +76,15 @@ export async function startBuiltCluster(options: BuiltOptions): Promise<BuiltClu
     broken,
     startAgain: (program) =>
       launcher.start(program === 'kubelet' ? components.kubelet(layout) : components.apiServer(layout)),
+    startPlugin: async (gpu) => {
+      await labelGpus(client, REAL_NODE, gpu);
+      launcher.start(components.gpuPlugin(layout, gpu));
+    },
+    setSick: (uuids) => {
+      const file = components.sickGpus(layout);
+      writeFileSync(`${file}.new`, uuids.join('\n'));
+      renameSync(`${file}.new`, file);
+    },
     stop: async () => {
       await running.disposeAsync();
       rmSync(join(state, 'cluster'), { recursive: true, force: true });
@@ -94,7 +108,10 @@ async function startComponents(
   launcher.start(components.kwok(layout));
   const { initPid } = launcher;
   if (node === undefined || initPid === undefined) return;
-  await Promise.race([joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, signal }), failed]);
+  await Promise.race([
+    joinRealNode({ launcher, layout, client, initPid, busybox: node.busybox, gpu: node.gpu ?? REAL_GPU, signal }),
+    failed,
+  ]);
   if (networkPolicies !== undefined) launcher.start(components.networkPolicies(layout, networkPolicies));
 }
 

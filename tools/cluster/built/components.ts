@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { KWOK_STAGES } from '../../lib/go/programs.ts';
+import { type Gpu, gpuDevices } from '../fleet/labels.ts';
+import { devicePlugin, KWOK_STAGES } from '../../lib/go/programs.ts';
 
 /** One long-running program of a cluster. */
 export interface Component {
@@ -146,6 +147,21 @@ export function kubelet({ programs, credentials, config, advertiseAddress = '' }
     'node-ip': advertiseAddress,
   });
   return { name: 'kubelet', command: join(programs, 'kubelet'), args };
+}
+
+/** The file with the UUIDs of the real node's GPUs that are sick, one in each line. The device plugin reads it. */
+export function sickGpus({ data }: Pick<Layout, 'data'>): string {
+  return join(data, 'sick-gpus');
+}
+
+/** The device plugin of the real node, with its GPUs. */
+export function gpuPlugin(layout: Layout, gpu: Gpu): Component {
+  const devices = Object.entries(gpuDevices(gpu)).map(([resource, ids]) => `${resource}=${ids.join(',')}`);
+  return {
+    name: 'device-plugin',
+    command: join(layout.programs, devicePlugin()),
+    args: ['-sick', sickGpus(layout), ...devices],
+  };
 }
 
 export function kubeProxy({ programs, credentials, podCidr }: Layout): Component {

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Gpu } from '../fleet/labels.ts';
 import { LocalFailure } from '../../lib/failure.ts';
 import { freePorts } from '../../lib/free-ports.ts';
 import type { Layout } from './components.ts';
@@ -17,7 +18,7 @@ export interface BuiltOptions {
   /** The folder of the built programs. */
   programs: string;
   /** What the real node takes from the host; undefined for simulated nodes alone. */
-  node?: { cniFolder: string; busybox: string } | undefined;
+  node?: { cniFolder: string; busybox: string; gpu?: Gpu } | undefined;
   /** Whether the API server writes an audit log. */
   audit?: boolean;
   /** Path of the program that enforces network policies on the real node; undefined where they are not enforced. */

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { findObject } from '../../../src/kube/client/find-object.ts';
 import { NODES, type Node } from '../../../src/kube/types.ts';
 import { LocalFailure } from '../../lib/failure.ts';
-import { gpuLabels, type Gpu } from '../fleet/labels.ts';
+import { type Gpu, gpuLabels, gpuResources } from '../fleet/labels.ts';
 import { busyboxLayer, importImage } from '../../lib/images/image.ts';
 import { run } from '../../lib/shell.ts';
 import { waitFor } from '../../lib/wait.ts';
@@ -17,8 +17,8 @@ export const REAL_NODE = 'real-0';
 /** The small image with a shell that tests and the tour run on the real node. */
 export const BUSYBOX_IMAGE = 'localhost/berth-busybox:1';
 
-/** The GPUs that the real node claims to have. */
-const FAKE_GPU: Gpu = { product: 'NVIDIA-L4', memory: 23_034, family: 'ada-lovelace', compute: '8.9', count: 2 };
+/** The GPUs of the real node, which no machine has. */
+export const REAL_GPU: Gpu = { product: 'NVIDIA-L4', memory: 23_034, family: 'ada-lovelace', compute: '8.9', count: 2 };
 
 export interface RealNodeOptions {
   launcher: Launcher;
@@ -26,24 +26,27 @@ export interface RealNodeOptions {
   client: KubeClient;
   initPid: number;
   busybox: string;
+  gpu: Gpu;
   signal: AbortSignal;
 }
 
 /** Milliseconds for containerd to answer, and for the node to register and become Ready. */
 const NODE_TIMEOUT = 90_000;
 
-/** Starts kubelet and kube-proxy, imports the images, gives the node labels and GPUs; resolves when it is Ready. */
+/** Starts kubelet, kube-proxy and device plugin, imports the images, labels the node; resolves when it is Ready. */
 export async function joinRealNode({
   launcher,
   layout,
   client,
   initPid,
   busybox,
+  gpu,
   signal,
 }: RealNodeOptions): Promise<void> {
   const access = { initPid, programs: layout.programs };
   const limits = { timeout: NODE_TIMEOUT, interval: 100, signal };
   launcher.start(components.kubelet(layout));
+  launcher.start(components.gpuPlugin(layout, gpu));
   launcher.start(components.kubeProxy(layout));
   if ((await waitFor(() => containerdAnswers(access), limits)) === undefined)
     throw slow('containerd', 'containerd.log');
@@ -52,21 +55,25 @@ export async function joinRealNode({
   await importImage(access, { reference: BUSYBOX_IMAGE, layer, cmd: ['/bin/sh'] });
   if ((await waitFor(() => findObject(client, NODES, { name: REAL_NODE }), limits)) === undefined)
     throw slow('kubelet', 'kubelet.log');
-  await giveGpus(client, REAL_NODE);
-  if ((await waitFor(async () => isUsable(await findObject(client, NODES, { name: REAL_NODE })), limits)) === undefined)
-    throw slow('kubelet', 'kubelet.log');
+  await labelGpus(client, REAL_NODE, gpu);
+  const isReady = async () => isUsable(await findObject(client, NODES, { name: REAL_NODE }), gpu);
+  if ((await waitFor(isReady, limits)) === undefined) throw slow('kubelet', 'kubelet.log');
+}
+
+/** Gives a node the labels that GPU Feature Discovery would write. */
+export async function labelGpus(client: KubeClient, name: string, gpu: Gpu): Promise<void> {
+  await client.patch(NODES, { name }, { metadata: { labels: gpuLabels(gpu) } }, { type: 'merge' });
 }
 
 /**
- * Gives a node the labels and resources that GPU Feature Discovery and the device plugin would write. The kubelet leaves
- * resources alone that it does not know.
+ * Gives a node of kind the labels and resources that GPU Feature Discovery and the device plugin would write. The kubelet
+ * leaves resources alone that it does not know.
  */
 export async function giveGpus(client: KubeClient, name: string): Promise<void> {
-  const resources = { 'nvidia.com/gpu': String(FAKE_GPU.count) };
-  const ref = { name };
-  await client.patch(NODES, ref, { metadata: { labels: gpuLabels(FAKE_GPU) } }, { type: 'merge' });
+  await labelGpus(client, name, REAL_GPU);
+  const resources = gpuResources(REAL_GPU);
   const status = { capacity: resources, allocatable: resources };
-  await client.patch(NODES, ref, { status }, { type: 'strategic', subresource: 'status' });
+  await client.patch(NODES, { name }, { status }, { type: 'strategic', subresource: 'status' });
 }
 
 async function containerdAnswers({ initPid, programs }: { initPid: number; programs: string }): Promise<boolean> {
@@ -74,10 +81,11 @@ async function containerdAnswers({ initPid, programs }: { initPid: number; progr
   return (await run('nsenter', [...inside, '-a', CONTAINERD_SOCKET, 'version'])).code === 0;
 }
 
-function isUsable(node: Node | undefined): boolean {
+function isUsable(node: Node | undefined, gpu: Gpu): boolean {
   const ready = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
   const tainted = node?.spec?.taints?.some(({ key }) => key === 'node.kubernetes.io/not-ready') ?? false;
-  return ready && !tainted && node?.status?.allocatable?.['nvidia.com/gpu'] === String(FAKE_GPU.count);
+  const { 'nvidia.com/gpu': whole } = gpuResources(gpu);
+  return ready && !tainted && node?.status?.allocatable?.['nvidia.com/gpu'] === whole;
 }
 
 function slow(program: string, log: string): LocalFailure {

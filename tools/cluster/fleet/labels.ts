@@ -1,4 +1,10 @@
-/** The GPUs of a node, which are all of one kind. */
+/** What a node says of its GPUs: the labels, and the resources of the device plugin. */
+export interface Devices {
+  labels: Readonly<Record<string, string>>;
+  resources: Readonly<Record<string, string>>;
+}
+
+/** The GPUs of NVIDIA of a node, which are all of one kind. */
 export interface Gpu {
   /** Product as GPU Feature Discovery spells it: the driver's name with dashes. */
   product: string;
@@ -90,9 +96,36 @@ function migLabels(product: string, devices: MigDevices): Record<string, string 
   };
 }
 
+/** What a node with these GPUs says. */
+export function devicesOf(gpu: Gpu): Devices {
+  return { labels: gpuLabels(gpu), resources: gpuResources(gpu) };
+}
+
 /** The extended resources that the device plugin advertises for these GPUs. */
 export function gpuResources({ count, replicas = 1, mig = [] }: Gpu): Record<string, string> {
   const whole = mig.length > 0 ? 0 : count * replicas;
   const slices = mig.map(({ profile, count: devices }) => [`nvidia.com/mig-${profile}`, String(devices)] as const);
   return { 'nvidia.com/gpu': String(whole), ...Object.fromEntries(slices) };
+}
+
+/** The devices of each of these resources. A replica has its number behind the UUID, as NVIDIA's plugin writes it. */
+export function gpuDevices({ count, replicas = 1, mig = [] }: Gpu): Record<string, string[]> {
+  if (mig.length > 0) {
+    const slices = mig.map(
+      ({ profile, count: devices }) => [`nvidia.com/mig-${profile}`, uuids(`MIG`, devices)] as const,
+    );
+    return Object.fromEntries(slices);
+  }
+  const numbers = Array.from({ length: replicas }, (_, index) => index);
+  const devices = uuids('GPU', count).flatMap((uuid) =>
+    replicas === 1 ? [uuid] : numbers.map((number) => `${uuid}::${number}`),
+  );
+  return { 'nvidia.com/gpu': devices };
+}
+
+function uuids(kind: 'GPU' | 'MIG', count: number): string[] {
+  return Array.from(
+    { length: count },
+    (_, index) => `${kind}-00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+  );
 }

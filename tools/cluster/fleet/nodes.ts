@@ -1,15 +1,16 @@
 import type { Node } from '../../../src/kube/types.ts';
-import { gpuLabels, gpuResources, type Gpu } from './labels.ts';
+import { type Devices, devicesOf, type Gpu } from './labels.ts';
+import { MAX_1550, MI300X } from './makers.ts';
 
 /** A simulated machine and what is special about it. */
 interface Machine {
   name: string;
-  gpu: Gpu;
+  devices: Devices;
   cpu: number;
   memoryGi: number;
   diskGi: number;
-  /** Whether it carries the taint that many clusters put on their GPU nodes. */
-  tainted?: true;
+  /** Key of the taint that many clusters put on their GPU nodes. */
+  taint?: string;
   cordoned?: true;
   dead?: true;
 }
@@ -30,15 +31,29 @@ const A100_MIG: Gpu = {
 };
 
 const MACHINES: readonly Machine[] = [
-  { name: 'sim-h100-0', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true },
-  { name: 'sim-h100-1', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true },
-  { name: 'sim-a100-0', gpu: A100, cpu: 128, memoryGi: 1000, diskGi: 4000 },
-  { name: 'sim-a100-1', gpu: A100, cpu: 128, memoryGi: 1000, diskGi: 4000 },
-  { name: 'sim-l40s-0', gpu: L40S, cpu: 64, memoryGi: 512, diskGi: 3000 },
-  { name: 'sim-a100-mig-0', gpu: A100_MIG, cpu: 64, memoryGi: 512, diskGi: 2000 },
-  { name: 'sim-t4-shared-0', gpu: T4, cpu: 32, memoryGi: 128, diskGi: 1000 },
-  { name: 'sim-l40s-cordoned-0', gpu: L40S, cpu: 64, memoryGi: 512, diskGi: 3000, cordoned: true },
-  { name: 'sim-h100-dead-0', gpu: H100, cpu: 192, memoryGi: 2000, diskGi: 7000, tainted: true, dead: true },
+  { name: 'sim-h100-0', devices: devicesOf(H100), cpu: 192, memoryGi: 2000, diskGi: 7000, taint: 'nvidia.com/gpu' },
+  { name: 'sim-h100-1', devices: devicesOf(H100), cpu: 192, memoryGi: 2000, diskGi: 7000, taint: 'nvidia.com/gpu' },
+  { name: 'sim-a100-0', devices: devicesOf(A100), cpu: 128, memoryGi: 1000, diskGi: 4000 },
+  { name: 'sim-a100-1', devices: devicesOf(A100), cpu: 128, memoryGi: 1000, diskGi: 4000 },
+  { name: 'sim-l40s-0', devices: devicesOf(L40S), cpu: 64, memoryGi: 512, diskGi: 3000 },
+  { name: 'sim-a100-mig-0', devices: devicesOf(A100_MIG), cpu: 64, memoryGi: 512, diskGi: 2000 },
+  { name: 'sim-t4-shared-0', devices: devicesOf(T4), cpu: 32, memoryGi: 128, diskGi: 1000 },
+  { name: 'sim-l40s-cordoned-0', devices: devicesOf(L40S), cpu: 64, memoryGi: 512, diskGi: 3000, cordoned: true },
+  {
+    name: 'sim-h100-dead-0',
+    devices: devicesOf(H100),
+    cpu: 192,
+    memoryGi: 2000,
+    diskGi: 7000,
+    taint: 'nvidia.com/gpu',
+    dead: true,
+  },
+];
+
+/** Machines with GPUs of other makers. */
+const OTHERS: readonly Machine[] = [
+  { name: 'sim-mi300x-0', devices: MI300X, cpu: 192, memoryGi: 2000, diskGi: 7000, taint: 'amd.com/gpu' },
+  { name: 'sim-max1550-0', devices: MAX_1550, cpu: 96, memoryGi: 1000, diskGi: 4000 },
 ];
 
 /** The simulated GPU nodes of the local cluster. */
@@ -46,13 +61,18 @@ export function fleetNodes(): Node[] {
   return MACHINES.map(nodeOf);
 }
 
-function nodeOf({ name, gpu, cpu, memoryGi, diskGi, ...special }: Machine): Node {
+/** Simulated nodes with GPUs of other makers than NVIDIA: they need pools of their own. */
+export function otherMakersNodes(): Node[] {
+  return OTHERS.map(nodeOf);
+}
+
+function nodeOf({ name, devices, cpu, memoryGi, diskGi, ...special }: Machine): Node {
   const resources = {
     cpu: String(cpu),
     memory: `${memoryGi}Gi`,
     'ephemeral-storage': `${diskGi}Gi`,
     pods: '110',
-    ...gpuResources(gpu),
+    ...devices.resources,
   };
   return {
     apiVersion: 'v1',
@@ -66,12 +86,12 @@ function nodeOf({ name, gpu, cpu, memoryGi, diskGi, ...special }: Machine): Node
         'kubernetes.io/os': 'linux',
         'kubernetes.io/arch': 'amd64',
         'berth.dev/simulated': 'true',
-        ...gpuLabels(gpu),
+        ...devices.labels,
       },
     },
     spec: {
       ...(special.cordoned ? { unschedulable: true } : {}),
-      ...(special.tainted ? { taints: [{ key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }] } : {}),
+      ...(special.taint ? { taints: [{ key: special.taint, value: 'present', effect: 'NoSchedule' }] } : {}),
     },
     status: { capacity: resources, allocatable: resources, ...(special.dead ? { conditions: [DEAD] } : {}) },
   };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../paths.ts';
 
@@ -7,7 +7,7 @@ import { ROOT } from '../paths.ts';
 export interface Program {
   name: string;
   /** Folder under deploy/local with the go.mod and go.sum that lock it. */
-  module: 'kubernetes' | 'containerd';
+  module: 'kubernetes' | 'containerd' | 'device-plugin';
   package: string;
   /** Seconds that its build takes on two cores, in the order of the list: later ones reuse what earlier ones built. */
   seconds: number;
@@ -40,7 +40,19 @@ function containerd(name: string, seconds: number): Program {
 
 /** The programs of a cluster, in build order. */
 export function programsFor(cluster: { realNode: boolean }): Program[] {
-  return cluster.realNode ? [...CONTROL_PLANE, ...REAL_NODE] : CONTROL_PLANE;
+  if (!cluster.realNode) return CONTROL_PLANE;
+  return [...CONTROL_PLANE, ...REAL_NODE, { name: devicePlugin(), module: 'device-plugin', package: '.', seconds: 10 }];
+}
+
+/**
+ * The name of the device plugin among the programs. Its source is in this checkout, and the name changes with it, so
+ * that a change of the source builds nothing else anew.
+ */
+export function devicePlugin(): string {
+  const hash = createHash('sha256');
+  const files = readdirSync(moduleFolder('device-plugin')).toSorted();
+  for (const file of files) hash.update(moduleFile('device-plugin', file));
+  return `device-plugin-${hash.digest('hex').slice(0, 12)}`;
 }
 
 /** The file with kwok's stages, which make its nodes and pods move; kwok without stages does nothing. */
@@ -93,14 +105,14 @@ function moduleFile(module: Program['module'], file: string): string {
 }
 
 /**
- * Part of the name of the folder of finished programs. It changes with every locked module and every build argument, so
- * that two checkouts of different age can share a cache.
+ * Part of the name of the folder of finished programs. It changes with every locked module of others and every build
+ * argument, so that two checkouts of different age can share a cache.
  */
 export function versionHash(platform: string): string {
   const hash = createHash('sha256').update(platform);
   for (const module of ['kubernetes', 'containerd'] as const) {
     hash.update(moduleFile(module, 'go.mod')).update(moduleFile(module, 'go.sum'));
   }
-  for (const program of programsFor({ realNode: true })) hash.update(buildArguments(program, '').join('\0'));
+  for (const program of [...CONTROL_PLANE, ...REAL_NODE]) hash.update(buildArguments(program, '').join('\0'));
   return `${kubernetesVersion()}-${hash.digest('hex').slice(0, 12)}`;
 }

@@ -63,6 +63,8 @@ const REQUIREMENTS = {
     isPresent: has('mmdebstrap'),
   },
   chromium: { use: 'opens the dashboard', apt: 'chromium', dnf: 'chromium', isPresent: has('chromium') },
+  zsh: { use: 'completes the command line', apt: 'zsh', dnf: 'zsh', isPresent: has('zsh') },
+  fish: { use: 'completes the command line', apt: 'fish', dnf: 'fish', isPresent: has('fish') },
   'Python venv': {
     use: 'installs llama.cpp, Valkey and schemathesis',
     apt: 'python3-venv',

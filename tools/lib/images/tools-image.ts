@@ -13,7 +13,7 @@ const SOURCES = join(ROOT, 'deploy', 'tools');
 /** The reference of the tools image on the local cluster's real node. */
 export const TOOLS_IMAGE = 'localhost/berth-tools:1';
 
-const PROGRAMS = ['monitor', 'relay', 'scp', 'sftp-server'];
+const PROGRAMS = ['direct', 'monitor', 'relay', 'scp', 'sftp-server'];
 const SYSTEM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 const EXECUTABLE = 0o755;
 
@@ -25,8 +25,8 @@ async function sourceHash(folder: string): Promise<string> {
   return hash.digest('hex').slice(0, 12);
 }
 
-/** Builds the Go programs of deploy/tools into the cache, once per content. */
-async function buildPrograms(cache: string): Promise<string> {
+/** Builds the Go programs of deploy/tools into the cache, once per content. Answers the folder with them. */
+export async function buildPrograms(cache: string): Promise<string> {
   const folder = join(cache, 'tools', await sourceHash(SOURCES));
   const present = new Set(await readdir(folder).catch(() => []));
   if (PROGRAMS.every((name) => present.has(name))) return folder;

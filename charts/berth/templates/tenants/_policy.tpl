@@ -4,19 +4,28 @@
 podSelector: {}
 policyTypes: [Ingress, Egress]
 ingress:
-  # The model gateway calls model servers. SSH sessions and ports come through the kubelet, not over this network.
+  # The model gateway calls model servers. Ports come through the kubelet, not over this network.
   - from:
       - namespaceSelector:
           matchLabels:
             kubernetes.io/metadata.name: {{ .Release.Namespace }}
         podSelector:
-          matchExpressions:
-            - key: app.kubernetes.io/name
-              operator: In
-              values: [{{ include "berth.name" . }}]
-            - key: app.kubernetes.io/component
-              operator: In
-              values: [api, ssh]
+          matchLabels:
+            app.kubernetes.io/name: {{ include "berth.name" . }}
+            app.kubernetes.io/component: api
+  # The direct way of SSH: the helpers of sessions listen on these ports.
+  - ports:
+      - port: 49152
+        endPort: 65535
+        protocol: TCP
+    from:
+      - namespaceSelector:
+          matchLabels:
+            kubernetes.io/metadata.name: {{ .Release.Namespace }}
+        podSelector:
+          matchLabels:
+            app.kubernetes.io/name: {{ include "berth.name" . }}
+            app.kubernetes.io/component: ssh
   {{- if $policy.allowSameNamespace }}
   - from:
       - podSelector: {}

@@ -2,6 +2,7 @@ import { type CeilingRefusal, gpuRefusal, roomlessShares } from '../../../invent
 import { gpuShareOf, type Place } from '../../../inventory/grant.ts';
 import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
+import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
@@ -14,7 +15,7 @@ import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../d
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
-import { claimOf, endedStatus } from '../decide/transitions.ts';
+import { claimOf, creatorOf, endedStatus } from '../decide/transitions.ts';
 import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
 import { writeStatus } from './writes.ts';
 
@@ -27,16 +28,21 @@ type ClaimOutcome =
   /** There is no place, and waiting would not help. */
   | { refused: Ending };
 
-/** Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. */
-async function preempt(run: Run, { place, victims }: Preemption): Promise<Waiting> {
+const DISPLACED = 'An on-demand instance takes the GPUs. This instance starts again when other GPUs are free.';
+
+/**
+ * Writes to interruptible instances that they are preempted. Their own runs then give the GPUs back. Their tenants read
+ * that, so it names the instance that takes the GPUs by its uid alone, which means something to operators.
+ */
+async function preempt(run: Run, by: GpuInstance, { place, victims }: Preemption): Promise<Waiting> {
   const { deps } = run;
+  const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: by.metadata.uid };
   for (const { key } of victims) {
     const stored = deps.stores.instances.get(key);
     const victim = stored && deps.withClaim(stored);
     // One whose claim is being written has no start yet to end. It is found again when it has.
     if (victim?.status?.claim === undefined || victim.status.ending !== undefined) continue;
-    const message = `On-demand instance ${run.key} takes the GPUs. This instance starts again when other GPUs are free.`;
-    await writeStatus(run, stored ?? victim, endedStatus(victim, { reason: 'Preempted', message }, deps.clock.now()));
+    await writeStatus(run, stored ?? victim, endedStatus(victim, ending, deps.clock.now()));
   }
   return { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` };
 }
@@ -57,10 +63,14 @@ function forbidden({ deps }: Run, { spec }: GpuInstance, settings: Settings, cei
 }
 
 /** An instance that waits for its tenant's ceilings must not hold up those that wait for GPUs. */
-function waitForTenant({ deps, key }: Run, instance: GpuInstance, refusal: CeilingRefusal): ClaimOutcome {
+function waitForTenant(run: Run, instance: GpuInstance, { message, wanted }: CeilingRefusal): ClaimOutcome {
+  return waitAside(run, instance, { reason: 'TenantLimit', message }, wanted);
+}
+
+function waitAside({ deps, key }: Run, instance: GpuInstance, waiting: Waiting, wanted?: GpuShare): ClaimOutcome {
   deps.line.remove(key);
-  deps.tenantLine.add(key, instance, refusal.wanted);
-  return { waiting: { reason: 'TenantLimit', message: refusal.message } };
+  deps.tenantLine.add(key, instance, wanted);
+  return { waiting };
 }
 
 /** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
@@ -87,7 +97,8 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.line.remove(key);
     return withoutDiskNode(instance);
   }
-  if (limit.gpus.length > 0) await deps.tenantLine.readClaims(namespace, context.signal);
+  const isMetered = deps.budgets.isMetered(namespace, creatorOf(instance));
+  if (limit.gpus.length > 0 || isMetered) await deps.tenantLine.readClaims(namespace, context.signal);
   const without = roomlessShares(limit, deps.inventory, namespace, fitting);
   const request = without.length === 0 ? fitting : { ...fitting, without };
   const overImages = imageRefusal(limit, settings.image);
@@ -104,6 +115,8 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
   // Checked before a preemption: no instance must go for a place that the ceilings or the quota do not allow.
   const overGpus = place && gpuRefusal(limit, deps.inventory.heldBy(namespace), gpuShareOf(place.offerClass));
   if (overGpus !== undefined) return waitForTenant(run, instance, overGpus);
+  const overBudget = place && isMetered && deps.budgets.refusal(namespace, claimOf(instance, { place }, now));
+  if (overBudget) return waitAside(run, instance, overBudget);
   const overQuota = place && refusalOfQuota(run, instance, place, settings);
   if (overQuota !== undefined) {
     // An instance that waits for quota must not hold up those that wait for GPUs.
@@ -116,7 +129,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.tenantLine.serve(namespace);
     if (without.length > 0) deps.tenantLine.add(key, instance, without[0]);
   }
-  if (preemption !== undefined) return { waiting: await preempt(run, preemption) };
+  if (preemption !== undefined) return { waiting: await preempt(run, instance, preemption) };
   if ('refusal' in granted) {
     const lacks = isFull ? missingIsolation(request, (other) => deps.inventory.grant(other), instance.spec) : undefined;
     return withoutPlace(instance, granted.refusal, lacks ?? granted.message);

@@ -3,10 +3,10 @@ import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../../kube/errors.ts';
 import { keyOf, PERSISTENT_VOLUME_CLAIMS, refOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
+import { USAGE_RECORDS, type UsageRecord } from '../../../resources/usage-record.ts';
 import type { Run } from './run.ts';
 import { DISK_POLICY_LABEL, diskNameOf, FINALIZER } from '../decide/names.ts';
-import { closedBill, usageRecord } from '../decide/usage.ts';
+import { closedBill, usageRecords } from '../decide/usage.ts';
 import { controllerUidOf, INSTANCE_UID_LABEL, instanceUidsOf } from '../../../resources/pod/owner.ts';
 import { deletePods, writeFinalizers } from './writes.ts';
 
@@ -54,16 +54,21 @@ export async function releaseLostDisk(run: Run): Promise<void> {
   await releaseDisk(run, { name, uid, ...(namespace !== undefined && { namespace }) }, policy);
 }
 
-/** Writes the usage record of an instance, unless it is written already or the instance never had a place. */
-export async function writeUsageRecord({ deps, context }: Run, instance: GpuInstance): Promise<void> {
-  if ((instance.status?.incarnation ?? 0) === 0) return;
+async function writeUsageRecord({ deps, context }: Run, record: UsageRecord): Promise<void> {
   try {
-    await deps.client.create(USAGE_RECORDS, usageRecord(instance, deps.clock.now()), { signal: context.signal });
+    await deps.client.create(USAGE_RECORDS, record, { signal: context.signal });
   } catch (error) {
     // Nothing can be created in a namespace that is being deleted.
     if (error instanceof AlreadyExistsError || error instanceof NotFoundError) return;
     if (!isNamespaceTerminating(error)) throw error;
   }
+}
+
+/** Writes what the ended starts cost to usage records, unless they are written already. Returns how many those are. */
+export async function writeUsageRecords(run: Run, instance: GpuInstance): Promise<number> {
+  const records = usageRecords(instance, run.deps.clock.now());
+  for (const record of records) await writeUsageRecord(run, record);
+  return records.length;
 }
 
 /** Writes the usage, also of an open start, of instances of this key without a record. Deletes their pods. */
@@ -74,7 +79,7 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
     const end = status.ending === undefined ? deps.clock.now() : Date.parse(status.ending.at);
     const final = { ...status, ...closedBill(status, end) };
     context.log.warn({ uid: metadata.uid, usage: final.usage }, 'Instance went without a usage record; writing it now');
-    await writeUsageRecord(run, { ...instance, status: final });
+    await writeUsageRecords(run, { ...instance, status: final });
     // Kubernetes collects the pods too, but later. Until then nobody pays for their GPUs.
     const pods = deps.stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid));
     await deletePods(run, pods);
@@ -86,7 +91,7 @@ export async function writeLateUsageRecords(run: Run): Promise<void> {
 export async function cleanUp(run: Run, instance: GpuInstance): Promise<void> {
   const { deps, key } = run;
   await releaseDisk(run, instance.metadata, instance.spec.diskPolicy);
-  await writeUsageRecord(run, instance);
+  await writeUsageRecords(run, instance);
   deps.unrecorded.markRecorded(instance);
   const finalizers = instance.metadata.finalizers?.filter((one) => one !== FINALIZER) ?? [];
   try {

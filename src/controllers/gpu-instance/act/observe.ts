@@ -78,6 +78,7 @@ export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly
     login: undefined,
     jupyter: undefined,
     monitor: undefined,
+    overspent: deps.budgets.overspent(instance),
     now: clock.now(),
   };
 }

@@ -9,11 +9,12 @@ import type { ControllerStores } from '../../stores.ts';
 import type { JupyterState, MonitorState } from '../decide/observed.ts';
 import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
-import type { NoteStageTimes } from '../start-metric.ts';
+import type { NoteEnding, NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
+import type { Budgets } from '../../budgets/budgets.ts';
 import type { TenantLine } from '../tenant-line.ts';
 import type { WaitingLine } from '../waiting-line.ts';
 
@@ -41,11 +42,15 @@ export interface InstanceDeps {
   /** Ceilings of a tenant as the policies have them now. */
   ceilingsOf: LimitOf;
   tenantLine: TenantLine;
+  /** What tenants and keys may still spend. */
+  budgets: Pick<Budgets, 'isMetered' | 'refusal' | 'overspent'>;
   fence: Fence;
   /** Name of the last pod that was made for an instance, by the uid of the instance. */
   made: Lru<string, string>;
   events: Pick<EventRecorder, 'record'>;
   noteStages: NoteStageTimes;
+  /** Counts a start that ends, by the reason in its status. */
+  noteEnding: NoteEnding;
   clock: Clock;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;

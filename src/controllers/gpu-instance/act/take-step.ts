@@ -7,8 +7,9 @@ import type { Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../decide/transitions.ts';
+import { recordedStatus } from '../decide/usage.ts';
 import { claimPlace } from './claim.ts';
-import { cleanUp } from './clean-up.ts';
+import { cleanUp, writeUsageRecords } from './clean-up.ts';
 import { createPod } from './create-pod.ts';
 import type { Run } from './run.ts';
 import { deletePods, writeStatus } from './writes.ts';
@@ -56,6 +57,10 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
       return NOTHING_MORE;
     case 'release':
       return { instance: await writeStatus(run, stored, releasedStatus(instance, step.ending, now)) };
+    case 'record': {
+      const written = await writeUsageRecords(run, instance);
+      return { instance: await writeStatus(run, stored, recordedStatus(instance, written)) };
+    }
     case 'cleanUp':
       await cleanUp(run, instance);
       return { gone: true };

@@ -2,7 +2,7 @@ import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
-import { eventOf } from '../decide/status/event.ts';
+import { eventsOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
 
 type Operation = { op: 'test' | 'add'; path: string; value: unknown } | { op: 'move'; from: string; path: string };
@@ -57,8 +57,11 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   const seen = before.status;
   if (sameJson(seen ?? {}, status)) return before;
   const after = await patchIf(run, before, [...decisionsOf(seen), ...replaceStatus(seen, status)], 'status');
-  const event = eventOf(before, after);
-  if (event !== undefined) run.deps.events.record(GPU_INSTANCES, after, event);
+  const { ending } = status;
+  if (ending !== undefined && (ending.at !== seen?.ending?.at || ending.reason !== seen.ending.reason)) {
+    run.deps.noteEnding(ending.reason);
+  }
+  for (const event of eventsOf(before, after)) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;
 }
 

@@ -1,17 +1,19 @@
 import type { Ending } from './endings.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import { isNodeReady } from '../../../inventory/nodes/node-state.ts';
+import { gpusAre } from '../../../resources/instances/gpu-health.ts';
 import { LAST_ACTIVITY } from '../../../resources/instances/gpu-instance.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { MAIN_CONTAINER } from '../../../resources/pod/tools-volume.ts';
 import { isImageFault } from './failures.ts';
+import { gpuHealth } from './gpu-health.ts';
 import type { Observed } from './observed.ts';
 import {
   asksMonitor,
   isBadImage,
   isNotCreated,
   isPullError,
-  podCondition,
+  scheduledCondition,
   pullWords,
   waitingState,
   words,
@@ -19,6 +21,11 @@ import {
 
 /** An instance shows NodeLost when its node is not ready for this long. */
 export const NODE_GRACE_MS = 40_000;
+/**
+ * A GPU that is unhealthy for this long counts as broken. Some device plugins take a GPU back that recovers, and look at
+ * it every 30 seconds; NVIDIA's takes none back before it is restarted.
+ */
+export const GPU_GRACE_MS = 60_000;
 /** An instance whose image cannot be fetched for this long gives its GPUs back. */
 const PULL_LIMIT_MS = 1_200_000;
 /** An instance whose container cannot be created for this long is tried on another node. */
@@ -86,9 +93,20 @@ function idle(observed: Observed): Deadline | undefined {
   return { at: isIdleOpen(observed) ? now + MONITOR_RETRY_MS : at, ending: { reason: 'Idle', message } };
 }
 
+function gpuFailure(observed: Observed): Deadline | undefined {
+  // What the kubelet of a node that does not answer said last may be over. And the pod would not end.
+  const isCurrent = nodeLostSince(observed) === Number.POSITIVE_INFINITY;
+  if (observed.instance.spec.onGPUFailure !== 'Restart' || !isCurrent) return undefined;
+  const { unhealthy = [] } = gpuHealth(observed) ?? {};
+  if (unhealthy.length === 0) return undefined;
+  const since = Math.min(...unhealthy.map((gpu) => Date.parse(gpu.since)));
+  const message = `${gpusAre(unhealthy, 'was')} unhealthy for ${GPU_GRACE_MS / 1000} seconds, and spec.onGPUFailure is Restart.`;
+  return { at: since + GPU_GRACE_MS, ending: { reason: 'GPUUnhealthy', message } };
+}
+
 function stuck({ instance, pod }: Observed): Deadline | undefined {
   if (pod === undefined) return undefined;
-  const scheduled = podCondition(pod, 'PodScheduled');
+  const scheduled = scheduledCondition(pod);
   if (scheduled === undefined) {
     if (pod.spec?.nodeName !== undefined) return undefined;
     const message = `The scheduler did not report on the pod for ${SILENT_LIMIT_MS / 1000} seconds.`;
@@ -136,7 +154,7 @@ function stuckBesideMain(
 
 /** What will end the current start, the earliest first; milliseconds since the epoch. */
 export function deadlines(observed: Observed): Deadline[] {
-  return [lifetime(observed), idle(observed), stuck(observed)]
+  return [lifetime(observed), idle(observed), gpuFailure(observed), stuck(observed)]
     .filter((deadline) => deadline !== undefined)
     .toSorted((a, b) => a.at - b.at);
 }

@@ -21,6 +21,7 @@ const ENDINGS = {
   Stopped: { whileEnding: 'Stopping', afterRelease: 'Stopped', next: 'stop', blamesNode: false },
   Expired: { whileEnding: 'Stopping', afterRelease: 'Expired', next: 'stop', blamesNode: false },
   Idle: { whileEnding: 'Stopping', afterRelease: 'Idle', next: 'stop', blamesNode: false },
+  BudgetSpent: { whileEnding: 'Stopping', afterRelease: 'BudgetSpent', next: 'stop', blamesNode: false },
   Completed: { whileEnding: 'Stopping', afterRelease: 'Completed', next: 'stop', blamesNode: false },
   ContainerFailed: { whileEnding: 'Stopping', afterRelease: 'ContainerFailed', next: 'stop', blamesNode: false },
   InvalidImage: { whileEnding: 'Stopping', afterRelease: 'InvalidImage', next: 'stop', blamesNode: false },
@@ -38,6 +39,9 @@ const ENDINGS = {
   OfferChanged: { whileEnding: 'Stopping', afterRelease: 'OfferChanged', next: 'stop', blamesNode: false },
   DiskTooLarge: { whileEnding: 'Stopping', afterRelease: 'DiskTooLarge', next: 'stop', blamesNode: false },
   Preempted: { whileEnding: 'Preempted', afterRelease: 'Preempted', next: 'restart', blamesNode: false },
+  // A program that breaks its GPUs would break those of all nodes, one after the other, without a growing pause. After a
+  // start that was good the pause is a second.
+  GPUUnhealthy: { whileEnding: 'GPUUnhealthy', afterRelease: 'GPUUnhealthy', next: 'backOff', blamesNode: false },
   NodeLost: { whileEnding: 'NodeLost', afterRelease: 'NodeLost', next: 'restart', blamesNode: false },
   PodDeleted: { whileEnding: 'Stopping', afterRelease: 'BackingOff', next: 'backOff', blamesNode: false },
   PodFailed: { whileEnding: 'Stopping', afterRelease: 'BackingOff', next: 'backOff', blamesNode: false },
@@ -50,11 +54,15 @@ const ENDINGS = {
 } as const satisfies Record<string, EndingRule>;
 
 type EndingReason = keyof typeof ENDINGS;
+export const ENDING_REASONS = Object.keys(ENDINGS);
+
 export interface Ending {
   reason: EndingReason;
   message: string;
   /** When the use of the GPUs ended, if that was before now; milliseconds since the epoch. */
   at?: number;
+  /** The uid of the instance that takes the GPUs. */
+  by?: string | undefined;
 }
 
 /** An ending as it stands in a status, with its rule. */

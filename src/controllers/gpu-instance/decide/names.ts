@@ -31,8 +31,10 @@ export function diskNameOf(instance: Pick<GpuInstance, 'metadata'>): string {
   return `${instance.metadata.name}-disk`;
 }
 
-export function usageNameOf({ metadata }: Pick<GpuInstance, 'metadata'>): string {
-  return `${metadata.name}-${(metadata.uid ?? '').slice(0, 8)}`;
+/** The name of a usage record; `number` counts those of the instance from 0. */
+export function usageNameOf({ metadata }: Pick<GpuInstance, 'metadata'>, number: number): string {
+  const first = `${metadata.name}-${(metadata.uid ?? '').slice(0, 8)}`;
+  return number === 0 ? first : `${first}-${number}`;
 }
 
 /**

@@ -3,7 +3,7 @@ import { instanceState, type InstanceState } from '../../../resources/instances/
 import { deadlines, MONITOR_RETRY_MS, NODE_GRACE_MS, nodeLostSince } from './deadlines.ts';
 import type { MonitorState, Observed } from './observed.ts';
 import type { Step } from './plan.ts';
-import { asksMonitor, podCondition } from './pod/pod-facts.ts';
+import { asksMonitor, scheduledCondition } from './pod/pod-facts.ts';
 
 /** Milliseconds between two tries of a login. */
 export const LOGIN_PAUSE_MS = 1_000;
@@ -30,7 +30,7 @@ export function passingForMs({ instance, stored, pod, now }: Observed, status: G
   const granted = Date.parse(claim.grantedAt);
   if (stored.status?.claim !== undefined) return Math.max(0, granted + QUICK_MS - now);
   // Until the scheduler has answered, a status would say no more than the pod does.
-  const answered = Date.parse((pod && podCondition(pod, 'PodScheduled')?.lastTransitionTime) ?? '');
+  const answered = Date.parse((pod && scheduledCondition(pod)?.lastTransitionTime) ?? '');
   const limits = [granted + ON_POD_MS, answered + QUICK_MS].filter(Number.isFinite);
   return Math.max(0, Math.min(...limits) - now);
 }

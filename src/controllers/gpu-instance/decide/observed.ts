@@ -49,6 +49,8 @@ export interface Observed {
   jupyter: JupyterState | undefined;
   /** The last answer of the exporter in the pod; undefined when there is none, or before the first answer. */
   monitor: MonitorState | undefined;
+  /** Why a spent budget stops it; undefined while none does. */
+  overspent: string | undefined;
   /** Milliseconds since the epoch. */
   now: number;
 }

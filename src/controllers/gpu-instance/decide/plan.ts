@@ -5,6 +5,7 @@ import { nextStartOf } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { endingOfDeletion, endingOfMissing, endingOfPod, isOver } from './pod/pod-facts.ts';
 import { deadlines, nodeLostSince } from './deadlines.ts';
+import { hasFullBill } from './usage.ts';
 
 /** The one next thing to do about an instance. */
 export type Step =
@@ -22,6 +23,8 @@ export type Step =
   /** A deleted instance has no pod left: see to its disk, its usage record and its finalizer. */
   | { do: 'cleanUp' }
   | { do: 'deletePods'; pods: readonly Pod[] }
+  /** The status has room for no more ended starts: move them to a usage record. */
+  | { do: 'record' }
   /** Every pod is gone: close the bill and give the place back. */
   | { do: 'release'; ending: SeenEnding };
 
@@ -49,6 +52,7 @@ function planWithoutClaim({ instance, pods, settings, now }: Observed): Step {
   // A pod without a claim holds GPUs that nobody pays for.
   if (live(pods, now).length > 0) return { do: 'deletePods', pods: live(pods, now) };
   if (deleting && pods.length === 0) return { do: 'cleanUp' };
+  if (hasFullBill(instance)) return { do: 'record' };
   if (pods.length > 0 || isSwitchedOff(instance)) return { do: 'observe' };
   const next = nextStartOf(instance);
   if (next > now) return { do: 'wait', until: next };
@@ -60,13 +64,18 @@ function newEnding(observed: Observed): Ending | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return DELETED;
   if (instance.spec.powerState === 'Stopped') return SWITCHED_OFF;
   const due = deadlines(observed).find(({ at }) => at <= now);
-  if (pod === undefined) return instance.status?.podUid === undefined ? undefined : endingOfGonePod(observed);
+  if (pod === undefined)
+    return instance.status?.podUid === undefined ? overspending(observed) : endingOfGonePod(observed);
   // Its creation was on its way for so long that the start has another place by now.
   const isElsewhere = pod.spec?.nodeName !== undefined && pod.spec.nodeName !== instance.status?.claim?.node;
   if (isElsewhere) return ELSEWHERE;
   if (isOver(instance, pod)) return endingOfPod(pod, now);
   if (pod.metadata.deletionTimestamp !== undefined) return withNodeTime(endingOfDeletion(pod, observed.node), observed);
-  return due?.ending;
+  return overspending(observed) ?? due?.ending;
+}
+
+function overspending({ overspent }: Observed): Ending | undefined {
+  return overspent === undefined ? undefined : { reason: 'BudgetSpent', message: overspent };
 }
 
 /** A tenant does not pay for the time in which the node did not answer. */

@@ -1,5 +1,11 @@
 import type { Grant } from '../../../inventory/grant.ts';
-import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
+import { MOST_CREATOR } from '../../../resources/instances/claim.ts';
+import {
+  type Claim,
+  CREATED_BY,
+  type GpuInstance,
+  type GpuInstanceStatus,
+} from '../../../resources/instances/gpu-instance.ts';
 import { startHash } from '../../../resources/instances/instance-state.ts';
 import { podNameOf } from '../../../resources/pod/owner.ts';
 import { type Ending, type SeenEnding, settledEnding } from './endings.ts';
@@ -7,10 +13,17 @@ import { nodesToAvoid, withFailure } from './failures.ts';
 import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 
+/** Who created an instance, as its bill has it; undefined for a client of the Kubernetes API. */
+export function creatorOf({ metadata }: Pick<GpuInstance, 'metadata'>): string | undefined {
+  return metadata.annotations?.[CREATED_BY]?.slice(0, MOST_CREATOR) || undefined;
+}
+
 /** The claim of a granted place. Its price does not change any more. */
 export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place: unknown }>, now: number): Claim {
   const { offerClass, node } = place;
   const interruptible = instance.spec.type === 'Interruptible';
+  const share = offerClass.members.find((member) => member.node === node)?.resource.share;
+  const createdBy = creatorOf(instance);
   return {
     offerId: offerClass.id,
     pool: offerClass.pool.name,
@@ -18,6 +31,7 @@ export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place
     resourceName: offerClass.resourceName,
     product: offerClass.product,
     gpuCount: offerClass.gpuCount,
+    ...(share !== undefined && share !== '1' && { gpuShare: share }),
     memoryMb: offerClass.memoryMb,
     isolation: offerClass.isolation,
     ...(offerClass.migProfile !== undefined && { migProfile: offerClass.migProfile }),
@@ -25,6 +39,7 @@ export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place
     currency: offerClass.prices.currency,
     simulated: offerClass.simulated,
     diskGbMax: place.diskGbMax,
+    ...(createdBy !== undefined && { createdBy }),
     grantedAt: new Date(now).toISOString(),
   };
 }
@@ -59,6 +74,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
       reason: ending.reason,
       message: ending.message,
       at: new Date(ending.at ?? now).toISOString(),
+      ...(ending.by !== undefined && { by: ending.by }),
       ...(instance.metadata.generation !== undefined && { generation: instance.metadata.generation }),
       startHash: startHash(instance.spec),
       ...(instance.spec.startRequest !== undefined && { startRequest: instance.spec.startRequest }),
@@ -68,7 +84,7 @@ export function endedStatus(instance: GpuInstance, ending: Ending, now: number):
 
 /** The status when no pod is left: the bill is closed and the place given back, in one write. */
 export function releasedStatus(instance: GpuInstance, ending: SeenEnding, now: number): GpuInstanceStatus {
-  const { claim, podName: _name, podUid: _uid, podIP: _ip, ...rest } = instance.status ?? {};
+  const { claim, podName: _name, podUid: _uid, podIP: _ip, unhealthyGPUs: _gpus, ...rest } = instance.status ?? {};
   const end = Date.parse(ending.at);
   const bill = closedBill({ ...rest, ...(claim && { claim }) }, end);
   const { failures: before, stages, usage: _usage, ...kept } = rest;

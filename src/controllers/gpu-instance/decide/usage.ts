@@ -1,53 +1,99 @@
+import { amountBetween, NOTHING, plus } from '../../../ledger/amount.ts';
+import { endedIntervals, intervalOf } from '../../../ledger/interval.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
-import type { UsageRecord } from '../../../resources/usage-record.ts';
+import { type Interval, MOST_INTERVALS } from '../../../resources/instances/interval.ts';
+import { addMoney, formatMoney } from '../../../resources/money.ts';
+import { ENDED_LABEL, type UsageRecord } from '../../../resources/usage-record.ts';
 import { usageNameOf } from './names.ts';
-import { addMoney, costOf } from '../../../resources/money.ts';
 
-// Usage with the current start added, from ready until `end`. The status write that removes the claim writes it too, so
-// a start is counted once, however often the write is tried.
-function closedUsage(status: GpuInstanceStatus, end: number): GpuInstanceStatus['usage'] {
-  const { claim, stages, usage } = status;
-  if (claim === undefined) return usage;
+type Usage = NonNullable<GpuInstanceStatus['usage']>;
+type Bill = Pick<GpuInstanceStatus, 'usage' | 'intervals' | 'lastProduct'>;
+
+function withInterval(before: Usage | undefined, { gpuSeconds, cost, currency, to }: Interval): Usage {
+  return {
+    gpuSeconds: Math.round(((before?.gpuSeconds ?? 0) + gpuSeconds) * 1000) / 1000,
+    // A sum of two currencies is no amount.
+    cost: before?.currency === currency ? addMoney(before.cost, cost) : cost,
+    currency,
+    until: to,
+  };
+}
+
+/**
+ * What the status says of the bill when the current start, if there is one, ends at `end`. The status write that removes
+ * the claim writes it too, so a start is counted once, however often the write is tried.
+ */
+export function closedBill(status: GpuInstanceStatus, end: number): Bill {
+  const { claim, usage } = status;
+  if (claim === undefined) return { ...(usage && { usage }), ...(status.intervals && { intervals: status.intervals }) };
+  const lastProduct = { product: claim.product, gpuCount: claim.gpuCount };
+  const interval = intervalOf(status, end);
+  const intervals = [...endedIntervals(status), ...(interval ? [interval] : [])];
   // A start that was never ready cost nothing, in the currency of its place.
-  if (stages?.ready === undefined) return usage ?? { gpuSeconds: 0, cost: '0.00', currency: claim.currency };
-  const ms = Math.max(0, end - Date.parse(stages.ready));
-  const cost = costOf(claim.pricePerHour, ms);
-  return {
-    gpuSeconds: Math.round((usage?.gpuSeconds ?? 0) * 1000 + ms * claim.gpuCount) / 1000,
-    cost: usage === undefined ? cost : addMoney(usage.cost, cost),
-    currency: claim.currency,
-  };
+  const none = { gpuSeconds: 0, cost: '0.00', currency: claim.currency };
+  return { usage: interval ? withInterval(usage, interval) : (usage ?? none), intervals, lastProduct };
 }
 
-/** What the status says of the bill when the current start, if there is one, ends at `end`. */
-export function closedBill(status: GpuInstanceStatus, end: number): Pick<GpuInstanceStatus, 'usage' | 'lastProduct'> {
-  const { claim } = status;
-  const usage = closedUsage(status, end);
-  return {
-    ...(usage && { usage }),
-    ...(claim && { lastProduct: { product: claim.product, gpuCount: claim.gpuCount } }),
-  };
+/** Whether the status has room for no more ended starts: they go to a usage record before the next start. */
+export function hasFullBill({ status }: Pick<GpuInstance, 'status'>): boolean {
+  return (status?.intervals?.length ?? 0) >= MOST_INTERVALS;
 }
 
-/** The record of what an instance has cost. Its name comes from the uid: it can be written once only. */
-export function usageRecord(instance: GpuInstance, now: number): UsageRecord {
+/** One usage record has starts of one currency, so that their sum is an amount. */
+function byCurrency(intervals: readonly Interval[]): Interval[][] {
+  const groups: Interval[][] = [];
+  for (const interval of intervals) {
+    const last = groups.at(-1);
+    if (last?.[0]?.currency === interval.currency) last.push(interval);
+    else groups.push([interval]);
+  }
+  return groups;
+}
+
+function recordSpec(instance: GpuInstance, intervals: Interval[], now: number): UsageRecord['spec'] {
   const { metadata, status = {} } = instance;
-  const { usage, stages, lastProduct } = status;
+  const { usage, lastProduct, stages } = status;
+  const [first] = intervals;
+  const last = intervals.at(-1);
+  const sum = intervals.map((interval) => amountBetween(interval, -Infinity, Infinity)).reduce(plus, NOTHING);
   return {
-    metadata: {
-      name: usageNameOf(instance),
-      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
-    },
-    spec: {
-      instance: metadata.name,
-      instanceUid: metadata.uid ?? '',
-      product: lastProduct?.product ?? '',
-      gpuCount: lastProduct?.gpuCount ?? 0,
-      gpuSeconds: usage?.gpuSeconds ?? 0,
-      cost: usage?.cost ?? '0.00',
-      currency: usage?.currency ?? '',
-      ...(status.firstReady !== undefined && { startedAt: status.firstReady }),
-      endedAt: stages?.stopped ?? new Date(now).toISOString(),
-    },
+    instance: metadata.name,
+    instanceUid: metadata.uid ?? '',
+    product: last?.product ?? lastProduct?.product ?? '',
+    gpuCount: last?.gpuCount ?? lastProduct?.gpuCount ?? 0,
+    gpuSeconds: Number(sum.gpuMs) / 1000,
+    cost: formatMoney(sum.cost),
+    currency: last?.currency ?? usage?.currency ?? '',
+    ...(first && { startedAt: first.from }),
+    endedAt: stages?.stopped ?? new Date(now).toISOString(),
+    intervals,
   };
+}
+
+/**
+ * The records of the starts that have ended since the last record. Their names come from the uid and their number: each
+ * can be written once only. The first one is there for every instance that had a place, also when it cost nothing.
+ */
+export function usageRecords(instance: GpuInstance, now: number): UsageRecord[] {
+  const { metadata, status = {} } = instance;
+  const { records = 0, incarnation = 0 } = status;
+  const groups = byCurrency(endedIntervals(status));
+  if (groups.length === 0 && records === 0 && incarnation > 0) groups.push([]);
+  return groups.map((intervals, index) => {
+    const spec = recordSpec(instance, intervals, now);
+    const month = (intervals.at(-1)?.to ?? spec.endedAt).slice(0, 7);
+    return {
+      metadata: {
+        name: usageNameOf(instance, records + index),
+        ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+        labels: { [ENDED_LABEL]: month },
+      },
+      spec,
+    };
+  });
+}
+
+/** The status once these records are written: it forgets the starts that are in them. */
+export function recordedStatus({ status = {} }: GpuInstance, written: number): GpuInstanceStatus {
+  return { ...status, intervals: [], records: (status.records ?? 0) + written };
 }

@@ -2,6 +2,7 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
 import { stopOfChat } from '../shared/stop-reason.ts';
+import { ownArguments } from '../stream/block.ts';
 import type { ClientError, IrResponse, OutputItem } from '../types.ts';
 import { parseUsage } from '../shared/usage.ts';
 
@@ -18,7 +19,8 @@ export function parseChatResponse(body: Json): IrResponse | undefined {
   const text = textOfContent(message.content);
   if (text !== '') items.push({ kind: 'text', text });
   if (typeof message.refusal === 'string') items.push({ kind: 'refusal', text: message.refusal });
-  const calls = objectsOf(message.tool_calls).map(parseCall);
+  // TGI has sent one object instead of a list.
+  const calls = (isObject(message.tool_calls) ? [message.tool_calls] : objectsOf(message.tool_calls)).map(parseCall);
   const stopSequence = matchedStop(choice);
   return {
     items: [...items, ...calls],
@@ -69,6 +71,6 @@ function parseCall(call: Json): OutputItem {
     kind: 'call',
     callId: textValue(call.id),
     name: textValue(fn.name),
-    arguments: typeof fn.arguments === 'string' ? fn.arguments : JSON.stringify(fn.arguments ?? {}),
+    arguments: typeof fn.arguments === 'string' ? ownArguments(fn.arguments) : JSON.stringify(fn.arguments ?? {}),
   };
 }

@@ -17,6 +17,7 @@ const WORDS: readonly RegExp[] = [
   /maximum context length is (?<limit>\d+) tokens.{0,40}?requested (?<output>\d+) output tokens and your prompt contains (?:at least )?(?<prompt>\d+) input tokens/,
   /You passed (?<prompt>\d+) input tokens and requested (?<output>\d+) output tokens.{0,40}?context length is only (?<limit>\d+) tokens/,
   /\(length (?<prompt>\d+)\) is longer than the maximum model length of (?<limit>\d+)/,
+  /\(total length (?<prompt>\d+)\) is too long to fit into the model \(context length (?<limit>\d+)\)/,
   /max_tokens must be at least 1, got -\d/,
   // SGLang
   /maximum context length of (?<limit>\d+) tokens\. You requested a total of \d+ tokens: (?<prompt>\d+) tokens from the input messages and (?<output>\d+) tokens/,
@@ -41,14 +42,24 @@ const WORDS: readonly RegExp[] = [
   // Anthropic
   /prompt is too long: (?<prompt>\d+) tokens > (?<limit>\d+) maximum/,
   /exceed context limit: (?<prompt>\d+) \+ (?<output>\d+) > (?<limit>\d+)/,
+  // TensorRT-LLM
+  /Prompt length \((?<prompt>\d+)(?:\.0)?\) exceeds maximum (?:sequence|input) length \((?<limit>\d+)\)/i,
+  /sum of prompt length \((?<prompt>\d+)(?:\.0)?\), query length \(\d+\) should not exceed max_num_tokens \((?<limit>\d+)\)/,
+  // LM Studio
+  /keep the first (?<prompt>\d+) tokens when (?:context the|the context|context) overflows.{0,80}context length of only (?<limit>\d+)/,
+  /greater than the context length \(n_keep: (?<prompt>\d+) ?>= n_ctx: (?<limit>\d+)\)/,
+  // oMLX and MLX-Serve
+  /Prompt too long: (?<prompt>\d+) tokens exceeds max context window of (?<limit>\d+) tokens/i,
+  /prompt exceeds (?:the )?maximum context length/i,
   // What other servers say, behind which some engines stand: OpenRouter, Google, xAI, GitHub Copilot, Kimi, Mistral, LiteLLM
-  // for Azure, Groq, LM Studio, MiniMax, Bedrock.
+  // for Azure, Cohere, Groq, LM Studio, MiniMax, Bedrock.
   /input token count \((?<prompt>\d+)\) exceeds the maximum number of tokens allowed \((?<limit>\d+)\)/i,
   /maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
   /prompt token count of (?<prompt>\d+) exceeds the limit of (?<limit>\d+)/i,
   /exceeded model token limit: (?<limit>\d+) \(requested: (?<prompt>\d+)\)/i,
   /Prompt contains (?<prompt>\d+) tokens.{0,40}? too large for model with (?<limit>\d+) maximum context length/i,
   /exceed the configured limit of (?<limit>\d+) tokens\. Your messages resulted in (?<prompt>\d+) tokens/i,
+  /number of tokens in the prompt cannot exceed (?<limit>\d+)/i,
   /maximum context (?:length|limit) (?:is|of) (?<limit>\d+)/i,
   /longer than the model's context length of (?<limit>\d+)/i,
   /reduce the length of the messages/i,
@@ -56,7 +67,11 @@ const WORDS: readonly RegExp[] = [
   /context window exceeds limit/i,
   /exceed context limit/i,
   /input is too long for requested model/i,
+  /\bcontext_length_exceeded\b/,
 ];
+
+/** A comma between thousands. */
+const THOUSANDS = /(?<=\d),(?=\d{3}\b)/g;
 
 /** Longer messages are not searched, because some patterns take more than linear time. */
 const MAX_SEARCHED = 2000;
@@ -68,8 +83,9 @@ const MAX_SEARCHED = 2000;
  * @param message as the engine sent it
  */
 export function readOverflow(fields: Json, message: string): Overflow | undefined {
+  const text = message.slice(0, MAX_SEARCHED).replace(THOUSANDS, '');
   for (const words of WORDS) {
-    const match = words.exec(message.slice(0, MAX_SEARCHED));
+    const match = words.exec(text);
     if (match === null) continue;
     const { prompt, output, limit } = match.groups ?? {};
     return withCounts({ prompt: countOf(prompt), output: countOf(output), limit: countOf(limit) }, fields);

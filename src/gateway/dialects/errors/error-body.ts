@@ -16,6 +16,9 @@ const MESSAGES_TYPES = new Map([
   [529, 'overloaded_error'],
 ]);
 
+/** OpenAI's code and type for an account without credit, which its users know not to try again. */
+export const INSUFFICIENT_QUOTA = 'insufficient_quota';
+
 function messagesType(status: number): string {
   return MESSAGES_TYPES.get(status) ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
 }
@@ -38,7 +41,7 @@ function openAiError(error: ClientError): Json {
   return {
     message: error.message,
     // The status decides: engines send class names of their own (`NotFoundError`), which client libraries do not know.
-    type: OPENAI_TYPES.get(error.status) ?? fallback,
+    type: error.code === INSUFFICIENT_QUOTA ? INSUFFICIENT_QUOTA : (OPENAI_TYPES.get(error.status) ?? fallback),
     param: error.param ?? null,
     code: error.code ?? OPENAI_CODES.get(error.status) ?? null,
   };

@@ -16,7 +16,7 @@ export const PLAIN = {
   disableParallel: false,
   toolErrors: false,
   documents: false,
-  /** The input replays calls that the vendor ran, or a client's shell: engines do not know these blocks and items. */
+  /** The input replays calls that the vendor ran, a client's shell or a search for tools: engines do not know these. */
   vendorHistory: false,
   /** The start of the conversation may be left out (`truncation: auto`). */
   truncates: false,
@@ -70,7 +70,7 @@ function markBlock(block: Json, features: RequestFeatures): void {
       features.redactedThinking = true;
       break;
     default:
-      features.vendorHistory ||= isVendorBlock(block.type);
+      features.vendorHistory ||= isVendorBlock(block.type) || block.type === 'tool_reference';
   }
 }
 

@@ -36,6 +36,9 @@ export function isComplete({ item, scan }: Block): boolean {
   return item.kind !== 'call' || scan.isWhole(item.arguments);
 }
 
+/** How a JSON object or list begins. */
+const OPENS = /^[{[]/;
+
 /**
  * Tells whether arguments that come in fragments are a whole JSON object or list. It reads each fragment once and
  * parses the arguments once, when their brackets have closed: a text that is no JSON then cannot become JSON.
@@ -46,10 +49,22 @@ export class ArgumentsScan {
   #inString = false;
   #escaped = false;
 
-  push(fragment: string): void {
+  /**
+   * Takes a fragment, and returns what of it belongs to the arguments. Behind a whole JSON text some engines leak the
+   * token that ends the answer, or the end of the model's own form of a call. Another JSON text is kept: it is broken,
+   * and not for the gateway to choose from.
+   *
+   * @param before the fragments until now, joined
+   */
+  push(fragment: string, before: string): string {
     let at = 0;
     while (this.#state === 'open' && at < fragment.length) this.#read(fragment.charAt(at++));
-    if (this.#state !== 'open' && fragment.slice(at).trim() !== '') this.#state = 'broken';
+    const tail = fragment.slice(at).trimStart();
+    if (this.#state === 'open' || tail === '') return fragment;
+    const own = fragment.slice(0, at);
+    if (!OPENS.test(tail) && this.isWhole(before + own)) return own;
+    this.#state = 'broken';
+    return fragment;
   }
 
   /** @param text all fragments joined */
@@ -65,4 +80,10 @@ export class ArgumentsScan {
     else if (char === '{' || char === '[') this.#depth++;
     else if ((char === '}' || char === ']') && --this.#depth <= 0) this.#state = 'closed';
   }
+}
+
+/** The arguments of a call that came at once, as `ArgumentsScan.push` takes them. */
+export function ownArguments(text: string): string {
+  const last = text.trimEnd().at(-1);
+  return last === '}' || last === ']' ? text : new ArgumentsScan().push(text, '');
 }

@@ -129,9 +129,10 @@ export class BlockSequencer {
   callArguments(key: string | number, fragment: string): void {
     const block = this.#calls.get(key);
     if (block === undefined || fragment === '' || block.sealed) return;
-    (block.item as CallItem).arguments += fragment;
-    block.pending += fragment;
-    block.scan.push(fragment);
+    const item = block.item as CallItem;
+    const own = block.scan.push(fragment, item.arguments);
+    item.arguments += own;
+    block.pending += own;
     this.#advance();
   }
 

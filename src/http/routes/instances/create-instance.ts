@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import { creatorOf } from '../../../access/principal.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
 import type { ApiContext } from '../../context.ts';
@@ -6,7 +7,7 @@ import { validationFailed } from '../../errors/api-error.ts';
 import { findTemplateOf } from '../../objects/find-template.ts';
 import { createInstance } from '../../instances/create.ts';
 import { requestHash } from '../../instances/idempotency.ts';
-import { offerUnavailable, refusal, templateNotFound, tenantLimit } from '../../instances/refusal.ts';
+import { budgetExceeded, offerUnavailable, refusal, templateNotFound, tenantLimit } from '../../instances/refusal.ts';
 import { takeFreeText } from '../../instances/free-text.ts';
 import { toInstanceSpec } from '../../instances/to-spec.ts';
 import { EXAMPLES } from '../../openapi/examples.ts';
@@ -53,6 +54,7 @@ export const createInstanceRoute = routeWithBody({
   errors: [
     'quota_exceeded',
     'tenant_limit',
+    'budget_exceeded',
     'not_a_tenant',
     'template_not_found',
     'offer_unavailable',
@@ -62,7 +64,8 @@ export const createInstanceRoute = routeWithBody({
     'tenant_unavailable',
     'claim_timeout',
   ],
-  async handle(context, { response, caller: { namespace }, body, key }) {
+  async handle(context, { response, caller, body, key }) {
+    const { namespace } = caller;
     const signal = disconnectOf(response);
     const { spec, offerPossible } = toInstanceSpec(body);
     if (!offerPossible) {
@@ -72,10 +75,17 @@ export const createInstanceRoute = routeWithBody({
     await checkReferences(context, namespace, spec);
     const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
     await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
-    const created = await createInstance(context, { namespace, spec, idempotency, signal });
+    const created = await createInstance(context, {
+      namespace,
+      spec,
+      createdBy: creatorOf(caller),
+      idempotency,
+      signal,
+    });
     if (created.outcome === 'foreseen') {
       const { refusal: foreseen } = created;
       if (foreseen.reason === 'TenantLimit') throw tenantLimit(foreseen.message);
+      if (foreseen.reason === 'BudgetExceeded') throw budgetExceeded(foreseen.message);
       throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
     }
     const { instance, outcome, replayed } = created;

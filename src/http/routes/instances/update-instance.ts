@@ -31,7 +31,7 @@ export const updateInstanceRoute = routeWithBody({
   scope: 'compute:write',
   summary: 'Rename, label, extend, stop or start an instance',
   description:
-    'Fields that are left out stay; null clears them, and sets on_expiry to stop. Each field is written by itself: ' +
+    'Fields that are left out stay; null clears them, and sets on_expiry to stop and on_gpu_failure to keep. Each field is written by itself: ' +
     'another change at the same time is not lost. Stopping frees the GPUs and keeps the disk; starting again needs a ' +
     'free place. max_duration counts from when the login of this start worked, so a longer one extends.',
   request: { schema: 'UpdateInstance', required: false, examples: EXAMPLES.updateInstance },

@@ -1,7 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyRecord } from '../../key-record.ts';
 import { callDashboard } from '../calls/call.ts';
-import { CopyButton, Dialog, Empty, Time } from '../parts/controls.tsx';
+import { CopyButton, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameRevokeApiKey } from '../parts/same.ts';
 import { attempt, note, tenant } from '../state.ts';
 import { CreateDialog } from './create-key.tsx';
 
@@ -34,11 +36,7 @@ function Row({ apiKey, onRevoke }: { apiKey: KeyRecord; onRevoke: () => void }) 
         <Time at={apiKey.last_used_at} absent="never" />
       </td>
       <td class="action">
-        {state === 'active' && (
-          <button type="button" class="quiet danger" aria-label={`Revoke ${titleOf(apiKey)}`} onClick={onRevoke}>
-            Revoke
-          </button>
-        )}
+        {state === 'active' && <RowButton verb="Revoke" name={titleOf(apiKey)} onClick={onRevoke} />}
       </td>
     </tr>
   );
@@ -75,6 +73,7 @@ function RevokeDialog({ apiKey, close, revoke }: { apiKey: KeyRecord; close: () 
       <p>
         Calls with <strong>{titleOf(apiKey)}</strong> will fail within a second. This cannot be undone.
       </p>
+      <SameElsewhere same={sameRevokeApiKey(apiKey.namespace, apiKey.id)} />
       <div class="actions">
         <button type="button" onClick={close}>
           Cancel
@@ -127,26 +126,11 @@ export function AccessView() {
           </Empty>
         )}
         {keys !== undefined && keys.length > 0 && (
-          <table>
-            <caption class="hidden">API keys</caption>
-            <thead>
-              <tr>
-                {['Name', 'Key', 'Scopes', 'Created', 'Expires', 'Last used'].map((name) => (
-                  <th scope="col" key={name}>
-                    {name}
-                  </th>
-                ))}
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody id="rows">
-              {keys.map((key) => (
-                <Row key={key.id} apiKey={key} onRevoke={() => setLeaving(key)} />
-              ))}
-            </tbody>
-          </table>
+          <Table title="API keys" columns={['Name', 'Key', 'Scopes', 'Created', 'Expires', 'Last used']} actions>
+            {keys.map((key) => (
+              <Row key={key.id} apiKey={key} onRevoke={() => setLeaving(key)} />
+            ))}
+          </Table>
         )}
       </div>
       {isCreating && (

@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks';
 import type { KeyRecord } from '../../key-record.ts';
 import { callDashboard } from '../calls/call.ts';
 import { Alert, Dialog } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameMakeApiKey } from '../parts/same.ts';
 import { attempt, tenant } from '../state.ts';
 
 const DAY_MS = 86_400_000;
@@ -20,23 +22,34 @@ const EXPIRIES = [
 
 type MadeKey = KeyRecord & { token: string };
 
+function textOf(form: FormData, name: string): string {
+  const value = form.get(name);
+  return typeof value === 'string' ? value : '';
+}
+
+/** The body of POST /keys for what was filled in. */
+function bodyOf(form: FormData): { namespace: string; name: string; scopes: string[]; expires_at: string | null } {
+  const days = textOf(form, 'expiry');
+  return {
+    namespace: tenant.value,
+    name: textOf(form, 'name'),
+    scopes: form.getAll('scope').map(String),
+    expires_at: days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
+  };
+}
+
 /** Asks what the key is for, and makes it. */
 export function CreateDialog({ close, onCreated }: { close: () => void; onCreated: (made: MadeKey) => void }) {
   const [refusal, setRefusal] = useState('');
+  const [filled, setFilled] = useState<ReturnType<typeof bodyOf>>();
   async function create(form: FormData): Promise<void> {
-    const days = form.get('expiry');
-    const body = {
-      namespace: tenant.value,
-      name: form.get('name'),
-      scopes: form.getAll('scope'),
-      expires_at: days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
-    };
-    onCreated(await callDashboard<MadeKey>('POST', '/keys', body));
+    onCreated(await callDashboard<MadeKey>('POST', '/keys', bodyOf(form)));
   }
   return (
     <Dialog id="create" title="Create key" onClose={close}>
       <form
         autocomplete="off"
+        onInput={(event) => setFilled(bodyOf(new FormData(event.currentTarget)))}
         onSubmit={(event) => {
           event.preventDefault();
           const form = new FormData(event.currentTarget);
@@ -65,6 +78,7 @@ export function CreateDialog({ close, onCreated }: { close: () => void; onCreate
             </option>
           ))}
         </select>
+        {filled !== undefined && <SameElsewhere same={sameMakeApiKey(filled)} />}
         <div class="actions">
           <button type="button" onClick={close}>
             Cancel

@@ -1,8 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
 import { callApi } from '../calls/call.ts';
-import { curl } from '../parts/commands.ts';
-import { Alert, CopyLine, Dialog, Empty, Time } from '../parts/controls.tsx';
+import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
+import { DeleteDialog } from '../parts/delete-dialog.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameAddKey, sameRemoveKey } from '../parts/same.ts';
 import { attempt, mayWrite, note, tenant } from '../state.ts';
 
 /** The fields of a new key. A file that is dropped on them, or chosen, is read here and goes nowhere else. */
@@ -21,9 +23,9 @@ export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
     setText(content.trim());
     if (name === '') setName(file.name.replace(/\.pub$/, ''));
   }
+  const shown = name === '' ? (text.split(/\s+/)[2] ?? 'key') : name;
+  const body = { public_key: text.trim(), name: shown };
   async function add(): Promise<void> {
-    const shown = name === '' ? (text.split(/\s+/)[2] ?? 'key') : name;
-    const body = { public_key: text.trim(), name: shown };
     const key = await callApi<SshKeyRecord>(tenant.value, 'POST', '/ssh-keys', body);
     setText('');
     setName('');
@@ -75,50 +77,13 @@ export function KeyForm({ onAdded }: { onAdded: (key: SshKeyRecord) => void }) {
           />
         </div>
       </div>
+      {text !== '' && <SameElsewhere same={sameAddKey(tenant.value, body)} />}
       <div class="actions">
         <button type="button" class="primary" disabled={text === ''} onClick={() => void attempt(add, setRefusal)}>
           Add key
         </button>
       </div>
     </div>
-  );
-}
-
-function DeleteDialog({
-  sshKey,
-  close,
-  onDeleted,
-}: {
-  sshKey: SshKeyRecord;
-  close: () => void;
-  onDeleted: () => void;
-}) {
-  const [refusal, setRefusal] = useState('');
-  const path = `/ssh-keys/${sshKey.id}`;
-  async function remove(): Promise<void> {
-    await callApi(tenant.value, 'DELETE', path);
-    note.value = 'Key deleted';
-    onDeleted();
-  }
-  return (
-    <Dialog id="delete-key" title="Delete SSH key?" onClose={close}>
-      <p>
-        Sessions that <strong>{sshKey.name}</strong> opened end within a second. It opens nothing any more.
-      </p>
-      <Alert text={refusal} />
-      <details>
-        <summary>The same without this page</summary>
-        <CopyLine label="curl" text={curl('DELETE', path)} />
-      </details>
-      <div class="actions">
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="danger" onClick={() => void attempt(remove, setRefusal)}>
-          Delete
-        </button>
-      </div>
-    </Dialog>
   );
 }
 
@@ -147,46 +112,23 @@ export function KeysView() {
               <p>Without one nobody can log in. Add the public part of your key; the private part never leaves you.</p>
             </Empty>
           ) : (
-            <table>
-              <caption class="hidden">SSH keys</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col">Type</th>
-                  <th scope="col">Fingerprint</th>
-                  <th scope="col">Added</th>
-                  <th scope="col">
-                    <span class="hidden">Actions</span>
-                  </th>
+            <Table title="SSH keys" columns={['Name', 'Type', 'Fingerprint', 'Added']} actions>
+              {keys.map((key) => (
+                <tr key={key.id}>
+                  <th scope="row">{key.name}</th>
+                  <td data-label="Type">{key.type}</td>
+                  <td data-label="Print" class="long">
+                    <code>{key.fingerprint}</code>
+                  </td>
+                  <td data-label="Added">
+                    <Time at={key.created_at} absent="" />
+                  </td>
+                  <td class="action">
+                    {mayWrite.value && <RowButton verb="Delete" name={key.name} onClick={() => setLeaving(key)} />}
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {keys.map((key) => (
-                  <tr key={key.id}>
-                    <th scope="row">{key.name}</th>
-                    <td data-label="Type">{key.type}</td>
-                    <td data-label="Print" class="long">
-                      <code>{key.fingerprint}</code>
-                    </td>
-                    <td data-label="Added">
-                      <Time at={key.created_at} absent="" />
-                    </td>
-                    <td class="action">
-                      {mayWrite.value && (
-                        <button
-                          type="button"
-                          class="quiet danger"
-                          aria-label={`Delete ${key.name}`}
-                          onClick={() => setLeaving(key)}
-                        >
-                          Delete
-                        </button>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </Table>
           )}
         </div>
       )}
@@ -198,13 +140,20 @@ export function KeysView() {
       )}
       {leaving !== undefined && (
         <DeleteDialog
-          sshKey={leaving}
+          title="Delete SSH key?"
+          path={`/ssh-keys/${leaving.id}`}
+          same={sameRemoveKey(tenant.value, leaving.id)}
+          done="Key deleted"
           close={() => setLeaving(undefined)}
           onDeleted={() => {
             setKeys((before = []) => before.filter(({ id }) => id !== leaving.id));
             setLeaving(undefined);
           }}
-        />
+        >
+          <p>
+            Sessions that <strong>{leaving.name}</strong> opened end within a second. It opens nothing any more.
+          </p>
+        </DeleteDialog>
       )}
     </section>
   );

@@ -40,7 +40,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 async function answerOf<T>(response: Response): Promise<T> {
   if (!response.ok) throw await errorOf(response);

@@ -1,4 +1,5 @@
 import { CallError, errorOf, fetchApi } from './call.ts';
+import { eventsOf } from './event-stream.ts';
 
 /** An event as the API sends it; `data` is parsed. */
 export interface ServerEvent {
@@ -30,30 +31,6 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** The events of a text/event-stream (WHATWG HTML), as far as this API uses the format. */
-async function* eventsOf(
-  body: ReadableStream<Uint8Array>,
-): AsyncGenerator<{ type: string; id?: string; data: string }> {
-  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const blocks = (rest + value).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const fields = new Map(
-        block.split('\n').map((line) => {
-          const at = line.indexOf(': ');
-          return [line.slice(0, at), line.slice(at + 2)];
-        }),
-      );
-      const [type, id, data] = ['event', 'id', 'data'].map((name) => fields.get(name));
-      if (type !== undefined && data !== undefined) yield { type, data, ...(id !== undefined && { id }) };
-    }
-  }
-}
-
 /**
  * Follows an event stream until the signal aborts, the server says `end` or `deleted`, or refuses for good. The stream
  * ends with its token, every 45 s at most, and goes on with a new one after the last event.
@@ -72,6 +49,7 @@ export async function follow({ namespace, path, onEvent, onState, signal }: Foll
         onState?.(undefined);
         for await (const { type, id, data } of eventsOf(response.body)) {
           lastId = id ?? lastId;
+          if (type === undefined) continue;
           onEvent({ type, data: JSON.parse(data) as unknown });
           if (type === 'end') return;
         }

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord, UpdateInstance } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
-import { curl, kubectlDelete, kubectlPatch } from '../parts/commands.ts';
-import { Alert, CopyLine, Dialog } from '../parts/controls.tsx';
+import { Alert, Dialog } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameChange, sameDelete } from '../parts/same.ts';
 import { titleOf } from '../parts/words.ts';
-import { attempt, mayWrite, note, tenant } from '../state.ts';
+import { attempt, mayWrite, note, now, tenant } from '../state.ts';
 
 type Name = 'rename' | 'extend' | 'stop' | 'start' | 'delete';
 
@@ -18,9 +19,7 @@ interface Action {
   /** The field to fill in, its label and its value now. */
   field?: { name: 'name' | 'max_duration'; label: string; value: string; help: string };
   /** What PATCH sends; without it the instance is deleted. */
-  body?: (value: string) => object;
-  /** The same in the spec of the GPUInstance. */
-  spec?: (value: string) => object;
+  body?: (value: string) => UpdateInstance;
 }
 
 function actionOf(name: Name, instance: InstanceRecord): Action {
@@ -32,7 +31,6 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
       done: 'Renamed',
       field: { name: 'name', label: 'Name', value: instance.name ?? '', help: 'Empty: the id stands in its place.' },
       body: (value) => ({ name: value === '' ? null : value }),
-      spec: (value) => ({ displayName: value === '' ? null : value }),
     },
     extend: {
       title: 'Extend',
@@ -46,7 +44,6 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
         help: 'For example 90m or 12h. Empty: no end.',
       },
       body: (value) => ({ max_duration: value === '' ? null : value }),
-      spec: (value) => ({ maxDuration: value === '' ? null : value }),
     },
     stop: {
       title: 'Stop this instance?',
@@ -54,7 +51,6 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
       says: 'Programs end and the GPUs are free for others. You pay no GPU time until you start it again, for which a place must be free.',
       done: 'Stops',
       body: () => ({ state: 'stopped' }),
-      spec: () => ({ powerState: 'Stopped' }),
     },
     start: {
       title: 'Start this instance?',
@@ -62,7 +58,6 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
       says: 'It needs a free place, and costs from its next login on.',
       done: 'Starts',
       body: () => ({ state: 'running' }),
-      spec: () => ({ powerState: 'Running' }),
     },
     delete: {
       title: 'Delete this instance?',
@@ -79,15 +74,17 @@ function actionOf(name: Name, instance: InstanceRecord): Action {
 }
 
 function ActionDialog({ name, instance, close }: { name: Name; instance: InstanceRecord; close: () => void }) {
-  const { title, button, says, done, isDangerous, field, body, spec } = actionOf(name, instance);
+  const { title, button, says, done, isDangerous, field, body } = actionOf(name, instance);
   const [value, setValue] = useState(field?.value ?? '');
   const [refusal, setRefusal] = useState('');
-  const path = `/instances/${instance.id}`;
-  const call = body === undefined ? curl('DELETE', path) : curl('PATCH', path, body(value));
-  const kubectl =
-    spec === undefined
-      ? kubectlDelete(tenant.value, instance.id)
-      : kubectlPatch(tenant.value, instance.id, spec(value));
+  const { id } = instance;
+  const path = `/instances/${id}`;
+  // To the second: the words to copy do not change while somebody selects them.
+  const [openedAt] = useState(now.value);
+  const same =
+    body === undefined
+      ? sameDelete(tenant.value, id)
+      : sameChange({ namespace: tenant.value, id, now: openedAt }, body(value));
   async function act(): Promise<void> {
     await callApi(tenant.value, body === undefined ? 'DELETE' : 'PATCH', path, body?.(value));
     note.value = done;
@@ -121,11 +118,7 @@ function ActionDialog({ name, instance, close }: { name: Name; instance: Instanc
             </p>
           </>
         )}
-        <details>
-          <summary>The same without this page</summary>
-          <CopyLine label="curl" text={call} />
-          <CopyLine label="kubectl" text={kubectl} />
-        </details>
+        <SameElsewhere same={same} />
         <div class="actions">
           <button type="button" onClick={close}>
             Cancel

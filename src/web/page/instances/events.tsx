@@ -3,6 +3,8 @@ import type { EventListRecord } from '../../../http/schemas/event.ts';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameEvents } from '../parts/same.ts';
 import { attempt, tenant } from '../state.ts';
 
 /** What happened to the instance. Read again when its state or reason changes. */
@@ -35,6 +37,7 @@ export function Events({ instance: { id, state, reason } }: { instance: Instance
         ))}
       </ol>
       {list?.data.length === 0 && <p class="soft">Nothing yet.</p>}
+      <SameElsewhere same={sameEvents(tenant.value, id)} />
     </section>
   );
 }

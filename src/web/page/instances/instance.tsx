@@ -10,6 +10,7 @@ import { Events } from './events.tsx';
 import { State } from './list.tsx';
 import { Log } from './log.tsx';
 import { Ports } from './ports.tsx';
+import { TerminalCard } from '../terminal/terminal.tsx';
 import { Stages } from './stages.tsx';
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
@@ -30,15 +31,16 @@ function Money({ instance }: { instance: InstanceRecord }) {
 }
 
 function Expiry({
-  instance: { expires_at: at, on_expiry: what, max_duration: longest },
+  instance: { expires_at: at, on_expiry: what, max_duration: longest, disk_persistent: kept },
 }: {
   instance: InstanceRecord;
 }) {
   if (at === null) return <>{longest === null ? 'when you end it' : `${longest} after its login works`}</>;
   const left = Date.parse(at) - now.value;
+  const stopped = kept === false ? 'stopped, disk lost' : 'stopped, disk kept';
   return (
     <>
-      {left > 0 ? `in ${duration(left)}` : 'now'}: {what === 'delete' ? 'deleted' : 'stopped, disk kept'}
+      {left > 0 ? `in ${duration(left)}` : 'now'}: {what === 'delete' ? 'deleted' : stopped}
     </>
   );
 }
@@ -118,6 +120,7 @@ function Whole({ instance }: { instance: InstanceRecord }) {
         </section>
       </div>
       <Login instance={instance} />
+      <TerminalCard instance={instance} />
       <Ports instance={instance} />
       <Log instance={instance} />
       <Events instance={instance} />

@@ -1,4 +1,4 @@
-import type { Signal } from '@preact/signals';
+import { type Signal, useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { Alert, Empty, Link } from '../parts/controls.tsx';
@@ -17,56 +17,55 @@ export function State({ instance }: { instance: Pick<InstanceRecord, 'state' | '
   );
 }
 
-function Cost({ instance }: { instance: InstanceRecord }) {
-  const { price_per_hour: price, currency, usage } = instance;
-  const code = currency ?? usage?.currency;
-  if (!code) return <span class="soft">not yet</span>;
-  return (
-    <>
-      {money(costSoFar(instance, roughly.value), code)}
-      {price !== null && <span class="soft"> · {money(price, code)} / h</span>}
-    </>
-  );
+/** Empty before anything costs. */
+function costText(instance: InstanceRecord, at: number): string {
+  const currency = currencyOf(instance);
+  return currency === undefined ? '' : money(costSoFar(instance, at), currency);
 }
 
-function Age({ at }: { at: string }) {
-  return <>{age(roughly.value - Date.parse(at))}</>;
+function currencyOf({ currency, usage }: InstanceRecord): string | undefined {
+  return currency ?? usage?.currency ?? undefined;
 }
 
-/** One instance. The signals see to it that a change of another one does not paint it again. */
+/**
+ * One instance. The signals see to it that a change of another one does not paint it again, and that time changes two
+ * texts of it. The roles say what the elements are, which are laid out as a grid.
+ */
 function Row({ record }: { record: Signal<InstanceRecord> }) {
   const instance = record.value;
+  const cost = useComputed(() => costText(record.value, roughly.value));
+  const since = useComputed(() => age(roughly.value - Date.parse(record.value.created_at)));
+  const { id, price_per_hour: price, warnings, simulated } = instance;
+  const currency = currencyOf(instance);
   return (
-    <tr>
-      <th scope="row">
-        <Link to={`/dashboard/instances/${instance.id}`}>{titleOf(instance)}</Link>
-        <span class="soft block">{instance.id}</span>
+    <tr role="row">
+      <th scope="row" role="rowheader">
+        <Link to={`/dashboard/instances/${id}`}>{titleOf(instance)}</Link>
+        <span class="soft block">{id}</span>
       </th>
-      <td data-label="State">
+      <td role="cell" data-label="State">
         <State instance={instance} />
-        {instance.warnings.length > 0 && <span class="chip warn">{instance.warnings.length} to know</span>}
+        {warnings.length > 0 && <span class="chip warn">{warnings.length} to know</span>}
       </td>
-      <td data-label="GPUs">
-        {gpus(instance)}
-        {instance.simulated && <span class="chip">simulated</span>}
+      <td role="cell" data-label="GPUs">
+        {gpus(instance)} {simulated && <span class="chip">simulated</span>}
       </td>
-      <td data-label="Cost" class="number">
-        <Cost instance={instance} />
+      <td role="cell" data-label="Cost" class="number">
+        {currency === undefined ? <span class="soft">not yet</span> : cost}
+        {currency !== undefined && price !== null && <span class="soft"> · {money(price, currency)} / h</span>}
       </td>
-      <td data-label="Age" class="number">
-        <Age at={instance.created_at} />
+      <td role="cell" data-label="Age" class="number">
+        {since}
       </td>
     </tr>
   );
 }
 
 function Summary({ list }: { list: LiveList }) {
-  const running = list.sum(({ state }) => state === 'running');
-  const waiting = list.sum(({ state }) => state === 'pending' || state === 'interrupted');
+  const { running, perHour, currency, waiting } = list.summary.value;
   return (
     <p>
-      {running.count} running at {money(running.perHour, running.currency)} an hour, {waiting.count} waiting, in{' '}
-      <code>{tenant.value}</code>
+      {running} running at {money(perHour, currency)} an hour, {waiting} waiting, in <code>{tenant.value}</code>
     </p>
   );
 }
@@ -101,18 +100,18 @@ export function InstancesView() {
               </p>
             </Empty>
           ) : (
-            <table class="list">
+            <table class="list" role="table">
               <caption class="hidden">Instances</caption>
-              <thead>
-                <tr>
+              <thead role="rowgroup">
+                <tr role="row">
                   {['Name', 'State', 'GPUs', 'Cost', 'Age'].map((name) => (
-                    <th scope="col" key={name}>
+                    <th scope="col" role="columnheader" key={name}>
                       {name}
                     </th>
                   ))}
                 </tr>
               </thead>
-              <tbody>
+              <tbody role="rowgroup">
                 {ids.map((id) => {
                   const record = list.record(id);
                   return record === undefined ? null : <Row key={id} record={record} />;

@@ -2,6 +2,15 @@ import { signal, type Signal } from '@preact/signals';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import type { ServerEvent } from '../calls/follow.ts';
 
+interface Summary {
+  running: number;
+  perHour: number;
+  currency: string;
+  waiting: number;
+}
+
+const NOTHING: Summary = { running: 0, perHour: 0, currency: 'USD', waiting: 0 };
+
 /**
  * The instances of a tenant. Each has a signal of its own, so that a change paints one row; changes of one frame are
  * applied together.
@@ -9,6 +18,8 @@ import type { ServerEvent } from '../calls/follow.ts';
 export class LiveList {
   /** Newest first; undefined until the first snapshot. */
   readonly ids: Signal<readonly string[] | undefined> = signal(undefined);
+  /** Of all instances: how many run, what these cost in an hour, and how many wait. */
+  readonly summary: Signal<Summary> = signal(NOTHING);
   readonly #records = new Map<string, Signal<InstanceRecord>>();
   #waiting: ServerEvent[] = [];
 
@@ -24,15 +35,6 @@ export class LiveList {
     return this.#records.get(id);
   }
 
-  /** How many instances have a state for which `counts` is true, and what they cost in an hour. */
-  sum(counts: (record: InstanceRecord) => boolean): { count: number; perHour: number; currency: string } {
-    // Of those that are there now: reading the ids tells the view when there are others.
-    const all = (this.ids.value ?? []).flatMap((id) => this.#records.get(id)?.value ?? []);
-    const found = all.filter(counts);
-    const perHour = found.reduce((sum, { price_per_hour: price }) => sum + Number(price ?? 0), 0);
-    return { count: found.length, perHour, currency: found.find(({ currency }) => currency)?.currency ?? 'USD' };
-  }
-
   readonly #apply = (): void => {
     const events = this.#waiting;
     this.#waiting = [];
@@ -46,7 +48,23 @@ export class LiveList {
     if (known === undefined || ids.length !== known.length || ids.some((id, at) => id !== known[at])) {
       this.ids.value = ids;
     }
+    this.#sum();
   };
+
+  /** In one walk for all changes of a frame, and not by the signals: a thousand would tell of themselves each time. */
+  #sum(): void {
+    const all = [...this.#records.values()].map((record) => record.peek());
+    const running = all.filter(({ state }) => state === 'running');
+    const found: Summary = {
+      running: running.length,
+      perHour: running.reduce((sum, { price_per_hour: price }) => sum + Number(price ?? 0), 0),
+      currency: running.find(({ currency }) => currency)?.currency ?? 'USD',
+      waiting: all.filter(({ state }) => state === 'pending' || state === 'interrupted').length,
+    };
+    const before = this.summary.peek();
+    const isSame = Object.entries(found).every(([name, value]) => before[name as keyof Summary] === value);
+    if (!isSame) this.summary.value = found;
+  }
 
   #reset(all: readonly InstanceRecord[]): void {
     const kept = new Set(all.map(({ id }) => id));

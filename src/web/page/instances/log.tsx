@@ -1,9 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import type { ServerEvent } from '../calls/follow.ts';
-import { curl } from '../parts/commands.ts';
-import { CopyButton } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameLog } from '../parts/same.ts';
 import { useFollow } from '../parts/use-follow.ts';
+import { tenant } from '../state.ts';
 
 /** Lines that the page keeps: more than one reads, and few enough to paint. */
 const MOST_LINES = 2000;
@@ -59,7 +60,6 @@ export function Log({ instance: { id, state, simulated } }: { instance: Instance
             />
             <span>Follow</span>
           </label>
-          <CopyButton text={curl('GET', `${path}?follow=true`)} what="curl of the log" />
         </div>
       </div>
       {lines.length > 0 ? (
@@ -74,6 +74,7 @@ export function Log({ instance: { id, state, simulated } }: { instance: Instance
       ) : (
         <p class="soft">{simulated ? 'A simulated node runs no program.' : trouble || 'Nothing was written yet.'}</p>
       )}
+      <SameElsewhere same={sameLog(tenant.value, id)} />
     </section>
   );
 }

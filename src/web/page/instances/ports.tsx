@@ -2,6 +2,8 @@ import { useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { samePort } from '../parts/same.ts';
 import { attempt, mayWrite, tenant } from '../state.ts';
 
 /** The ports that a browser can open, with their names. The API knows the port of Jupyter: it is the one without a number. */
@@ -45,6 +47,7 @@ export function Ports({ instance }: { instance: InstanceRecord }) {
           </li>
         ))}
       </ul>
+      <SameElsewhere same={samePort(instance.id, ports[0]?.port ?? null)} />
     </section>
   );
 }

@@ -39,6 +39,11 @@ function partsOf({ stages, created_at: created }: InstanceRecord, until: number)
   return found;
 }
 
+/** A start is seconds, and where they went is in their tenths. */
+function taken(ms: number): string {
+  return ms < 9950 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+}
+
 /** The bar of a start: how long each stage took. Drawn, and as a list for those who cannot see it. */
 export function Stages({ instance }: { instance: InstanceRecord }) {
   const waits = instance.stages.ready === undefined && instance.stages.stopped === undefined;
@@ -55,7 +60,7 @@ export function Stages({ instance }: { instance: InstanceRecord }) {
         {parts.map(({ at, name, ms, isOpen }) => (
           <li key={name}>
             <i class={`dot part-${at}`} aria-hidden="true" />
-            {name} <span class="soft">{isOpen ? `${duration(ms)} so far` : duration(ms)}</span>
+            {name} <span class="soft">{isOpen ? `${duration(ms)} so far` : taken(ms)}</span>
           </li>
         ))}
       </ol>

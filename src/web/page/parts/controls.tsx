@@ -3,12 +3,20 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { go, note } from '../state.ts';
 
 /** A link to another view of the page. */
-export function Link(props: { to: string; children: ComponentChildren; class?: string; current?: boolean }) {
-  const { to, children, current } = props;
+export function Link(props: {
+  to: string;
+  children: ComponentChildren;
+  class?: string;
+  current?: boolean;
+  /** What a screen reader says in place of the children. */
+  label?: string;
+}) {
+  const { to, children, current, label } = props;
   return (
     <a
       href={to}
       class={props.class}
+      aria-label={label}
       aria-current={current ? 'page' : undefined}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -109,5 +117,45 @@ export function Empty({ title, children }: { title: string; children: ComponentC
       <h2>{title}</h2>
       {children}
     </div>
+  );
+}
+
+/** A table for the rows that are its children. `minor`: the column that a narrow window leaves out. `actions`: the last column has buttons. */
+export function Table(props: {
+  title: string;
+  columns: readonly string[];
+  minor?: string;
+  actions?: boolean;
+  children: ComponentChildren;
+}) {
+  const { title, columns, minor, actions, children } = props;
+  return (
+    <table>
+      <caption class="hidden">{title}</caption>
+      <thead>
+        <tr>
+          {columns.map((name) => (
+            <th scope="col" key={name} class={name === minor ? 'minor' : undefined}>
+              {name}
+            </th>
+          ))}
+          {actions && (
+            <th scope="col">
+              <span class="hidden">Actions</span>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  );
+}
+
+/** The button in a row that asks before what the row shows goes. */
+export function RowButton({ verb, name, onClick }: { verb: 'Delete' | 'Revoke'; name: string; onClick: () => void }) {
+  return (
+    <button type="button" class="quiet danger" aria-label={`${verb} ${name}`} onClick={onClick}>
+      {verb}
+    </button>
   );
 }

@@ -15,10 +15,22 @@ export function age(ms: number): string {
   return ms < 60_000 ? 'just now' : duration(ms).replace(/ min \d+ s$/, ' min');
 }
 
+/** Making one takes longer than a hundred uses. */
+const formats = new Map<string, Intl.NumberFormat>();
+
+function formatOf(currency: string, digits: number): Intl.NumberFormat {
+  const key = `${currency} ${digits}`;
+  const known = formats.get(key);
+  if (known !== undefined) return known;
+  const made = new Intl.NumberFormat(undefined, { style: 'currency', currency, maximumFractionDigits: digits });
+  formats.set(key, made);
+  return made;
+}
+
 export function money(amount: number | string, currency: string, digits = 2): string {
   const value = Number(amount);
   try {
-    return value.toLocaleString(undefined, { style: 'currency', currency, maximumFractionDigits: digits });
+    return formatOf(currency, digits).format(value);
   } catch {
     // A code that is no currency of ISO 4217.
     return `${value.toFixed(2)} ${currency}`;

@@ -3,27 +3,17 @@ import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import type { FoundOffer } from '../../../http/schemas/offer.ts';
 import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
-import { callApi, CallError, messageOf } from '../calls/call.ts';
-import { curl } from '../parts/commands.ts';
-import { Alert, CopyLine, Dialog } from '../parts/controls.tsx';
+import { callApi } from '../calls/call.ts';
+import { NO_REFUSAL, refusalOf } from '../calls/refusal.ts';
+import { Dialog } from '../parts/controls.tsx';
+import { Field, Refused } from '../parts/field.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameRent } from '../parts/same.ts';
 import { money } from '../parts/words.ts';
 import { attempt, go, note, tenant } from '../state.ts';
-import { bodyOf, Field, type Order } from './order.tsx';
+import { TemplateField } from '../templates/template-field.tsx';
+import { bodyOf, type Order } from './order.tsx';
 import { OfferCard } from './offer-card.tsx';
-
-interface Refusal {
-  message: string;
-  fields: { path: string; expected: string }[];
-  alternatives: FoundOffer[];
-}
-
-const NONE: Refusal = { message: '', fields: [], alternatives: [] };
-
-function refusalOf(error: unknown): Refusal {
-  if (!(error instanceof CallError)) return { ...NONE, message: messageOf(error) };
-  const { message, fields = [], alternatives = [] } = error.failure;
-  return { message, fields, alternatives };
-}
 
 function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => void }) {
   const [keys, setKeys] = useState<readonly SshKeyRecord[]>();
@@ -67,6 +57,8 @@ function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => voi
 export function RentDialog(props: {
   offer: FoundOffer;
   image: string;
+  /** The number of the template to begin with; empty for none. */
+  template: string;
   close: () => void;
   choose: (offer: FoundOffer) => void;
 }) {
@@ -76,19 +68,20 @@ export function RentDialog(props: {
     type: 0,
     name: '',
     image: props.image,
-    runtype: 'ssh',
+    template: props.template,
+    runtype: '',
     disk: '',
     longest: '',
     script: '',
     keys: [],
     waits: offer.available === 0,
   });
-  const [refusal, setRefusal] = useState(NONE);
+  const [refusal, setRefusal] = useState(NO_REFUSAL);
   const [isSending, setSending] = useState(false);
   const set = (part: Partial<Order>): void => setOrder((before) => ({ ...before, ...part }));
   const body = bodyOf(order, offer);
   async function rent(): Promise<void> {
-    setRefusal(NONE);
+    setRefusal(NO_REFUSAL);
     setSending(true);
     try {
       const { id } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
@@ -103,7 +96,7 @@ export function RentDialog(props: {
   }
   const why = (path: string): string => refusal.fields.find((field) => field.path === path)?.expected ?? '';
   const others = refusal.fields.filter(
-    ({ path }) => !['name', 'template_image', 'disk_gb', 'max_duration'].includes(path),
+    ({ path }) => !['name', 'template_id', 'template_image', 'disk_gb', 'max_duration'].includes(path),
   );
   const costs = money(order.type === 0 ? price.on_demand : price.interruptible, price.currency);
   return (
@@ -115,12 +108,7 @@ export function RentDialog(props: {
           void rent();
         }}
       >
-        <Alert text={refusal.message} />
-        {others.map(({ path, expected }) => (
-          <p class="alert" key={path}>
-            <code>{path}</code>: {expected}
-          </p>
-        ))}
+        <Refused refusal={refusal} others={others} />
         {refusal.alternatives.length > 0 && (
           <section aria-label="Alternatives">
             <h3>Free now</h3>
@@ -144,12 +132,13 @@ export function RentDialog(props: {
           </label>
         </fieldset>
         <Field id="rent-name" label="Name" value={order.name} why={why('name')} onInput={(name) => set({ name })} />
+        <TemplateField value={order.template} why={why('template_id')} onChange={(template) => set({ template })} />
         <Field
           id="rent-image"
           label="Image"
           value={order.image}
           why={why('template_image')}
-          help="Empty: the default image."
+          help={order.template === '' ? 'Empty: the default image.' : 'Empty: that of the template.'}
           onInput={(image) => set({ image })}
         />
         <div class="fields">
@@ -179,7 +168,8 @@ export function RentDialog(props: {
             value={order.runtype}
             onChange={(event) => set({ runtype: event.currentTarget.value as Order['runtype'] })}
           >
-            <option value="ssh">A login</option>
+            <option value="">{order.template === '' ? 'A login' : 'As the template says'}</option>
+            {order.template !== '' && <option value="ssh">A login</option>}
             <option value="jupyter">Jupyter and a login</option>
             <option value="args">The program of the image</option>
           </select>
@@ -200,10 +190,7 @@ export function RentDialog(props: {
             <span>Wait in line when no place is free</span>
           </label>
         </details>
-        <details>
-          <summary>The same without this page</summary>
-          <CopyLine label="curl" text={curl('POST', '/instances', body)} />
-        </details>
+        <SameElsewhere same={sameRent(tenant.value, body)} />
         <div class="actions">
           <button type="button" onClick={close}>
             Cancel

@@ -18,8 +18,8 @@ const SORTS: Readonly<Record<Wish['sort'], (a: FoundOffer, b: FoundOffer) => num
 
 const FIRST: Wish = { gpu: '', memoryGb: 0, isolation: '', price: '', isFree: false, sort: 'price', image: '' };
 
-/** What is for rent, live. */
-export function RentView() {
+/** What is for rent, live. `template`: the number of the one to rent with; empty for none. */
+export function RentView({ template }: { template: string }) {
   const [wish, setWish] = useState(FIRST);
   const [offers, setOffers] = useState<readonly FoundOffer[]>();
   const [chosen, setChosen] = useState<FoundOffer>();
@@ -82,6 +82,7 @@ export function RentView() {
           key={chosen.id}
           offer={chosen}
           image={wish.image}
+          template={template}
           close={() => setChosen(undefined)}
           choose={setChosen}
         />

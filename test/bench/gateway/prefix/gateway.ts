@@ -7,6 +7,7 @@ import { systemClock } from '../../../../src/lib/clock.ts';
 import { DEFAULT_CEILINGS } from '../../../../src/resources/tenants/ceilings.ts';
 import { memoryCounter } from '../../../../src/runtime/counter.ts';
 import { ModelCluster } from '../../../support/model-cluster.ts';
+import { recordingClient } from '../../../support/recording-client.ts';
 import { usePolicy, type Policy } from './policies.ts';
 
 /** The gateway in front of servers on local ports, choosing among them by a policy. Usage: gateway.ts PORT PORTS POLICY */
@@ -16,11 +17,15 @@ const cluster = new ModelCluster();
 cluster.serve({ name: 'llama', ports: ports.split(',').map(Number) });
 const { services, slices, pods, namespaces } = cluster;
 const gateway = createModelGateway({
+  client: recordingClient().client,
+  replica: 'replica-1',
   services,
   slices,
   pods,
   namespaces,
   ceilings: () => DEFAULT_CEILINGS,
+  budgets: () => undefined,
+  keyBudgets: () => undefined,
   engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
   namespace: 'berth-system',
   counter: memoryCounter,

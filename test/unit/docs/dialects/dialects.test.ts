@@ -60,8 +60,8 @@ published types of OpenAI's and Anthropic's clients and from the translators the
 
 ${ROUTES}
 
-A model that thinks unasked (Qwen3, GLM, SmolLM3) gets messages as chat. On vLLM, gpt-oss has responses native in all
-cases. Older releases: \`src/gateway/dialects/quirks.ts\`.
+A model that thinks unasked (Qwen3, GLM, SmolLM3, Kimi K2.5, Nemotron 3) gets messages as chat. On vLLM, gpt-oss has
+responses native in all cases. Older releases: \`src/gateway/dialects/quirks.ts\`.
 
 ## How to read the tables
 

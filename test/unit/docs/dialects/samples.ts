@@ -244,6 +244,11 @@ export const BLOCKS = {
       value: answered({ content: [{ type: 'image', source: { type: 'url', url: IMAGE } }] }),
       without: answered({ content: [] }),
     },
+    {
+      part: ' with a `tool_reference`',
+      value: answered({ content: [{ type: 'tool_reference', tool_name: 'x' }] }),
+      without: answered({ content: [] }),
+    },
   ],
   tool_search_tool_result: served('tool_search_tool_result', { type: 'x', tool_references: [] }),
   tool_use: inAssistant(asked),

@@ -28,19 +28,25 @@ describe('messages without thinking', () => {
   const off = { enable_thinking: false, thinking: false };
 
   // Anthropic: extended thinking is off unless the request turns it on. Qwen3's card: enable_thinking is true by default.
-  it.each(['Qwen/Qwen3-8B', 'Qwen/Qwen3.5-35B-A3B', 'zai-org/GLM-4.6', 'HuggingFaceTB/SmolLM3-3B'])(
-    'switch it off where it is on unasked: %s',
-    (model) => {
-      expect(sent('messages', body, model).chat_template_kwargs).toEqual(off);
-    },
-  );
+  it.each([
+    'Qwen/Qwen3-8B',
+    'Qwen/Qwen3.5-35B-A3B',
+    'zai-org/GLM-4.6',
+    'HuggingFaceTB/SmolLM3-3B',
+    'moonshotai/Kimi-K2.5',
+    'nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8',
+  ])('switch it off where it is on unasked: %s', (model) => {
+    expect(sent('messages', body, model).chat_template_kwargs).toEqual(off);
+  });
 
-  it.each(['Qwen/Qwen3-30B-A3B-Thinking-2507', 'Qwen/Qwen3-Coder-30B-A3B-Instruct', 'meta-llama/Llama-3.3-70B'])(
-    'say nothing to a model without that switch: %s',
-    (model) => {
-      expect(sent('messages', body, model).chat_template_kwargs).toBeUndefined();
-    },
-  );
+  it.each([
+    'Qwen/Qwen3-30B-A3B-Thinking-2507',
+    'Qwen/Qwen3-Coder-30B-A3B-Instruct',
+    'moonshotai/Kimi-K2-Thinking',
+    'meta-llama/Llama-3.3-70B',
+  ])('say nothing to a model without that switch: %s', (model) => {
+    expect(sent('messages', body, model).chat_template_kwargs).toBeUndefined();
+  });
 
   it('leave thinking on for those who ask, and alone in the other dialects', () => {
     const thinking = { type: 'enabled', budget_tokens: 1024 };

@@ -3,17 +3,22 @@ import { describe, expect, it } from 'vitest';
 import {
   errorBody,
   isOverflow,
+  PassThroughObserver,
   quirksOf,
   readUpstreamError,
   StreamTranslator,
   translateRequest,
   translateResponse,
 } from '../../../../src/gateway/dialects/index.ts';
+import { AGENTS_REQUESTS } from './cases/agents-requests.ts';
 import { ANSWERS } from './cases/answers.ts';
 import { ERRORS } from './cases/errors.ts';
 import { MESSAGES_REQUESTS } from './cases/messages-requests.ts';
 import { RESPONSES_REQUESTS } from './cases/responses-requests.ts';
-import { STREAMS, type StreamCase } from './cases/streams.ts';
+import { ENGINE_STREAMS } from './cases/engine-streams.ts';
+import { MESSAGES_STREAMS } from './cases/messages-streams.ts';
+import { STREAMS } from './cases/streams.ts';
+import type { StreamCase } from './cases/stream-case.ts';
 import { COLLECT } from './engines.ts';
 import { at, contextOf, DIALECTS } from './support.ts';
 
@@ -27,11 +32,14 @@ function expectAll(value: unknown, paths: Readonly<Record<string, unknown>>): vo
 }
 
 describe('requests', () => {
-  it.each([...MESSAGES_REQUESTS, ...RESPONSES_REQUESTS])('$source', ({ from, body, sent, refused }) => {
-    const translate = () => translateRequest(from, 'chat', { model: 'm', ...body }, { model: 'm', quirks: QUIRKS });
-    if (refused === undefined) expectAll(translate(), sent ?? {});
-    else expect(translate).toThrow(refused);
-  });
+  it.each([...MESSAGES_REQUESTS, ...RESPONSES_REQUESTS, ...AGENTS_REQUESTS])(
+    '$source',
+    ({ from, body, sent, refused }) => {
+      const translate = () => translateRequest(from, 'chat', { model: 'm', ...body }, { model: 'm', quirks: QUIRKS });
+      if (refused === undefined) expectAll(translate(), sent ?? {});
+      else expect(translate).toThrow(refused);
+    },
+  );
 });
 
 describe('whole answers', () => {
@@ -73,20 +81,51 @@ function pass({ from, bytes }: StreamCase, to: (typeof DIALECTS)[number], size: 
   return { out: out + machine.end(), machine };
 }
 
+const ALL_STREAMS = [...STREAMS, ...ENGINE_STREAMS, ...MESSAGES_STREAMS];
+const SIZES = [1, 7, 1 << 20];
+
 describe('streams', () => {
-  it.each(STREAMS)('$source', (stream) => {
+  it.each(ALL_STREAMS)('$source', (stream) => {
     for (const to of DIALECTS)
-      for (const size of [1, 7, 1 << 20]) {
+      for (const size of SIZES) {
         const { out, machine } = pass(stream, to, size);
         if (stream.error !== undefined) {
           expect(machine.error).toMatchObject(stream.error);
           continue;
         }
-        const { text, reasoning, calls } = COLLECT[to](out);
+        const { text, reasoning, calls, stop } = COLLECT[to](out);
         const { text: expected = '', reasoning: thought = '', calls: called = [] } = stream;
         expect([text, reasoning]).toEqual([expected, thought]);
         expect(calls).toMatchObject(called);
         expect(calls).toHaveLength(called.length);
+        if (stream.stop !== undefined) expect([to, stop]).toEqual([to, stream.stop[to]]);
       }
+  });
+});
+
+/** What the gateway passes on and learns when the server speaks the client's dialect. */
+function observe({ from, bytes }: StreamCase, size: number) {
+  const observer = new PassThroughObserver(from, { hideUsage: false });
+  const data = Buffer.from(bytes);
+  const out: Uint8Array[] = [];
+  for (let at = 0; at < data.length; at += size) {
+    const piece = observer.push(data.subarray(at, at + size));
+    // The observer may reuse what it was given.
+    if (piece !== undefined) out.push(Buffer.from(piece));
+  }
+  out.push(observer.end() ?? Buffer.of());
+  return { text: Buffer.concat(out).toString(), observer };
+}
+
+describe('streams that are passed on', () => {
+  it.each(ALL_STREAMS)('$source', (stream) => {
+    for (const size of SIZES) {
+      const { text, observer } = observe(stream, size);
+      if (stream.error === undefined) {
+        expect([observer.finished, observer.error]).toEqual([true, undefined]);
+        expect(text).toBe(stream.bytes);
+      } else if (observer.error === undefined) expect(observer.finished).toBe(false);
+      else expect(observer.error).toMatchObject(stream.error);
+    }
   });
 });

@@ -95,8 +95,7 @@ describe('arguments in fragments', () => {
         const scan = new ArgumentsScan();
         let text = '';
         for (const piece of [...first, ...more]) {
-          scan.push(piece);
-          text += piece;
+          text += scan.push(piece, text);
           expect(scan.isWhole(text)).toBe(/[}\]]\s*$/.test(text) && isJson(text.trimEnd()));
         }
       }),

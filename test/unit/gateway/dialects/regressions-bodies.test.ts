@@ -52,6 +52,20 @@ describe('the route', () => {
       'failed tools',
       { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', is_error: true }] }] },
     ],
+    // anthropics/claude-code#77928: the template of the model fails on the block.
+    [
+      'tools that were searched for',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'tool_result', tool_use_id: 't', content: [{ type: 'tool_reference', tool_name: 'WebFetch' }] },
+            ],
+          },
+        ],
+      },
+    ],
   ])('of messages with %s goes over chat', (_name, extra) => {
     const body = { messages: [{ role: 'user', content: 'x' }], ...extra };
     expect(route('messages', ['vllm', '0.24.0', 'm'], body)).toBe('chat translated');

@@ -171,6 +171,22 @@ describe('calls', () => {
     expect(receive('chat', 'messages', ROLE + chunk(one) + TOOL_END).calls).toHaveLength(1);
   });
 
+  // nearai/ironclaw#5951, vllm-project/vllm#51701, TGI's own snapshots
+  it.each(DIALECTS)('end with their JSON, whatever the engine leaks behind it (%s)', (client) => {
+    for (const leak of ['<|eot_id|>', '</s>', '}', ' \n<|im_end|>', '<｜tool▁call▁end｜>']) {
+      for (const pieces of [['{"a":', '{"b":1}}', leak], ['{"a":{"b":1}', `}${leak}`], [`{"a":{"b":1}}${leak}`]]) {
+        const fragments = pieces.map((piece) => chunk(callDelta(0, { arguments: piece }))).join('');
+        const stream = ROLE + chunk(callDelta(0, { id: 'c', name: 'f' })) + fragments + TOOL_END;
+        expect(receive('chat', client, stream).calls).toMatchObject([{ arguments: '{"a":{"b":1}}' }]);
+      }
+    }
+  });
+
+  it('are not chosen from when two come as one', () => {
+    const stream = ROLE + chunk(callDelta(0, { id: 'c', name: 'f', arguments: '{"a":1}{"a":2}' })) + TOOL_END;
+    expect(receive('chat', 'chat', stream).calls).toMatchObject([{ arguments: '{"a":1}{"a":2}' }]);
+  });
+
   it.each(['chat', 'responses'] as const)('without arguments are an empty object for a %s client', (client) => {
     const stream = ROLE + chunk(callDelta(0, { id: 'c', name: 'now', arguments: '' })) + TOOL_END;
     expect(receive('chat', client, stream).calls[0]?.arguments).toBe('{}');

@@ -28,6 +28,17 @@ export function podCondition(pod: Pod, type: string) {
   return findCondition(pod.status?.conditions, type);
 }
 
+/**
+ * The condition PodScheduled. A pod that has a node is scheduled, whatever the condition says: a scheduler that got no
+ * answer to its binding tries again, is told that the pod is assigned already, and writes SchedulerError over it.
+ */
+export function scheduledCondition(pod: Pod): ReturnType<typeof podCondition> {
+  const condition = podCondition(pod, 'PodScheduled');
+  if (condition === undefined || condition.status === 'True' || !pod.spec?.nodeName) return condition;
+  const { type, lastTransitionTime } = condition;
+  return { type, status: 'True', ...(lastTransitionTime !== undefined && { lastTransitionTime }) };
+}
+
 export function mainStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === MAIN_CONTAINER);
 }

@@ -4,7 +4,8 @@ import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-inst
 import { JUPYTER_MISSING, JUPYTER_PORT } from '../../../../resources/pod/jupyter.ts';
 import { endingOf } from '../endings.ts';
 import type { Observed } from '../observed.ts';
-import { isPullError, mainStatus, podCondition, pullWords, waitingState, words } from '../pod/pod-facts.ts';
+import { isPullError, mainStatus, scheduledCondition, pullWords, waitingState, words } from '../pod/pod-facts.ts';
+import { gpuHealthy } from './gpu-healthy.ts';
 import { monitoring } from './monitoring.ts';
 import { readyFinding, type Waiting } from './ready.ts';
 
@@ -30,7 +31,7 @@ function claimed({ instance }: Observed, waiting: Waiting | undefined): Found {
 
 /** Repeats PodScheduled word for word, so that users see what the scheduler says. */
 function scheduled({ pod }: Observed): Found {
-  const condition = pod && podCondition(pod, 'PodScheduled');
+  const condition = pod && scheduledCondition(pod);
   if (condition === undefined) return NO_POD;
   const status = condition.status === 'True' ? 'True' : 'False';
   const reason = condition.reason ?? (status === 'True' ? 'Scheduled' : 'Pending');
@@ -132,6 +133,7 @@ const FINDERS: Readonly<Record<string, (observed: Observed, waiting: Waiting | u
   SSHKeys: sshKeys,
   Monitoring: monitoring,
   Jupyter: jupyter,
+  GPUHealthy: gpuHealthy,
   TemplateCurrent: templateCurrent,
 };
 

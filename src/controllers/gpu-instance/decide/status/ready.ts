@@ -1,6 +1,6 @@
 import type { Finding } from '../../../../kube/conditions.ts';
 import { MAX_FROZEN_BYTES } from '../../../../resources/instance-template.ts';
-import { isSwitchedOff, type ReadyReason } from '../../../../resources/instances/instance-state.ts';
+import { isSwitchedOff, READY_REASONS, type ReadyReason } from '../../../../resources/instances/instance-state.ts';
 import { hasImage } from '../../../../inventory/offers.ts';
 import { endingOf } from '../endings.ts';
 import { nextStartOf } from '../failures.ts';
@@ -10,7 +10,7 @@ import {
   isPodReady,
   isPullError,
   mainStatus,
-  podCondition,
+  scheduledCondition,
   pullWords,
   sentence,
   waitingState,
@@ -35,7 +35,7 @@ function ofPod(observed: Observed): Ready {
     const message = `Node ${name} does not answer. The instance goes on when the node comes back. If Kubernetes deletes the pod first, the instance starts on another node.`;
     return { reason: 'NodeLost', message };
   }
-  const scheduled = podCondition(pod, 'PodScheduled');
+  const scheduled = scheduledCondition(pod);
   if (scheduled?.status !== 'True') {
     if (scheduled?.reason !== 'Unschedulable')
       return { reason: 'Scheduling', message: 'The scheduler is binding the pod.' };
@@ -103,7 +103,7 @@ function ofUnclaimed(observed: Observed, waiting: Waiting | undefined): Ready {
     return { reason: 'TemplateTooLarge', message };
   }
   if (waiting === undefined) return { reason: 'Pending', message: 'The instance waits for its turn.' };
-  if (ending?.rule.next === 'restart') {
+  if (ending !== undefined && READY_REASONS[ending.rule.afterRelease].state === 'interrupted') {
     return { reason: ending.rule.afterRelease, message: `${sentence(ending.message)} ${waiting.message}` };
   }
   return waiting;

@@ -1,9 +1,10 @@
 import type { GpuInstanceStatus } from '../../../../resources/instances/gpu-instance.ts';
 import { conditionsOf } from './conditions.ts';
 import { endingOf, settledEnding } from '../endings.ts';
+import { gpuHealth } from '../gpu-health.ts';
 import { sshUserOf } from '../names.ts';
 import type { Observed } from '../observed.ts';
-import { isOver, isPodReady, mainStatus, podCondition, ranOf } from '../pod/pod-facts.ts';
+import { isOver, isPodReady, mainStatus, podCondition, scheduledCondition, ranOf } from '../pod/pod-facts.ts';
 import type { Waiting } from './ready.ts';
 
 export interface SshAddress {
@@ -34,7 +35,7 @@ function stagesOf({ instance, pod, login, now }: Observed): Stages {
   if (claim === undefined || pod === undefined) return { ...stages, accepted };
   const main = mainStatus(pod);
   const started = main?.state?.running?.startedAt ?? main?.state?.terminated?.startedAt;
-  const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(podCondition(pod, 'PodScheduled')), claim.grantedAt);
+  const scheduledAt = stages.scheduled ?? notBefore(now, timeOf(scheduledCondition(pod)), claim.grantedAt);
   const startedAt = stages.started ?? notBefore(now, started, scheduledAt, claim.grantedAt);
   const isUp = isPodReady(pod) && login !== 'pending';
   // Where logins are tried, the instance is ready when one worked.
@@ -64,7 +65,8 @@ function templateOf({ instance: { status }, template }: Observed): Pick<GpuInsta
 /** The status for what is seen. Claim, usage and ending are carried over: the controller decided them. */
 export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting): GpuInstanceStatus {
   const { instance, pod, settings } = observed;
-  const { template: _before, ...status } = instance.status ?? {};
+  const { template: _before, unhealthyGPUs: _gpus, ...status } = instance.status ?? {};
+  const { unhealthy = [] } = gpuHealth(observed) ?? {};
   const isEnding = endingOf(status) !== undefined;
   const podIP = pod?.status?.podIP ?? (isEnding ? undefined : status.podIP);
   const stages = stagesOf(observed);
@@ -78,6 +80,7 @@ export function statusOf(observed: Observed, ssh: SshAddress, waiting?: Waiting)
     conditions: conditionsOf(observed, waiting),
     ...(pod?.metadata.uid !== undefined && { podUid: pod.metadata.uid }),
     ...(podIP !== undefined && { podIP }),
+    ...(unhealthy.length > 0 && { unhealthyGPUs: [...unhealthy] }),
     ...(described !== undefined && {
       image: described.image,
       runtype: described.runtype,

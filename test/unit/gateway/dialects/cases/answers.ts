@@ -15,6 +15,8 @@ const LLAMA = 'ggml-org/llama.cpp tools/server/tests/unit/test_compat_anthropic.
 const calls = [
   { id: 'call_123', type: 'function', function: { name: 'get_weather', arguments: '{"location":"Paris"}' } },
 ];
+const TGI = 'huggingface/text-generation-inference integration-tests/models/__snapshots__/test_tools_llama/';
+
 const counts = (cached?: number, written?: number) => ({
   prompt_tokens: 100,
   completion_tokens: 10,
@@ -119,5 +121,73 @@ export const ANSWERS: readonly AnswerCase[] = [
     message: { content: '4', reasoning_content: '2+2 is 4' },
     finish: 'stop',
     read: { 'content.0.thinking': '2+2 is 4', 'content.0.signature': /./, 'content.1.text': '4' },
+  },
+  {
+    source: `${TGI}test_flash_llama_grammar_tools_nostream.json`,
+    message: {
+      content: null,
+      tool_calls: [
+        {
+          id: '0',
+          type: 'function',
+          function: { name: 'get_current_weather', description: null, arguments: '{"location":"Brooklyn, NY"}' },
+        },
+      ],
+    },
+    finish: 'stop',
+    read: {
+      'content.0.type': 'tool_use',
+      'content.0.id': '0',
+      'content.0.input': { location: 'Brooklyn, NY' },
+      stop_reason: 'tool_use',
+    },
+  },
+  {
+    source: 'huggingface/text-generation-inference 1.4: one call instead of a list, with a number as its id',
+    message: {
+      content: null,
+      tool_calls: { id: 0, type: 'function', function: { name: 'f', description: null, arguments: { a: 1 } } },
+    },
+    finish: 'eos_token',
+    read: {
+      'content.0.type': 'tool_use',
+      'content.0.name': 'f',
+      'content.0.id': /^call_/,
+      'content.0.input': { a: 1 },
+      stop_reason: 'tool_use',
+    },
+  },
+  {
+    source: 'nearai/ironclaw#5951: a stray token behind the arguments',
+    message: {
+      content: null,
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"path":"a.md"}<|im_end|>' } }],
+    },
+    finish: 'tool_calls',
+    read: { 'content.0.input': { path: 'a.md' } },
+  },
+  {
+    source: 'Vivswan/litellm-vscode-chat#281: a call without arguments',
+    message: { content: '', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '' } }] },
+    finish: 'tool_calls',
+    read: { 'content.0.input': {}, stop_reason: 'tool_use' },
+  },
+  {
+    source: 'vercel/ai packages/openai-compatible/src/chat/__fixtures__/issue-13703-mistral-thinking.json',
+    message: {
+      content: [
+        { type: 'thinking', thinking: [{ type: 'text', text: 'Okay.' }], closed: true },
+        { type: 'text', text: '391' },
+      ],
+    },
+    finish: 'stop',
+    read: { 'content.0.thinking': 'Okay.', 'content.1.text': '391', 'content.2': undefined },
+  },
+  {
+    source: 'sgl-project/sglang test_anthropic_4_7_compat.py thinking_block_emitted_before_text',
+    message: { content: '4', reasoning_content: '2+2=4', tool_calls: null },
+    finish: 'stop',
+    usage: { prompt_tokens: 5, completion_tokens: 7 },
+    read: { 'content.0.type': 'thinking', 'content.1.text': '4', 'usage.input_tokens': 5, 'usage.output_tokens': 7 },
   },
 ];

@@ -1,14 +1,4 @@
-/** Streams as servers write them and the test suites of clients have them, and what a client must read of them. */
-export interface StreamCase {
-  source: string;
-  from: 'chat' | 'responses';
-  bytes: string;
-  text?: string;
-  reasoning?: string;
-  calls?: readonly { name: string; arguments: string }[];
-  /** The stream fails: part of the error for the client. */
-  error?: { status?: number; code?: string };
-}
+import type { StreamCase } from './stream-case.ts';
 
 const PYTHON = 'openai/openai-python tests/test_streaming.py ';
 const CODEX = 'openai/codex codex-rs/codex-api/src/sse/responses.rs ';

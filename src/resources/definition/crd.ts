@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject } from '../../../src/lib/json.ts';
-import { GROUP, VERSION, type CustomResource, type Rule } from '../../../src/resources/schema.ts';
+import { isObject } from '../../lib/json.ts';
+import { GROUP, VERSION, type CustomResource, type Rule } from '../schema.ts';
 
 type Schema = Record<string, unknown>;
 

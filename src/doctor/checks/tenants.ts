@@ -1,0 +1,90 @@
+import type { KubeObject } from '../../kube/types.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
+import { type TenantPolicy, tenantPolicySpecSchema } from '../../resources/tenants/tenant-policy.ts';
+import { check, firstOf, named, type Problem } from '../finding.ts';
+
+/** How long the controller may take, above all just after the installation: see "Ceilings for tenants". */
+const GRACE_MS = 300_000;
+
+function missing(
+  kind: 'tenantlimit' | 'resourcequota',
+  tenants: readonly KubeObject[],
+  objects: readonly KubeObject[],
+): Problem[] {
+  const have = new Set(objects.map(({ metadata }) => metadata.namespace));
+  const without = tenants.map(({ metadata }) => metadata.name).filter((name) => !have.has(name));
+  if (without.length === 0) return [];
+  const isLimit = kind === 'tenantlimit';
+  return [
+    {
+      severity: 'error',
+      reason: isLimit ? 'NoTenantLimit' : 'NoQuota',
+      objects: without.map((name) => `namespace/${name}`),
+      message: `In ${named(without)} there is no ${isLimit ? 'TenantLimit' : 'ResourceQuota'} ${TENANT_LIMIT_NAME}.`,
+      why: isLimit
+        ? 'The API server refuses new objects of the tenant, because the ceilings that it must hold are not there.'
+        : 'Nothing bounds how many objects the tenant makes.',
+      remedy: `kubectl annotate namespace ${firstOf(without).words} berth.dev/look="$(date +%s)" --overwrite   # the controller looks again`,
+    },
+  ];
+}
+
+function unreadable(policies: readonly TenantPolicy[]): Problem[] {
+  return policies.flatMap((policy): Problem[] => {
+    const { name } = policy.metadata;
+    const why = tenantPolicySpecSchema.safeParse(policy.spec).error?.issues[0];
+    if (why === undefined) return [];
+    return [
+      {
+        severity: 'error',
+        reason: 'PolicyUnreadable',
+        objects: [`tenantpolicy/${name}`],
+        message: `TenantPolicy ${name} cannot be read: ${why.path.join('.')}: ${why.message}`,
+        why: 'Nothing new can be rented or made in the namespaces that it covers.',
+        remedy: `kubectl edit tenantpolicy ${name}`,
+      },
+    ];
+  });
+}
+
+/** Namespaces with instances whose label has gone, where the label is asked for. */
+function former(namespaces: readonly KubeObject[], instances: readonly KubeObject[], isAsked: boolean): Problem[] {
+  if (!isAsked) return [];
+  const used = new Set(instances.map(({ metadata }) => metadata.namespace));
+  const names = namespaces
+    .filter(({ metadata }) => used.has(metadata.name) && metadata.labels?.[TENANT_LABEL] !== 'true')
+    .map(({ metadata }) => metadata.name);
+  if (names.length === 0) return [];
+  return [
+    {
+      severity: 'warning',
+      reason: 'NotATenant',
+      objects: names.map((name) => `namespace/${name}`),
+      message: `In ${named(names)} there are instances, and the label ${TENANT_LABEL}=true is not.`,
+      why: 'Instances that run go on. The API server refuses new ones, and Berth enters none.',
+      remedy: `kubectl label namespace ${firstOf(names).words} ${TENANT_LABEL}=true`,
+    },
+  ];
+}
+
+export const tenants = check({
+  name: 'tenants',
+  title: 'Every tenant has its ceilings, and every TenantPolicy can be read',
+  needs: ['namespaces', 'tenantLimits', 'quotas', 'tenantPolicies', 'instances', 'policies'],
+  find({ namespaces, tenantLimits, quotas, tenantPolicies, instances, policies }, { now, prefix, namespace }) {
+    const alive = namespaces.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const settled = alive.filter(({ metadata }) => {
+      const isOurs = metadata.name === namespace || metadata.name.startsWith('kube-');
+      const age = now - Date.parse(metadata.creationTimestamp ?? '');
+      return !isOurs && metadata.labels?.[TENANT_LABEL] === 'true' && !(age < GRACE_MS);
+    });
+    const isAsked = policies.some(({ metadata }) => metadata.name === `${prefix}-tenants`);
+    return [
+      ...missing('tenantlimit', settled, tenantLimits),
+      ...missing('resourcequota', settled, quotas),
+      ...unreadable(tenantPolicies),
+      ...former(alive, instances, isAsked),
+    ];
+  },
+});

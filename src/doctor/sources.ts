@@ -1,0 +1,116 @@
+import {
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  MUTATING_WEBHOOKS,
+  NETWORK_POLICIES,
+  POD_MONITORS,
+  RUNTIME_CLASSES,
+  SERVICE_MONITORS,
+  VALIDATING_BINDINGS,
+  VALIDATING_POLICIES,
+  VALIDATING_WEBHOOKS,
+} from '../kube/installation-types.ts';
+import type { ListOptions } from '../kube/client/client.ts';
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  type KubeObject,
+  LEASES,
+  NAMESPACES,
+  NODES,
+  PODS,
+  RESOURCE_QUOTAS,
+  type ResourceType,
+  SERVICES,
+  STORAGE_CLASSES,
+} from '../kube/types.ts';
+import { pick } from '../lib/json.ts';
+import { GPU_POOLS } from '../resources/gpu-pool.ts';
+import { CUSTOM_RESOURCES } from '../resources/index.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { GROUP } from '../resources/schema.ts';
+import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
+import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
+import { CONTROLLER_LEASE } from '../runtime/lease/lease-record.ts';
+
+/** What is read of one kind. */
+export interface Source<T extends KubeObject = KubeObject> {
+  type: ResourceType<T>;
+  options: ListOptions;
+  /** Only the objects of these names, each by a call of its own: of kinds whose lists are long. */
+  names?: readonly string[];
+  /** What is kept of an object of which there may be tens of thousands. */
+  keep?: (object: T) => T;
+}
+
+function source<T extends KubeObject>(
+  type: ResourceType<T>,
+  options: ListOptions = {},
+  more: Pick<Source<T>, 'names' | 'keep'> = {},
+): Source<T> {
+  return { type, options, ...more };
+}
+
+const OURS = { labelSelector: 'app.kubernetes.io/part-of=berth' };
+const IN_TENANTS = { fieldSelector: `metadata.name=${TENANT_LIMIT_NAME}`, metadataOnly: true };
+
+/** A quarantine follows from the failures in the statuses, and from who wants GPUs. */
+function keepFailures({ metadata, spec, status }: GpuInstance): GpuInstance {
+  return {
+    metadata: pick(metadata, ['name', 'namespace', 'uid', 'resourceVersion']),
+    spec: pick(spec, ['powerState', 'startRequest']) as GpuInstance['spec'],
+    ...(status !== undefined && { status: pick(status, ['failures', 'ending']) as NonNullable<GpuInstance['status']> }),
+  };
+}
+
+/** Everything that is read. No Secret is. */
+export const SOURCES = {
+  nodes: source(NODES),
+  pools: source(GPU_POOLS),
+  instances: source(GPU_INSTANCES, {}, { keep: keepFailures }),
+  tenantPolicies: source(TENANT_POLICIES),
+  tenantLimits: source(TENANT_LIMITS, IN_TENANTS),
+  quotas: source(RESOURCE_QUOTAS, IN_TENANTS),
+  namespaces: source(NAMESPACES, { metadataOnly: true }),
+  storageClasses: source(STORAGE_CLASSES),
+  runtimeClasses: source(RUNTIME_CLASSES),
+  definitions: source(
+    CUSTOM_RESOURCE_DEFINITIONS,
+    {},
+    { names: CUSTOM_RESOURCES.map(({ plural }) => `${plural}.${GROUP}`) },
+  ),
+  deployments: source(DEPLOYMENTS, OURS),
+  daemonSets: source(DAEMON_SETS),
+  exporters: source(PODS, { labelSelector: 'app=nvidia-dcgm-exporter' }),
+  leases: source(LEASES, { fieldSelector: `metadata.name=${CONTROLLER_LEASE}` }),
+  nodeLeases: source(LEASES, { namespace: 'kube-node-lease' }),
+  metricsServices: source(SERVICES, { labelSelector: `${OURS.labelSelector},app.kubernetes.io/component=metrics` }),
+  serviceMonitors: source(SERVICE_MONITORS),
+  podMonitors: source(POD_MONITORS),
+  validatingWebhooks: source(VALIDATING_WEBHOOKS),
+  mutatingWebhooks: source(MUTATING_WEBHOOKS),
+  policies: source(VALIDATING_POLICIES, OURS),
+  bindings: source(VALIDATING_BINDINGS, OURS),
+  networkPolicies: source(NETWORK_POLICIES),
+};
+
+export type SourceName = keyof typeof SOURCES;
+type ObjectOf<S> = S extends Source<infer T> ? T : never;
+
+/** The objects of each kind. */
+export type Objects = { readonly [N in SourceName]: readonly ObjectOf<(typeof SOURCES)[N]>[] };
+
+/** Why a kind could not be read. */
+export interface Unread {
+  message: string;
+  /** The right that is missing, as `kubectl auth can-i` takes it; undefined when it is not for lack of a right. */
+  right: string | undefined;
+}
+
+/** What was read of the cluster. */
+export interface Snapshot {
+  objects: Objects;
+  /** Kinds that could not be read; their lists are empty. */
+  unread: ReadonlyMap<SourceName, Unread>;
+  /** Kinds that the API server does not know; their lists are empty. */
+  absent: ReadonlySet<SourceName>;
+}

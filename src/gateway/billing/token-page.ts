@@ -1,0 +1,126 @@
+import { costOfTokens } from '../../ledger/tokens.ts';
+import { MOST_CREATOR } from '../../resources/instances/claim.ts';
+import type { TokenPrices } from '../../resources/model-servers/prices.ts';
+import { addMoney, formatMoney } from '../../resources/money.ts';
+import { MOST_ENTRIES, MOST_MODEL, type TokenEntry, type TokenRecord } from '../../resources/token-record.ts';
+import { ENDED_LABEL } from '../../resources/usage-record.ts';
+import type { Usage } from '../dialects/index.ts';
+
+/** More than any call has: the sums of a day stay exact whatever an engine reports. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** A call that costs something, as it was when the gateway let it in. */
+export interface BilledCall {
+  /** The tenant. */
+  namespace: string;
+  /** key/NAME or person/NAME. */
+  by: string;
+  model: string;
+  prices: TokenPrices;
+}
+
+type Counts = Pick<TokenEntry, 'calls' | 'unreported' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'>;
+
+/** Where the calls of one tenant on one day at prices in one currency are counted, until there are too many kinds of them: one record. */
+export class TokenPage {
+  readonly namespace: string;
+  readonly day: string;
+  readonly currency: string;
+  /** When the oldest count came that no record has, monotonic. Undefined when every count is written. */
+  waitingSince: number | undefined;
+  readonly #name: string;
+  readonly #replica: string;
+  readonly #entries = new Map<string, { call: BilledCall; counts: Counts }>();
+  #calls = 0;
+  #written = 0;
+
+  constructor(of: Pick<TokenPage, 'namespace' | 'day' | 'currency'> & { name: string; replica: string }) {
+    this.namespace = of.namespace;
+    this.day = of.day;
+    this.currency = of.currency;
+    this.#name = of.name;
+    this.#replica = of.replica;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Calls that were counted here. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** Calls that no record has. */
+  get unwritten(): number {
+    return this.#calls - this.#written;
+  }
+
+  /** Whether a call like this one was counted here before. */
+  has(call: BilledCall): boolean {
+    return this.#entries.has(idOf(call));
+  }
+
+  get isFull(): boolean {
+    return this.#entries.size >= MOST_ENTRIES;
+  }
+
+  /** @param usage undefined when the engine reported nothing */
+  add(call: BilledCall, usage: Usage | undefined): void {
+    const id = idOf(call);
+    const entry = this.#entries.get(id) ?? { call, counts: { ...NOTHING } };
+    this.#entries.set(id, entry);
+    const { counts } = entry;
+    this.#calls += 1;
+    counts.calls += 1;
+    if (usage === undefined) counts.unreported += 1;
+    const input = bounded(usage?.inputTokens);
+    counts.inputTokens += input;
+    counts.cachedInputTokens += Math.min(input, bounded(usage?.cachedTokens));
+    counts.outputTokens += bounded(usage?.outputTokens);
+  }
+
+  /** A record has so many of the calls. */
+  noteWritten(calls: number): void {
+    this.#written = Math.max(this.#written, calls);
+  }
+
+  /** All that was counted here. Written again, it changes nothing; written later, it only grows. */
+  record(): TokenRecord {
+    const entries = [...this.#entries.values()].map(entryOf);
+    return {
+      metadata: { name: this.#name, namespace: this.namespace, labels: { [ENDED_LABEL]: this.day.slice(0, 7) } },
+      spec: {
+        day: this.day,
+        replica: this.#replica,
+        calls: this.#calls,
+        cost: entries.map(({ cost }) => cost).reduce(addMoney, '0.00'),
+        currency: this.currency,
+        entries,
+      },
+    };
+  }
+}
+
+const NOTHING: Counts = { calls: 0, unreported: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+
+function bounded(count = 0): number {
+  return Math.min(count, MOST_TOKENS);
+}
+
+function idOf({ by, model, prices }: BilledCall): string {
+  return [by, model, prices.input, prices.cachedInput, prices.output].join('\0');
+}
+
+function entryOf({ call: { by, model, prices }, counts }: { call: BilledCall; counts: Counts }): TokenEntry {
+  const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = counts;
+  return {
+    by: by.slice(0, MOST_CREATOR),
+    model: model.slice(0, MOST_MODEL),
+    inputPrice: prices.input,
+    cachedInputPrice: prices.cachedInput,
+    outputPrice: prices.output,
+    ...counts,
+    cost: formatMoney(costOfTokens({ input, cached, output }, prices)),
+  };
+}

@@ -1,0 +1,28 @@
+/** Months before one whose records are left out by their label. Older ones are read, and count for nothing. */
+const MONTHS_BACK = 24;
+/** No record is older. */
+const FIRST_MS = Date.UTC(2020, 0, 1);
+
+/** A calendar month of UTC. */
+export interface Month {
+  /** Such as 2026-11. */
+  name: string;
+  /** Milliseconds since the epoch; `to` is the first moment of the next month. */
+  from: number;
+  to: number;
+}
+
+export function monthOf(now: number): Month {
+  const date = new Date(now);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const from = Date.UTC(year, month);
+  return { name: new Date(from).toISOString().slice(0, 7), from, to: Date.UTC(year, month + 1) };
+}
+
+/** The months before that of `ms`, and before 2020, the nearest first, as labels have them: 2026-10. */
+export function monthsBefore(ms: number): string[] {
+  const date = new Date(Math.max(ms, FIRST_MS));
+  return Array.from({ length: MONTHS_BACK }, (_, back) =>
+    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - back - 1)).toISOString().slice(0, 7),
+  );
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import type { KubeObject } from '../kube/types.ts';
+import { MOST_CREATOR } from './instances/claim.ts';
+import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from './schema.ts';
+
+/** Entries of one record. */
+export const MOST_ENTRIES = 64;
+/** Longest name of a model. */
+export const MOST_MODEL = 257;
+
+const countSchema = z.int().min(0);
+const priceSchema = z.string().max(14);
+const costSchema = z.string().max(32);
+
+const entrySchema = z
+  .object({
+    by: z.string().max(MOST_CREATOR).describe('Who called: key/NAME or person/NAME.'),
+    model: z.string().max(MOST_MODEL).describe('Name of the model, as the calls had it.'),
+    inputPrice: priceSchema.describe('Price of a million input tokens that the engine had not in its cache.'),
+    cachedInputPrice: priceSchema.describe('Price of a million input tokens that the engine had in its cache.'),
+    outputPrice: priceSchema.describe('Price of a million output tokens.'),
+    calls: countSchema.describe('Calls that were answered.'),
+    unreported: countSchema.describe('Those of them for which the engine reported no tokens. They cost nothing.'),
+    inputTokens: countSchema.describe('Input tokens that engines reported, cached ones included.'),
+    cachedInputTokens: countSchema.describe('Those of them that engines had in their caches.'),
+    outputTokens: countSchema.describe('Output tokens that engines reported.'),
+    cost: costSchema.describe('What the tokens cost at these prices, rounded half up to the sixth decimal.'),
+  })
+  .describe('Calls of one key or person to one model at one price.');
+
+const SAME = ['by', 'model', 'inputPrice', 'cachedInputPrice', 'outputPrice'];
+const GROWING = ['calls', 'unreported', 'inputTokens', 'cachedInputTokens', 'outputTokens'];
+const conditions = [
+  ...SAME.map((name) => `now.${name} == before.${name}`),
+  ...GROWING.map((name) => `now.${name} >= before.${name}`),
+];
+
+export const tokenRecordSpecSchema = withRules(
+  z.object({
+    day: patterned(z.string().max(10), /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/, 'write a day such as 2026-11-23').describe(
+      'The day on which the calls ended, in UTC.',
+    ),
+    replica: z.string().max(253).describe('The replica of the gateway that served them.'),
+    calls: countSchema.describe('Calls of all entries.'),
+    cost: costSchema.describe('Cost of all entries.'),
+    currency: z.string().max(3).describe('ISO 4217 code of every price and cost here.'),
+    entries: z
+      .array(entrySchema)
+      .min(1)
+      .max(MOST_ENTRIES)
+      .meta({ 'x-kubernetes-list-type': 'atomic' })
+      .describe('What the replica has counted on this day.'),
+  }),
+  // Also against a write of the replica itself that arrives after a later one.
+  {
+    rule: `self.day == oldSelf.day && self.replica == oldSelf.replica && self.currency == oldSelf.currency && oldSelf.entries.all(before, self.entries.exists(now, ${conditions.join(' && ')}))`,
+    message: 'the counts of a token record only grow: leave it as it is',
+  },
+);
+
+export type TokenEntry = z.infer<typeof entrySchema>;
+export interface TokenRecord extends KubeObject {
+  spec: z.infer<typeof tokenRecordSpecSchema>;
+}
+
+export const TOKEN_RECORDS = berthType<TokenRecord>('TokenRecord', 'tokenrecords');
+
+export const tokenRecordResource: CustomResource = {
+  ...TOKEN_RECORDS,
+  shortNames: ['tokens'],
+  description:
+    'What the calls of a tenant to priced models cost: those of one day that one replica of the gateway served.',
+  columns: [
+    { name: 'Day', type: 'string', jsonPath: '.spec.day' },
+    { name: 'Calls', type: 'integer', jsonPath: '.spec.calls' },
+    { name: 'Cost', type: 'string', jsonPath: '.spec.cost' },
+    { name: 'Currency', type: 'string', jsonPath: '.spec.currency' },
+    { name: 'Replica', type: 'string', jsonPath: '.spec.replica', priority: 1 },
+    AGE_COLUMN,
+  ],
+  spec: tokenRecordSpecSchema,
+};

@@ -1,0 +1,46 @@
+import { ceilingsReader } from '../access/ceilings.ts';
+import { isPersonToken } from '../access/person-token.ts';
+import type { Address } from '../config/config.ts';
+import { Authenticator } from '../http/auth/authenticator.ts';
+import type { People } from '../http/auth/people.ts';
+import { StoreDirectory } from '../ssh/directory.ts';
+import { TerminalServer } from '../ssh/terminal/server.ts';
+import type { RoleContext } from './role.ts';
+
+/** Milliseconds. Terminals get most of the grace period to end by themselves, as SSH sessions do. */
+const DRAIN_MS = 20_000;
+
+/**
+ * Serves terminals at the address until the process stops. Resolves with where that is.
+ * @param people knows the people whom the dashboard vouches for; undefined: API keys alone open terminals
+ */
+export async function startTerminals(context: RoleContext, listen: Address, people: People | undefined): Promise<URL> {
+  const { process, caches, shutdown } = context;
+  const { connection, log, clock } = process;
+  const apiKeys = caches.get('apiKeys');
+  const authenticator = new Authenticator({ apiKeys, clock });
+  const server = new TerminalServer({
+    endpoint: connection,
+    directory: new StoreDirectory({ ...caches.pick(['instances', 'pods']), keys: caches.get('sshKeys') }),
+    callers: {
+      find: async (token) => (isPersonToken(token) ? await people?.find(token) : authenticator.authenticate(token)),
+      isValid: (caller) => authenticator.isValid(caller, 'compute:write'),
+    },
+    onKeyChange: (listener) => apiKeys.onChange(listener),
+    ceilingsOf: ceilingsReader(caches.get('tenantLimits')),
+    audit: context.audit(),
+    activity: context.activity(),
+    log,
+    clock,
+    listen,
+  });
+  await server.listen();
+  // While SSH sessions drain, not after them: both have one grace period.
+  let closed: Promise<void> | undefined;
+  shutdown.stopping.addEventListener('abort', () => {
+    closed = server.close(DRAIN_MS);
+  });
+  shutdown.defer('terminals', () => closed ?? server.close(DRAIN_MS));
+  log.info({ address: server.address }, 'Terminals listen');
+  return new URL(`http://${listen.host}:${server.address.port}`);
+}

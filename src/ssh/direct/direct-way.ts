@@ -1,0 +1,70 @@
+import type { Logger } from 'pino';
+import type { PodTarget } from '../../access/pod-target.ts';
+import type { BlockedPods } from './blocked-pods.ts';
+import type { DirectLink } from './direct-link.ts';
+import { DirectWayClosedError, openLink, type LinkDeps } from './open-link.ts';
+
+export interface DirectWayDeps extends LinkDeps {
+  blocked: BlockedPods;
+  log: Logger;
+}
+
+interface KnownLink {
+  podUid: string;
+  opening: Promise<DirectLink | undefined>;
+  /** Once it is open. */
+  open?: DirectLink | undefined;
+}
+
+/** The direct way of one SSH connection: one link for all its sessions and forwards, opened by the first of them. */
+export class DirectWay {
+  readonly #deps: DirectWayDeps;
+  readonly #gone: AbortSignal;
+  #link: KnownLink | undefined;
+
+  /** The link ends when the client is gone. */
+  constructor(deps: DirectWayDeps, gone: AbortSignal) {
+    this.#deps = deps;
+    this.#gone = gone;
+  }
+
+  /**
+   * The link to a pod. Undefined where exec must carry the bytes: without tools or an address, and while the direct way to
+   * this pod is known to be closed. Rejects with `StreamRefusedError` when the pod cannot be reached at all.
+   */
+  async to(target: PodTarget): Promise<DirectLink | undefined> {
+    const { address, tools, uid } = target;
+    const known = this.#link;
+    if (known?.podUid === uid && known.open?.isOpen !== false) return await known.opening;
+    if (!tools || address === undefined || this.#deps.blocked.has(uid)) return undefined;
+    const link: KnownLink = { podUid: uid, opening: this.#open({ ...target, address }) };
+    this.#link = link;
+    try {
+      link.open = await link.opening;
+      return link.open;
+    } finally {
+      // The next session tries again, unless the pod is blocked.
+      if (link.open === undefined && this.#link === link) this.#link = undefined;
+    }
+  }
+
+  async #open(target: PodTarget & { address: string }): Promise<DirectLink | undefined> {
+    const { blocked, log } = this.#deps;
+    try {
+      const link = await openLink(this.#deps, target, this.#gone);
+      const close = (): void => link.close();
+      this.#gone.addEventListener('abort', close, { once: true });
+      void link.closed.then(() => this.#gone.removeEventListener('abort', close));
+      if (this.#gone.aborted) close();
+      return link;
+    } catch (error) {
+      if (!(error instanceof DirectWayClosedError)) throw error;
+      if (!this.#gone.aborted) {
+        blocked.add(target.uid);
+        const { namespace, pod } = target;
+        log.info({ namespace, pod, reason: error.message }, 'Exec carries sessions: the direct way is closed');
+      }
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { User } from '../reviews.ts';
+import type { ClaimSettings } from './settings.ts';
+
+/** The provider's answer names nobody whom the cluster could know. The message is for the operator. */
+export class ClaimError extends Error {
+  override name = 'ClaimError';
+}
+
+const MOST_GROUPS = 256;
+const MAX_NAME = 1024;
+/** Names of Kubernetes itself, among them system:masters, who may do everything. No provider gives them. */
+const RESERVED = 'system:';
+/** What the API server says of everybody whom it knows. */
+const EVERYBODY = 'system:authenticated';
+
+function checked(name: string, claim: string): string {
+  if (name.length > MAX_NAME) throw new ClaimError(`The claim ${claim} is longer than ${MAX_NAME} characters.`);
+  if (!name.startsWith(RESERVED)) return name;
+  throw new ClaimError(`The claim ${claim} says ${name.slice(0, 80)}, and names that begin with system: are reserved.`);
+}
+
+function namesOf(value: unknown, claim: string): string[] {
+  if (value === undefined || value === null) return [];
+  const names = Array.isArray(value) ? value : [value];
+  if (names.length > MOST_GROUPS) throw new ClaimError(`The claim ${claim} has more than ${MOST_GROUPS} groups.`);
+  if (names.every((name) => typeof name === 'string')) return names;
+  throw new ClaimError(`The claim ${claim} is no list of names.`);
+}
+
+/** The groups in the claims, with their prefix; undefined when the claims have none. */
+function groupsOf(claims: Readonly<Record<string, unknown>>, settings: ClaimSettings): string[] | undefined {
+  const { groups: claim, groupsPrefix } = settings;
+  if (claim === undefined || claims[claim] === undefined) return undefined;
+  return namesOf(claims[claim], claim).map((name) => checked(`${groupsPrefix}${name}`, claim));
+}
+
+/**
+ * The user that an ID token stands for. Throws `ClaimError`. As in the API server (apiserver/plugin/pkg/authenticator/
+ * token/oidc), an address that the provider has not verified names nobody.
+ */
+export function userOfClaims(claims: Readonly<Record<string, unknown>>, settings: ClaimSettings): User {
+  const { username: claim, usernamePrefix } = settings;
+  const name = claims[claim];
+  if (typeof name !== 'string' || name === '') throw new ClaimError(`The ID token has no claim ${claim}.`);
+  if (claim === 'email' && claims['email_verified'] !== undefined && claims['email_verified'] !== true) {
+    throw new ClaimError('The provider has not verified the address of the person.');
+  }
+  const groups = groupsOf(claims, settings) ?? [];
+  return { username: checked(`${usernamePrefix}${name}`, claim), groups: [...groups, EVERYBODY] };
+}
+
+/** The user with the groups that the provider names now, where it does. */
+export function renewedUser(user: User, claims: Readonly<Record<string, unknown>>, settings: ClaimSettings): User {
+  const groups = groupsOf(claims, settings);
+  return groups === undefined ? user : { ...user, groups: [...groups, EVERYBODY] };
+}

@@ -1,0 +1,172 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Choice } from '../parts/choice.tsx';
+import { curl } from '../parts/commands.ts';
+import { Alert } from '../parts/controls.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { attempt } from '../state.ts';
+import { ask } from './ask.ts';
+import { APIS, type Dialect, type Piece } from './dialects.ts';
+import { type Model, takes } from './model.ts';
+
+const DIALECTS = ['chat', 'responses', 'messages'] as const;
+
+interface Answer {
+  text: string;
+  thought: string;
+  read?: number;
+  written?: number;
+  /** Milliseconds from the click to the first piece, and to the end. */
+  first?: number;
+  took?: number;
+}
+
+const EMPTY: Answer = { text: '', thought: '' };
+
+function joined(before: Answer, { text = '', thought = '', ...counts }: Piece, at: number): Answer {
+  const { error: _none, ...known } = counts;
+  const isFirst = before.first === undefined && text + thought !== '';
+  return {
+    ...before,
+    ...known,
+    ...(isFirst && { first: at }),
+    text: before.text + text,
+    thought: before.thought + thought,
+  };
+}
+
+function Numbers({ answer: { read, written, first, took } }: { answer: Answer }) {
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`;
+  const parts = [
+    ...(first === undefined ? [] : [`first words after ${seconds(first)}`]),
+    ...(took === undefined ? [] : [`whole after ${seconds(took)}`]),
+    ...(read === undefined ? [] : [`${read} tokens read`]),
+    ...(written === undefined ? [] : [`${written} written`]),
+  ];
+  return parts.length === 0 ? null : <p class="soft numbers">{parts.join(' · ')}</p>;
+}
+
+/** A prompt, and the answer of the model as it is written. */
+export function TryIt({
+  model,
+  onModel,
+  models,
+}: {
+  model: Model;
+  models: readonly Model[];
+  onModel: (id: string) => void;
+}) {
+  const [wanted, setDialect] = useState<Dialect>('chat');
+  const [prompt, setPrompt] = useState('Why do ships have a berth? Answer in two sentences.');
+  const [answer, setAnswer] = useState(EMPTY);
+  const [refusal, setRefusal] = useState('');
+  const [running, setRunning] = useState<AbortController>();
+  const waiting = useRef<Piece[]>([]);
+  useEffect(() => () => running?.abort(), [running]);
+  const spoken = DIALECTS.filter((one) => takes(model, one));
+  const dialect = spoken.includes(wanted) ? wanted : (spoken[0] ?? wanted);
+  const question = { dialect, model: model.id, prompt };
+  async function send(): Promise<void> {
+    const stop = new AbortController();
+    const begun = performance.now();
+    setRunning(stop);
+    setAnswer(EMPTY);
+    const add = (piece: Piece): void => {
+      waiting.current.push(piece);
+      if (waiting.current.length > 1) return;
+      // A model may write hundreds of pieces in a second: those of one frame are painted together.
+      requestAnimationFrame(() => {
+        const pieces = waiting.current;
+        waiting.current = [];
+        const at = performance.now() - begun;
+        setAnswer((before) => pieces.reduce((sum, one) => joined(sum, one, at), before));
+      });
+    };
+    await attempt(async () => {
+      try {
+        await ask(question, add, stop.signal);
+        const took = performance.now() - begun;
+        setAnswer((before) => ({ ...before, took }));
+      } catch (error) {
+        if (!stop.signal.aborted) throw error;
+      }
+    }, setRefusal);
+    setRunning(undefined);
+  }
+  const isWaiting = running !== undefined && answer.text + answer.thought === '';
+  return (
+    <section class="card" aria-labelledby="try-title">
+      <h2 id="try-title">Try it</h2>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <div class="fields">
+          <div>
+            <label for="try-model">Model</label>
+            <select id="try-model" value={model.id} onChange={(event) => onModel(event.currentTarget.value)}>
+              {models.map(({ id }) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </select>
+          </div>
+          <Choice
+            legend="API"
+            name="dialect"
+            value={dialect}
+            options={spoken.map((one) => ({ value: one, title: APIS[one].name }))}
+            onChange={setDialect}
+          />
+        </div>
+        <label for="try-prompt">Prompt</label>
+        <textarea
+          id="try-prompt"
+          rows={3}
+          value={prompt}
+          onInput={(event) => setPrompt(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+            event.preventDefault();
+            if (running === undefined && prompt !== '') void send();
+          }}
+        />
+        <div class="actions">
+          {/* Two buttons and not one that changes: a click on the one that stops must not send again. */}
+          {running === undefined ? (
+            <button key="send" class="primary" type="submit" disabled={prompt === ''}>
+              Send
+            </button>
+          ) : (
+            <button key="stop" type="button" onClick={() => running.abort()}>
+              Stop
+            </button>
+          )}
+        </div>
+      </form>
+      <Alert text={refusal} />
+      {isWaiting && (
+        <p class="soft" role="status">
+          {model.ready_endpoints === 0
+            ? 'No server runs: one is started, which takes a while.'
+            : 'The model reads the prompt.'}
+        </p>
+      )}
+      {answer.thought !== '' && (
+        <details class="thought">
+          <summary>What it thought</summary>
+          <p>{answer.thought}</p>
+        </details>
+      )}
+      {answer.text !== '' && (
+        <div class="answer" role="region" aria-label="Answer" aria-busy={running !== undefined} tabIndex={0}>
+          {answer.text}
+        </div>
+      )}
+      <Numbers answer={answer} />
+      <SameElsewhere same={{ curl: curl('POST', APIS[dialect].path, APIS[dialect].body(model.id, prompt)) }} />
+    </section>
+  );
+}

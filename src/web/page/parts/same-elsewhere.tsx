@@ -1,0 +1,17 @@
+import { CopyLine } from './controls.tsx';
+import type { Same } from './same.ts';
+
+const TOOLS = ['curl', 'berth', 'kubectl'] as const;
+
+/** The same action without the page, to copy. */
+export function SameElsewhere({ same }: { same: Same }) {
+  return (
+    <details class="same">
+      <summary>The same without this page</summary>
+      {TOOLS.map((tool) => {
+        const text = same[tool];
+        return text === undefined ? null : <CopyLine key={tool} label={tool} text={text} />;
+      })}
+    </details>
+  );
+}

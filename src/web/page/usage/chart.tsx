@@ -1,0 +1,90 @@
+import { useEffect, useRef } from 'preact/hooks';
+import UPlot from 'uplot';
+
+const HEIGHT = 180;
+const DAY = 86_400;
+/** Days between two labels. */
+const STEPS = [1, 2, 5, 7, 14, 30, 60].map((days) => days * DAY);
+/** Between two lines of amounts, from the smallest that the labels tell apart. */
+const AMOUNTS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** (power - 4))).flat();
+
+function dayLabel(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleDateString(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+}
+
+function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** A canvas knows no CSS: the colours of the theme are read for it. */
+function optionsOf(width: number, show: (value: number) => string): UPlot.Options {
+  // `light-dark()` is resolved where a property uses it, so a probe says what the theme has.
+  const probe = document.createElement('i');
+  document.body.append(probe);
+  const resolved = (name: string): string => {
+    probe.style.color = colour(name);
+    return getComputedStyle(probe).color;
+  };
+  const [bar, soft, line] = [resolved('--accent'), resolved('--soft'), resolved('--line')];
+  probe.remove();
+  const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+  return {
+    width,
+    height: HEIGHT,
+    padding: [8, 20, 0, 0],
+    tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+    legend: { show: false },
+    cursor: { show: false },
+    scales: {
+      // Half a day more at both ends, or the first and the last bar would be cut.
+      x: { range: (_chart, least, most) => [least - DAY / 2, most + DAY / 2] },
+      y: { range: (_chart, least, most) => [Math.min(0, least * 1.1), most > 0 ? most * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: 64,
+        incrs: STEPS,
+        values: (_chart, splits) => splits.map(dayLabel),
+      },
+      { ...axis, size: 64, incrs: AMOUNTS, values: (_chart, splits) => splits.map(show) },
+    ],
+    series: [
+      {},
+      { fill: bar, width: 0, points: { show: false }, paths: UPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 }) },
+    ],
+  };
+}
+
+/** A bar for each day. The table beside it says the same to those who cannot see it. */
+export function DayChart(props: {
+  title: string;
+  days: readonly number[];
+  values: readonly number[];
+  show: (value: number) => string;
+}) {
+  const { title, days, values, show } = props;
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const target = box.current;
+    if (target === null) return undefined;
+    let chart: UPlot | undefined;
+    const draw = (): void => {
+      chart?.destroy();
+      chart = new UPlot(optionsOf(target.clientWidth, show), [[...days], [...values]], target);
+    };
+    draw();
+    const resized = new ResizeObserver(() => chart?.setSize({ width: target.clientWidth, height: HEIGHT }));
+    resized.observe(target);
+    const theme = matchMedia('(prefers-color-scheme: dark)');
+    theme.addEventListener('change', draw);
+    return () => {
+      resized.disconnect();
+      theme.removeEventListener('change', draw);
+      chart?.destroy();
+    };
+  }, [days, values]);
+  return <div class="chart" ref={box} role="img" aria-label={title} />;
+}

@@ -1,0 +1,136 @@
+/**
+ * The list of instances in the dashboard, in Chromium, against the HTTP interface of this process without a cluster:
+ * `node test/bench/page.ts [instances] [changes per second] [seconds]` prints a Markdown table. The processor time is that
+ * of the page's main thread, which other load on the machine changes least.
+ */
+import { cpus } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type CDPSession, chromium, type Page } from 'playwright-core';
+import { INDEXES } from '../../src/caches/indexes.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { Cache } from '../../src/kube/watch/cache.ts';
+import type { GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
+import { buildPage } from '../../tools/lib/page.ts';
+import { findProgram } from '../../tools/lib/shell.ts';
+import { startLoneApi } from '../support/http/lone-api.ts';
+import { claimOn, gpuInstance } from '../support/inventory-world.ts';
+import { ms, quantile } from './figures.ts';
+
+const PAINTS = 7;
+/** Milliseconds between two frames from which one between them is missing, at 60 frames a second. */
+const LATE_MS = 25;
+const CREATED = new Date(Date.now() - 3_600_000).toISOString();
+
+const [many = 1000, perSecond = 50, seconds = 12] = process.argv.slice(2).map(Number);
+
+/** The API server, as far as a person who signs in and looks needs one. */
+const client = {
+  raw: (_method: string, path: string) => {
+    const user = { username: 'system:serviceaccount:team:ann' };
+    const status = path.endsWith('/tokenreviews')
+      ? { authenticated: true, user, audiences: ['berth'] }
+      : { allowed: true };
+    return Promise.resolve({ status });
+  },
+  list: () => Promise.resolve({ items: [] }),
+} as unknown as Partial<KubeClient>;
+
+const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
+let version = 1;
+
+function instance(name: string, displayName: string, reason: 'Running' | 'Stopped'): GpuInstance {
+  version += 1;
+  const status = reason === 'Running' ? 'True' : 'False';
+  const conditions = [{ type: 'Ready', status, reason, message: '', lastTransitionTime: CREATED } as const];
+  const stages = { accepted: CREATED, ready: CREATED };
+  const made = gpuInstance(name, { displayName }, { claim: claimOn('node-1'), conditions, stages });
+  const metadata = { creationTimestamp: CREATED, namespace: 'team', resourceVersion: String(version) };
+  return { ...made, metadata: { ...made.metadata, ...metadata } };
+}
+
+/** Milliseconds of the main thread so far. */
+async function busyMs(devtools: CDPSession): Promise<number> {
+  const { metrics } = await devtools.send('Performance.getMetrics');
+  return 1000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN);
+}
+
+/** Milliseconds from the navigation until all rows were painted. */
+async function paint(page: Page, url: string): Promise<number> {
+  await page.goto(`${url}/dashboard`);
+  for (;;) {
+    const painted = await page.evaluate<unknown>('window.painted');
+    if (typeof painted === 'number') return painted;
+    await delay(20);
+  }
+}
+
+/** Notes when all rows are there and the frame after that is out. */
+const WATCH_PAINT = `
+  const look = () => {
+    const isThere = document.querySelectorAll('tbody tr').length >= ${many};
+    requestAnimationFrame(isThere ? () => setTimeout(() => { window.painted = performance.now(); }) : look);
+  };
+  requestAnimationFrame(look);`;
+
+const WATCH_FRAMES = `
+  window.frames_ = [];
+  let last = performance.now();
+  const tick = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(tick); };
+  requestAnimationFrame(tick);`;
+
+async function change(): Promise<number> {
+  const end = performance.now() + seconds * 1000;
+  let changes = 0;
+  while (performance.now() < end) {
+    const name = `i-${Math.floor(Math.random() * many)}`;
+    cache.upsert(instance(name, `changed ${changes}`, changes % 2 === 0 ? 'Stopped' : 'Running'));
+    cache.advance(String(version));
+    changes += 1;
+    await delay(1000 / perSecond);
+  }
+  return changes;
+}
+
+await buildPage();
+cache.replace(
+  Array.from({ length: many }, (_, at) => instance(`i-${at}`, `instance ${at}`, 'Running')),
+  '1',
+);
+cache.advance(String(version));
+const api = await startLoneApi({ tenants: ['team'], instances: cache.store, client });
+const url = `http://localhost:${api.address.port}`;
+const browser = await chromium.launch({
+  executablePath: (await findProgram('chromium')) ?? '',
+  args: ['--no-sandbox'],
+});
+const page = await browser.newPage({ viewport: { width: 1180, height: 800 } });
+const devtools = await page.context().newCDPSession(page);
+await devtools.send('Performance.enable', { timeDomain: 'threadTicks' });
+await page.goto(`${url}/dashboard`);
+await page.getByLabel('Kubernetes token').fill('opaque');
+await page.getByRole('button', { name: 'Sign in' }).click();
+await page.getByRole('button', { name: 'Sign out' }).waitFor();
+await page.addInitScript(WATCH_PAINT);
+const paints: { after: number; busy: number }[] = [];
+for (let at = 0; at < PAINTS; at += 1) paints.push({ after: await paint(page, url), busy: await busyMs(devtools) });
+await page.evaluate(WATCH_FRAMES);
+const before = await busyMs(devtools);
+const changes = await change();
+const busy = (await busyMs(devtools)) - before;
+const frames = await page.evaluate<number[]>('window.frames_');
+const after = paints.map((one) => one.after);
+console.log(`${cpus().length} × ${cpus()[0]?.model}\n
+| figure | value |
+|---|---|
+| ${many} instances painted, median and worst of ${PAINTS} | ${ms(quantile(after, 0.5))}, ${ms(quantile(after, 1))} |
+| processor time of that, median | ${ms(
+  quantile(
+    paints.map((one) => one.busy),
+    0.5,
+  ),
+)} |
+| frames in ${seconds} s with ${changes} changes | ${frames.length}, ${frames.filter((one) => one > LATE_MS).length} of them late |
+| processor time of a change | ${(busy / changes).toFixed(1)} ms |`);
+await browser.close();
+await api.close();
+process.exit(0);

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { ROOT } from '../../tools/lib/paths.ts';
+
+export interface AlertRule {
+  alert: string;
+  expr: string;
+  for?: string;
+  labels: { severity: string };
+  annotations: { summary: string; description: string; runbook_url: string };
+}
+
+/** The rules of the chart, as text. */
+export const ALERTS_TEXT = readFileSync(join(ROOT, 'charts/berth/files/alerts.yaml'), 'utf8');
+
+export const ALERTS: readonly AlertRule[] = (parse(ALERTS_TEXT) as { groups: { rules: AlertRule[] }[] }).groups.flatMap(
+  ({ rules }) => rules,
+);
+
+const METRICS = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8');
+
+/** The rows of the table of docs/metrics.md. */
+export const METRIC_ROWS = METRICS.match(/^\| `[a-z_]+` \| .*$/gm) ?? [];
+
+/** Name and type of each documented metric. */
+export const METRIC_TYPES: ReadonlyMap<string, string> = new Map(
+  METRIC_ROWS.map((row) => {
+    const [, name = '', type = ''] = /^\| `([a-z_]+)` \| (\w+) \|/.exec(row) ?? [];
+    return [name, type];
+  }),
+);
+
+/** Those metrics that every program on Node.js has with the library that Berth uses. */
+export const isOfNode = (name: string): boolean => /^(process|nodejs)_/.test(name);

@@ -1,0 +1,237 @@
+import { pino } from 'pino';
+import type { Run } from '../../src/controllers/gpu-instance/act/run.ts';
+import { writeLateUsageRecords } from '../../src/controllers/gpu-instance/act/clean-up.ts';
+import { takeStep } from '../../src/controllers/gpu-instance/act/take-step.ts';
+import { writeStatus } from '../../src/controllers/gpu-instance/act/writes.ts';
+import type { Observed } from '../../src/controllers/gpu-instance/decide/observed.ts';
+import { planNext } from '../../src/controllers/gpu-instance/decide/plan.ts';
+import { statusOf } from '../../src/controllers/gpu-instance/decide/status/status.ts';
+import { claimedStatus } from '../../src/controllers/gpu-instance/decide/transitions.ts';
+import { AlreadyExistsError, ConflictError, NotFoundError } from '../../src/kube/errors.ts';
+import type { KubeObject, Pod, ResourceType } from '../../src/kube/types.ts';
+import { sameJson } from '../../src/lib/json.ts';
+import type { Claim, GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
+import type { UsageRecord } from '../../src/resources/usage-record.ts';
+import { observed, SCHEDULED, startedPod } from './instance-world.ts';
+import { claimOn, gpuInstance } from './inventory-world.ts';
+
+const SSH = { host: 'ssh.test', port: 22 };
+const LOG = pino({ level: 'silent' });
+
+/** The process died at a write: before the API server had it, or after. */
+class Crash extends Error {}
+export type CrashPoint = { write: number; when: 'before' | 'after' } | undefined;
+
+/** What a status was when the API server took it, as an audit log has it. */
+interface Audited {
+  status: NonNullable<GpuInstance['status']>;
+}
+
+interface Stored {
+  /** Undefined once it is gone. */
+  instance: GpuInstance | undefined;
+  pod: Pod | undefined;
+  records: ReadonlyMap<string, UsageRecord>;
+  audit: readonly Audited[];
+  /** When another client made the instance vanish with a start that was open, milliseconds since the epoch. */
+  vanished: number | undefined;
+}
+
+type Operation = { op: string; path: string; value?: unknown; from?: string };
+
+function valueAt(object: unknown, path: string): unknown {
+  return path
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((value, name) => (value as Record<string, unknown> | undefined)?.[name], object);
+}
+
+/**
+ * One instance at an API server that keeps what the controller writes, on the conditions that its patches name. The
+ * controller's own decisions and writes run on it. It can die at each write, and act on an old view.
+ */
+export class LedgerWorld {
+  now: number;
+  offer: Partial<Claim> = {};
+  #stored: Stored;
+  /** Every state that was, oldest first: what a stale cache may show. */
+  readonly #views: GpuInstance[] = [];
+  #snapshot: Stored | undefined;
+  #crash: CrashPoint;
+  #writes = 0;
+
+  constructor(now: number) {
+    this.now = now;
+    const instance = gpuInstance('one', {});
+    this.#stored = { instance, pod: undefined, records: new Map(), audit: [], vanished: undefined };
+  }
+
+  get stored(): Stored {
+    return this.#stored;
+  }
+
+  /** What the owner or another client does. */
+  edit(spec: Partial<GpuInstance['spec']>, metadata: Partial<GpuInstance['metadata']> = {}): void {
+    const { instance } = this.#stored;
+    if (instance === undefined) return;
+    const generation = (instance.metadata.generation ?? 0) + 1;
+    this.#keep({
+      ...instance,
+      metadata: { ...instance.metadata, ...metadata, generation },
+      spec: { ...instance.spec, ...spec },
+    });
+  }
+
+  podReady(): void {
+    const { pod } = this.#stored;
+    if (pod === undefined) return;
+    // Times on pods are whole seconds.
+    const time = new Date(Math.floor(this.now / 1000) * 1000).toISOString();
+    const conditions = [
+      { ...SCHEDULED, lastTransitionTime: time },
+      { type: 'Ready', status: 'True', lastTransitionTime: time },
+    ];
+    this.#stored = { ...this.#stored, pod: { ...pod, status: { ...pod.status, conditions } } };
+  }
+
+  podGone(): void {
+    this.#stored = { ...this.#stored, pod: undefined };
+  }
+
+  save(): void {
+    this.#snapshot = this.#stored;
+  }
+
+  /** Everything as it was when it was saved, as after a restore of etcd. */
+  restore(): void {
+    if (this.#snapshot === undefined) return;
+    this.#stored = this.#snapshot;
+    // Every replica reads everything anew.
+    this.#views.length = 0;
+    if (this.#stored.instance !== undefined) this.#views.push(this.#stored.instance);
+  }
+
+  /** Another client removes the finalizer of an instance that is being deleted. The controller finds that out later. */
+  async vanish(): Promise<void> {
+    const { instance } = this.#stored;
+    if (instance === undefined) return;
+    this.#stored = { ...this.#stored, instance: undefined, pod: undefined, vanished: this.now };
+    const run = this.#run(instance, undefined);
+    let left: GpuInstance[] = [instance];
+    const unrecorded = { withKey: () => left, forget: () => (left = []) };
+    await writeLateUsageRecords({ ...run, deps: { ...run.deps, unrecorded } } as unknown as Run);
+  }
+
+  /** One step of a controller; `age`: by how many states its view is old. */
+  async reconcile({ crash, age = 0 }: { crash?: CrashPoint; age?: number } = {}): Promise<void> {
+    const current = this.#stored.instance;
+    const view = age === 0 ? current : this.#views.at(-1 - age);
+    if (view === undefined || (current === undefined && age === 0)) return;
+    this.#writes = 0;
+    const { pod } = this.#stored;
+    const named = pod?.metadata.name === view.status?.podName ? pod : undefined;
+    const seen = observed({ instance: view, pod: named, pods: pod ? [pod] : [], now: this.now });
+    try {
+      await this.#step(this.#run(view, crash), seen);
+    } catch (error) {
+      // Its work is done by the next leader, or it was refused.
+      if (!(error instanceof Crash) && !(error instanceof ConflictError) && !(error instanceof NotFoundError))
+        throw error;
+    }
+  }
+
+  async #step(run: Run, seen: Observed): Promise<void> {
+    const step = planNext(seen);
+    switch (step.do) {
+      case 'claim': {
+        if (seen.settings === undefined) return;
+        const claim = claimOn('n', { ...this.offer, grantedAt: new Date(this.now).toISOString() });
+        const status = claimedStatus(seen.instance, claim, { persistent: false, settings: seen.settings });
+        const next = { ...seen, pod: undefined, instance: { ...seen.instance, status } };
+        await writeStatus(run, seen.stored, statusOf(next, SSH));
+        return;
+      }
+      case 'createPod': {
+        const name = seen.instance.status?.podName ?? '';
+        const pod = startedPod({ conditions: [] }, { name, uid: `uid-${name}-${this.#views.length}` });
+        if (this.#stored.instance !== undefined) this.#stored = { ...this.#stored, pod };
+        return;
+      }
+      case 'observe':
+      case 'wait':
+        await writeStatus(run, seen.stored, statusOf(seen, SSH));
+        return;
+      default:
+        await takeStep(run, step, seen);
+    }
+  }
+
+  #keep(instance: GpuInstance): void {
+    this.#views.push(instance);
+    this.#stored = { ...this.#stored, instance };
+  }
+
+  /** Counts a write, and dies there where it was told to. */
+  #write<T>(make: () => T): Promise<T> {
+    this.#writes += 1;
+    const point = this.#crash?.write === this.#writes ? this.#crash.when : undefined;
+    if (point === 'before') return Promise.reject(new Crash());
+    try {
+      const made = make();
+      return point === 'after' ? Promise.reject(new Crash()) : Promise.resolve(made);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #patch(body: readonly Operation[]): GpuInstance {
+    const { instance, audit } = this.#stored;
+    if (instance === undefined) throw new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' });
+    for (const { op, path, value } of body) {
+      if (op === 'test' && !sameJson(valueAt(instance, path) ?? null, value)) {
+        throw new ConflictError({ message: path, status: 409, reason: 'Conflict' });
+      }
+    }
+    const status = body.find(({ op, path }) => op === 'add' && path === '/status')?.value as GpuInstance['status'];
+    // The last of the finalizers goes, and the instance with it.
+    if (status === undefined) {
+      this.#stored = { ...this.#stored, instance: undefined };
+      return instance;
+    }
+    this.#keep({ ...instance, status });
+    this.#stored = { ...this.#stored, audit: [...audit, { status }] };
+    return { ...instance, status };
+  }
+
+  #create(record: UsageRecord): UsageRecord {
+    const { records } = this.#stored;
+    const { name } = record.metadata;
+    if (records.has(name)) throw new AlreadyExistsError({ message: name, status: 409, reason: 'AlreadyExists' });
+    this.#stored = { ...this.#stored, records: new Map([...records, [name, record]]) };
+    return record;
+  }
+
+  #run(view: GpuInstance, crash: CrashPoint): Run {
+    this.#crash = crash;
+    const client = {
+      get: () => Promise.reject(new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' })),
+      create: (_type: ResourceType, record: KubeObject) => this.#write(() => this.#create(record as UsageRecord)),
+      patch: (_type: ResourceType, _ref: unknown, body: Operation[]) => this.#write(() => this.#patch(body)),
+      delete: () => this.#write(() => this.podGone()),
+    };
+    const nothing = (): undefined => undefined;
+    const deps = {
+      noteEnding: nothing,
+      client,
+      clock: { now: () => this.now },
+      stores: { instances: { get: () => view }, pods: { by: () => [], get: nothing } },
+      fence: { wrote: nothing, deleted: nothing },
+      events: { record: nothing },
+      inventory: { undecided: nothing, forget: nothing, written: nothing },
+      line: { remove: nothing },
+      unrecorded: { markRecorded: nothing },
+      config: { ssh: SSH },
+    };
+    return { deps, key: 'default/one', context: { log: LOG } } as unknown as Run;
+  }
+}

@@ -1,0 +1,25 @@
+import { connect, createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+/** An address of this machine. EndpointSlices take none of the loopback. */
+export function ownAddress(): string {
+  const found = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal);
+  if (found === undefined) throw new Error('This machine has no address beside the loopback.');
+  return found.address;
+}
+
+/** Leads from there to a port of the loopback. */
+export async function openWay(port: number): Promise<Server> {
+  const server = createServer((socket) => {
+    const onward = connect(port, '127.0.0.1');
+    socket.pipe(onward).pipe(socket);
+    socket.on('error', () => onward.destroy());
+    onward.on('error', () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, ownAddress(), resolve);
+  });
+  return server;
+}

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import type { FleetGpus, FleetNode } from '../../../src/http/fleet/schema.ts';
+import { tilesOf } from '../../../src/web/page/fleet/tiles.ts';
+
+const COLOURS = new Map([['team', 0]]);
+
+/** How many tiles of each kind a node shows whose eight GPUs are in these states. */
+function tiles(gpus: Partial<FleetGpus>): { count: number; kinds: Record<string, number>; failed: string[] } {
+  const kind: FleetGpus = {
+    gpu_name: 'NVIDIA-A100-SXM4-80GB',
+    resource: 'nvidia.com/gpu',
+    isolation: 'whole',
+    memory_mb: 81_920,
+    total: 8,
+    unhealthy: 0,
+    others: 0,
+    free: 0,
+    instances: [],
+    ...gpus,
+  };
+  const node: FleetNode = {
+    name: 'n',
+    pool: 'default',
+    state: 'ready',
+    message: '',
+    simulated: false,
+    driver_version: null,
+    cuda_version: null,
+    gpus: [kind],
+  };
+  const shown = tilesOf(kind, node, COLOURS);
+  const groups = Object.groupBy(shown, (tile) => tile.kind);
+  const kinds = Object.fromEntries(Object.entries(groups).map(([name, of]) => [name, of.length]));
+  const failed = shown.filter(({ isUnhealthy }) => isUnhealthy).map(({ title }) => title);
+  return { count: shown.length, kinds, failed };
+}
+
+function holder(count: number, unhealthy: string[]): FleetGpus['instances'][number] {
+  return { id: 'one', namespace: 'team', state: 'running', type: 0, gpu_count: count, unhealthy_gpus: unhealthy };
+}
+
+it('a node shows each GPU that the device plugin has taken out of service', () => {
+  expect(tiles({ free: 6, unhealthy: 2 })).toEqual({ count: 8, kinds: { free: 6, unhealthy: 2 }, failed: [] });
+});
+
+it('an unhealthy GPU that an instance has is one of its tiles, with its id', () => {
+  const failed = ['team/one: running. GPU GPU-b is unhealthy'];
+  // Kubernetes takes it from what is allocatable, and counts it as used too: one healthy GPU less is placed.
+  const gpus = { unhealthy: 1, free: 5, instances: [holder(2, ['GPU-b'])] };
+  expect(tiles(gpus)).toEqual({ count: 8, kinds: { tenant: 2, free: 5, closed: 1 }, failed });
+  expect(tiles({ unhealthy: 1, instances: [holder(8, ['GPU-b'])] })).toEqual({
+    count: 8,
+    kinds: { tenant: 8 },
+    failed,
+  });
+});
+
+it('where the kubelet does not say who has it, it has a tile of its own', () => {
+  const { kinds } = tiles({ unhealthy: 1, instances: [holder(8, [])] });
+  expect(kinds).toEqual({ tenant: 8, unhealthy: 1 });
+});
