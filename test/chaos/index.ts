@@ -19,7 +19,7 @@ import { killAtRandom } from './killer.ts';
 import { Customer, type LoadOptions, runLoad } from './load.ts';
 import { randomFrom } from '../support/random.ts';
 import { Log } from './record.ts';
-import { callTable, failureLines, killTable, slowFailureLines } from './report.ts';
+import { callTable, failureLines, killTable, lateFailureLines, slowFailureLines } from './report.ts';
 
 // Chaos: the released chart on a real node, a steady load, and random kills of Berth's pods, the kubelet and the API
 // server. `npm run chaos`; BERTH_CHAOS_SECONDS (600) says how long, BERTH_CHAOS_SEED repeats the kills of a run.
@@ -180,6 +180,9 @@ function print({ log, customer, violations, residentMoved, left }: Outcome): boo
     '',
     'Failed calls that hung for more than five seconds:',
     ...slowFailureLines(log, 5_000),
+    '',
+    'Calls that failed and began more than three seconds after the last kill, or after its victim was ready again:',
+    ...lateFailureLines(log, 3_000),
     '',
   ];
   const verdicts = [

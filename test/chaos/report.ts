@@ -81,12 +81,27 @@ export function failureLines(calls: readonly Call[], most = 12): string[] {
     .map(([reason, all]) => `${String(all.length).padStart(6)} × ${reason?.replaceAll(/\s+/g, ' ').slice(0, 200)}`);
 }
 
+/**
+ * Calls that failed although they began more than `after` milliseconds after the last kill, or after its victim was
+ * ready again; with the second of the run in which each began, and that kill.
+ */
+export function lateFailureLines({ calls, kills, start }: Log, after: number): string[] {
+  return calls.flatMap((call) => {
+    const kill = kills.findLast(({ at }) => at <= call.start);
+    const since = call.start - (kill?.readyAt ?? kill?.at ?? start);
+    if (call.failure === undefined || since <= after) return [];
+    const cause = kill === undefined ? 'before any kill' : `${seconds(since)} after ${kill.target} ${kill.how}`;
+    return [`${seconds(call.start - start).padStart(9)}  ${call.way}, ${cause}: ${inOneLine(call.failure)}`];
+  });
+}
+
+const inOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').slice(0, 160);
+
 /** The failed calls that took longer than `than` milliseconds, with the second of the run in which each began. */
 export function slowFailureLines({ calls, start }: Log, than: number): string[] {
   return calls.flatMap((call) => {
     const took = call.end - call.start;
     if (call.failure === undefined || took <= than) return [];
-    const words = call.failure.replaceAll(/\s+/g, ' ').slice(0, 160);
-    return [`${seconds(call.start - start).padStart(9)}  ${call.way}, ${seconds(took)}: ${words}`];
+    return [`${seconds(call.start - start).padStart(9)}  ${call.way}, ${seconds(took)}: ${inOneLine(call.failure)}`];
   });
 }
