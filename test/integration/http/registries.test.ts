@@ -108,7 +108,7 @@ describe('credentials of registries', () => {
     const answer = await call('POST', '/registries', credentials('taken', 'hunter2'));
     expect([answer.status, answer.error['code']], answer.text).toEqual([409, 'registry_exists']);
     expect(answer.error['message']).toContain(`A Secret ${name} exists`);
-    expect(await names(call)).not.toContain('taken');
+    await waitFor('the record to go', async () => !(await names(call)).includes('taken'));
     expect(berth.log()).not.toContain('hunter2');
   });
 });
