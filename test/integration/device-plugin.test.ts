@@ -211,7 +211,9 @@ describeWith('real node')('GPUs of a device plugin', () => {
     await waitFor('the bad news', async () => (await health())?.status === 'False');
     const { status } = await get('one');
     expect(status?.unhealthyGPUs?.map(({ id }) => id)).toEqual([held]);
-    expect((await call('GET', '/instances/one')).text).toContain(`GPU ${held} is unhealthy`);
+    await waitFor('the warning over HTTP', async () => {
+      return (await call('GET', '/instances/one')).text.includes(`GPU ${held} is unhealthy`);
+    });
     cluster.setSick([]);
     await waitFor('the good news', async () => (await health())?.reason === 'Recovered');
     expect(readyOf(await get('one'))).toBe('Running');

@@ -89,7 +89,11 @@ describe('the loop', () => {
     expect(ready.stdout).toContain('condition met');
     const shown = await kubectl(['get', 'gpuinstance', 'sample']);
     expect(shown.stdout).toMatch(/Running\s+NVIDIA-H100-80GB-HBM3\s+1\s+\S+h100\S+\s+OnDemand\s+2\.49/);
-    expect((await call('GET', '/instances/sample')).json).toMatchObject({ state: 'running', name: 'sample' });
+    const sample = await waitFor('the same over HTTP', async () => {
+      const { json } = await call('GET', '/instances/sample');
+      return json['state'] === 'running' && json;
+    });
+    expect(sample['name']).toBe('sample');
     const deleted = await kubectl(['delete', '-f', 'deploy/samples/gpuinstance.yaml', '--timeout=30s']);
     expect(deleted.stdout).toContain('deleted');
     await nothingLeft();
