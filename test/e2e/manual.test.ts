@@ -28,7 +28,12 @@ describe('the commands of the manual', () => {
 
   /** Pastes commands after words of them have been replaced; kubectl works in the tenant's namespace by default. */
   function follow(commands: string, words: Readonly<Record<string, string>> = {}): Promise<string> {
-    const prelude = `kubectl() { command kubectl -n ${TENANT} "$@"; }\n`;
+    const prelude = [
+      'cp "$KUBECONFIG" kubeconfig',
+      'export KUBECONFIG=$PWD/kubeconfig',
+      `kubectl config set-context --current --namespace=${TENANT} >/dev/null`,
+      '',
+    ].join('\n');
     const berth = `berth() { '${process.execPath}' '${join(ROOT, 'src/main.ts')}' "$@"; }\n`;
     const replaced = Object.entries(words).reduce((text, [word, by]) => text.replaceAll(word, by), commands);
     return paste(`${prelude}${berth}${replaced}`, { ...options, identity: newIdentity() });
@@ -74,7 +79,8 @@ describe('the commands of the manual', () => {
     await follow(blockWith(install, 'helm install berth charts'), chart());
     const rollOut = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
     expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
-    const trial = 'kubectl() { command kubectl "$@" --dry-run=server; }\n';
+    // The namespace itself is made, because what is in it needs it.
+    const trial = `kubectl() { command kubectl "$@" $([[ $* == *deploy/tenant* ]] || echo --dry-run=server); }\n`;
     const manifests = blockWith(install, '-k deploy/base').replace('--server-side', '--server-side --force-conflicts');
     const printed = await follow(trial + manifests, { 'deploy/': `${join(ROOT, 'deploy')}/` });
     expect(printed).toContain('gpupool.berth.dev/default');
