@@ -14,6 +14,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/g
 import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
 import { previousChart } from '../../tools/release/kept-charts.ts';
+import { blockWith, lastBlock, readManual } from '../support/manual.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { KEPT, LENIENT, MANAGER } from './support/attack.ts';
 import { attacks, attempt, harmless, tryAll } from './support/attacks.ts';
@@ -27,7 +28,7 @@ import { callAtPrice, deployModel } from './support/model.ts';
 import { reachOf } from './support/network.ts';
 import { openRelease, tryKeys, tryPage } from './support/page.ts';
 import { may } from './support/people.ts';
-import { blockWith, commandsOf, lastBlock, paste } from './support/paste.ts';
+import { commandsOf, paste } from './support/paste.ts';
 import { NAMESPACE, OTHER, type Release, ROLES, TENANT } from './support/release.ts';
 import { noInstancesIn, Rented } from './support/rented.ts';
 import { reportUse } from './support/review.ts';
@@ -120,7 +121,7 @@ describe('a release on a real node', () => {
   });
 
   it('gives people their rights in one namespace by the commands of the manual', async () => {
-    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const manual = await readManual('install.md');
     const rent = { verb: 'create', resource: 'gpuinstances', namespace: TENANT };
     // The cluster's own role gives none of them.
     await world.kubectl(['create', 'rolebinding', 'bob-edit', '--clusterrole=edit', '--user=alice', '-n', OTHER]);
@@ -381,7 +382,7 @@ describe('a release on a real node', () => {
   });
 
   it('is removed completely by the commands of the manual', async () => {
-    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const manual = await readManual('install.md');
     await paste(lastBlock(manual, 'Remove'), { ...inject('e2e'), identity });
     const definitions = await client.list(CUSTOM_RESOURCE_DEFINITIONS);
     expect(definitions.items.map(({ metadata }) => metadata.name)).toEqual([]);

@@ -1,16 +1,16 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { API_KEYS } from '../../src/resources/api-key.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
-import { ROOT, stateFolder } from '../../tools/lib/paths.ts';
+import { stateFolder } from '../../tools/lib/paths.ts';
 import { type BerthCli, installCli } from '../support/berth-cli.ts';
 import { PythonClient } from '../support/generated/python-client.ts';
 import { PASSWORD, type PrivateRegistry, startRegistry, USER } from '../support/registry/registry.ts';
+import { lastBlock, readManual } from '../support/manual.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { tenant, type Tenant } from './support/http.ts';
 import { INSTANCE_IMAGE } from './support/images.ts';
-import { lastBlock, paste } from './support/paste.ts';
+import { paste } from './support/paste.ts';
 import { forwarderOf } from './support/people.ts';
 import { kill, replicasOf } from './support/processes.ts';
 import { NAMESPACE, sshAt, TENANT } from './support/release.ts';
@@ -180,7 +180,7 @@ describe.skipIf(initPid === 0)('a key is all that a renter needs', () => {
   );
 
   it('leaves nothing behind', async () => {
-    const manual = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const manual = await readManual('install.md');
     await paste(lastBlock(manual, 'Remove'), { ...options, identity: newIdentity() });
   });
 });

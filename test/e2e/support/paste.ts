@@ -14,22 +14,6 @@ export function commandsOf(notes: string): string {
     .join('\n');
 }
 
-/** The last block of commands in the chapter whose title ends with these words. */
-export function lastBlock(manual: string, title: string): string {
-  const chapter = manual.split(/^## /m).find((text) => text.split('\n')[0]?.endsWith(title)) ?? '';
-  const block = [...chapter.matchAll(/^```sh\n(.*?)^```/gms)].at(-1)?.[1];
-  if (block === undefined) throw new Error(`There are no commands under "${title}".`);
-  return block;
-}
-
-/** The first block of commands with these words in it. */
-export function blockWith(manual: string, words: string): string {
-  const blocks = [...manual.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block);
-  const block = blocks.find((one) => one.includes(words));
-  if (block === undefined) throw new Error(`There are no commands with "${words}".`);
-  return block;
-}
-
 export interface Desk {
   kubeconfig: string;
   /** Paths of the programs. */
@@ -49,7 +33,7 @@ async function withFreePorts(commands: string): Promise<string> {
     .replaceAll(':8080/', `:${http}/`);
 }
 
-/** Runs commands in a shell, as a reader would paste them. Returns their output. Throws when one fails. */
+/** Runs commands in a shell in an empty folder, as a reader would paste them. Returns their output. Throws when one fails. */
 export async function paste(commands: string, { kubeconfig, kubectl, helm, identity }: Desk): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'berth-e2e-home-'));
   try {
@@ -70,7 +54,7 @@ export async function paste(commands: string, { kubeconfig, kubectl, helm, ident
     ];
     const PATH = `${dirname(kubectl)}:${dirname(helm)}:${process.env['PATH'] ?? ''}`;
     const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfig, PATH };
-    const { code, stdout, stderr } = await run('bash', ['-c', script.join('\n')], { env });
+    const { code, stdout, stderr } = await run('bash', ['-c', script.join('\n')], { env, cwd: home });
     if (code !== 0) throw new Error(`exit status ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`);
     return stdout;
   } finally {

@@ -1,8 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { NAMESPACES } from '../../../src/kube/types.ts';
-import { ROOT } from '../../../tools/lib/paths.ts';
-import { blockWith } from './paste.ts';
+import { blockWith, readManual } from '../../support/manual.ts';
 import type { World } from './world.ts';
 
 /** Whether RBAC lets the user do this in the namespace. */
@@ -28,7 +26,7 @@ export async function forwarderOf(world: World, namespace: string, path: string)
   const account = `--serviceaccount=${namespace}:forwarder`;
   await kubectl(['create', 'serviceaccount', 'forwarder', '-n', namespace]);
   await kubectl(['create', 'rolebinding', 'forwarder', '-n', namespace, '--clusterrole=berth-admin', account]);
-  const manual = await readFile(join(ROOT, 'docs/cli.md'), 'utf8');
+  const manual = await readManual('cli.md');
   const lines = blockWith(manual, 'pods/portforward').replaceAll('--user=me@example.com', account).trim().split('\n');
   for (const line of lines) await kubectl(line.split(' ').slice(1));
   const token = await kubectl(['create', 'token', 'forwarder', '-n', namespace]);

@@ -13,7 +13,8 @@ export const OTHER = 'bob';
 /** Small requests: the node of a test machine has to hold two releases and the instances during an upgrade. */
 const SMALL = { requests: { cpu: '5m', memory: '64Mi' }, limits: { memory: '1Gi' } };
 
-const VALUES = {
+/** The values of the test. */
+export const VALUES = {
   image: { pullPolicy: 'Never' },
   // The test images come from no registry.
   config: { defaultImage: INSTANCE_IMAGE, imagePullPolicy: 'IfNotPresent', logLevel: 'info' },

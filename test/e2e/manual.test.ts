@@ -1,0 +1,172 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { GPU_POOLS } from '../../src/resources/gpu-pool.ts';
+import { INSTANCE_TEMPLATES } from '../../src/resources/instance-template.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
+import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
+import { ROOT } from '../../tools/lib/paths.ts';
+import { blockWith, lastBlock, readManual } from '../support/manual.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
+import { paste } from './support/paste.ts';
+import { NAMESPACE, OTHER, TENANT, VALUES } from './support/release.ts';
+import { newIdentity } from './support/ssh.ts';
+import { World } from './support/world.ts';
+
+// The commands of docs/install.md and docs/operations.md in their order, as an operator pastes them.
+
+const MINUTES = 60_000;
+const options = inject('e2e');
+
+describe('the commands of the manual', () => {
+  let world: World;
+  let folder: string;
+  let install: string;
+  let operations: string;
+
+  /** Pastes commands after words of them have been replaced; kubectl works in the tenant's namespace by default. */
+  function follow(commands: string, words: Readonly<Record<string, string>> = {}): Promise<string> {
+    const prelude = [
+      'cp "$KUBECONFIG" kubeconfig',
+      'export KUBECONFIG=$PWD/kubeconfig',
+      `kubectl config set-context --current --namespace=${TENANT} >/dev/null`,
+      '',
+    ].join('\n');
+    const berth = `berth() { '${process.execPath}' '${join(ROOT, 'src/main.ts')}' "$@"; }\n`;
+    const replaced = Object.entries(words).reduce((text, [word, by]) => text.replaceAll(word, by), commands);
+    return paste(`${prelude}${berth}${replaced}`, { ...options, identity: newIdentity() });
+  }
+
+  const chart = (): Record<string, string> => ({
+    'charts/berth': `${options.chart} --values ${join(folder, 'values.json')}`,
+  });
+
+  async function reached(name: string, reason: string): Promise<GpuInstance> {
+    return waitFor(
+      `${name} is ${reason}`,
+      async () => {
+        const found = await world.client.get(GPU_INSTANCES, { namespace: TENANT, name });
+        const ready = found.status?.conditions?.find(({ type }) => type === 'Ready');
+        return ready?.reason === reason ? found : undefined;
+      },
+      4 * MINUTES,
+    );
+  }
+
+  async function make(name: string, spec: object): Promise<void> {
+    await world.client.create(GPU_INSTANCES, {
+      metadata: { namespace: TENANT, name },
+      spec: { gpu: { count: 1 }, image: NON_ROOT_IMAGE, runtype: 'args', diskGb: 1, ...spec },
+    } as GpuInstance);
+  }
+
+  beforeAll(async () => {
+    world = await World.open(options);
+    await world.release.helm(['uninstall', 'berth', '--ignore-not-found', '--wait']);
+    folder = await mkdtemp(join(tmpdir(), 'berth-e2e-manual-'));
+    await writeFile(join(folder, 'values.json'), JSON.stringify(VALUES));
+    install = await readManual('install.md');
+    operations = await readManual('operations.md');
+  });
+  afterAll(async () => {
+    await world.client.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('install Berth and upgrade it, and its manifests are accepted', async () => {
+    await follow(blockWith(install, 'helm install berth charts'), chart());
+    const rollOut = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
+    expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
+    // The namespace itself is made, because what is in it needs it.
+    const trial = `kubectl() { command kubectl "$@" $([[ $* == *deploy/tenant* ]] || echo --dry-run=server); }\n`;
+    const manifests = blockWith(install, '-k deploy/base').replace('--server-side', '--server-side --force-conflicts');
+    const printed = await follow(trial + manifests, { 'deploy/': `${join(ROOT, 'deploy')}/` });
+    expect(printed).toContain('gpupool.berth.dev/default');
+    await follow(blockWith(install, 'helm upgrade berth charts'), chart());
+    expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
+  });
+
+  it('make the Secrets of an OpenID provider and of a Valkey', async () => {
+    await follow(blockWith(install, 'berth-oidc'), { '=SECRET': '=of-the-provider' });
+    const valkey = blockWith(install, 'valkey-of-berth');
+    await follow(`${valkey}openssl verify -CAfile tls.crt -verify_hostname "$HOST" tls.crt\n`);
+    const keys = `kubectl -n ${NAMESPACE} get secret berth-oidc valkey-of-berth -o go-template='{{range .items}}{{range $key, $_ := .data}}{{$key}} {{end}}{{end}}'`;
+    expect(await follow(keys)).toBe('client-secret ca.crt password tls.crt tls.key url ');
+  });
+
+  it('show what an upgrade needs to know', async () => {
+    expect(await follow(blockWith(install, 'ExternalIP'))).toBe('\n');
+    expect(await follow(blockWith(install, 'CUDA_MPS_'))).toBe('none\n');
+    await world.client.create(INSTANCE_TEMPLATES, {
+      metadata: { namespace: OTHER, name: 'for-all', labels: { 'berth.dev/shared': 'true' } },
+      spec: { displayName: 'for all', image: INSTANCE_IMAGE },
+    });
+    const shared = async (): Promise<string | undefined> => {
+      const { status } = await world.client.get(INSTANCE_TEMPLATES, { namespace: OTHER, name: 'for-all' });
+      return status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
+    };
+    await waitFor('the template is not shared', async () => (await shared()) === 'NotShared');
+    const words = { NAME: OTHER };
+    expect(await follow(blockWith(install, 'get instancetemplates'), words)).toContain('for-all');
+    await waitFor('the template is shared', async () => (await shared()) !== 'NotShared');
+    await follow(blockWith(operations, 'berth.dev/shared-templates=true'), words);
+    await make('first', { command: ['true'] });
+    expect(await follow(blockWith(install, 'gpuinstances,apikeys'), { NAME: TENANT })).toMatch(
+      new RegExp(`^${TENANT}\nnamespace/${TENANT} `),
+    );
+  });
+
+  it('start what has ended, and bill it by the month', async () => {
+    await reached('first', 'Completed');
+    await follow(blockWith(operations, 'startRequest\\"'), { NAME: 'first' });
+    await waitFor('another start', async () => {
+      const { spec, status } = await world.client.get(GPU_INSTANCES, { namespace: TENANT, name: 'first' });
+      return spec.startRequest !== undefined && status?.ending?.startRequest === spec.startRequest;
+    });
+    await world.client.delete(GPU_INSTANCES, { namespace: TENANT, name: 'first' });
+    const record = await waitFor('the bill', async () => {
+      const { items } = await world.client.list(USAGE_RECORDS, { namespace: TENANT });
+      return items.find(({ spec }) => spec.instance === 'first');
+    });
+    const month = record.spec.endedAt.slice(0, 7);
+    const commands = `${blockWith(operations, 'berth.dev/ended=')}cat usage-${month}.json\n`;
+    expect(await follow(commands, { '2025-10': month })).toContain(`"instance": "first"`);
+    expect((await world.client.list(USAGE_RECORDS, { namespace: TENANT })).items).toEqual([]);
+  });
+
+  it('find an instance by its node, and give a kept disk to another one', async () => {
+    const serve = { command: ['sh', '-c', 'trap "exit 0" TERM; sleep 3600 & wait'], diskPolicy: 'Retain' };
+    await make('second', serve);
+    const { status } = await reached('second', 'Running');
+    const node = status?.claim?.node ?? '';
+    expect(await follow(blockWith(operations, '--field-selector status.claim'), { NODE: node })).toContain('second');
+    await follow('kubectl delete gpuinstance second');
+    await make('second', serve);
+    await reached('second', 'NameConflict');
+    const disk = blockWith(operations, 'kubectl label pvc');
+    expect(blockWith(install, 'kubectl label pvc')).toBe(disk);
+    await follow(disk, { NAME: 'second' });
+    await reached('second', 'Running');
+  });
+
+  it('bring an image to the nodes', async () => {
+    await world.client.patch(GPU_POOLS, { name: 'default' }, { spec: { images: [INSTANCE_IMAGE] } }, { type: 'merge' });
+    await waitFor('the image', async () => {
+      return (await follow(blockWith(operations, '.status.images'), { NAME: 'default' })).startsWith(
+        `${INSTANCE_IMAGE}\t1/1\t`,
+      );
+    });
+  });
+
+  it('look for what is wrong', async () => {
+    const printed = await follow(blockWith(operations, 'berth doctor --probe'), { NAMESPACE });
+    expect(printed.match(/^\d+ checks: .*$/gm)).toHaveLength(3);
+    expect(printed).toContain('"findings"');
+  });
+
+  it('remove all of it', async () => {
+    await follow(lastBlock(install, 'Remove'));
+  });
+});
