@@ -8,6 +8,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/g
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { blockWith, lastBlock, readManual } from '../support/manual.ts';
+import { openRegistry } from '../support/registry/serve.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
 import { paste } from './support/paste.ts';
@@ -86,6 +87,17 @@ describe('the commands of the manual', () => {
     expect(printed).toContain('gpupool.berth.dev/default');
     await follow(blockWith(install, 'helm upgrade berth charts'), chart());
     expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
+  });
+
+  it('put the chart into a registry, and install it from there', async () => {
+    await using registry = await openRegistry();
+    await follow(blockWith(install, 'helm push'), {
+      'berth-0.1.0.tgz': `--plain-http ${options.chart}`,
+      'helm upgrade': 'helm upgrade --plain-http',
+      'registry.example.com': registry.server,
+    });
+    const status: unknown = JSON.parse(await world.release.helm(['status', 'berth', '--output', 'json']));
+    expect(status).toMatchObject({ version: 3, info: { status: 'deployed' } });
   });
 
   it('make the Secrets of an OpenID provider and of a Valkey', async () => {

@@ -1,22 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { arch, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { Agent, fetch } from 'undici';
+import { fetch } from 'undici';
 import { findStaticBusybox } from '../../../tools/lib/host/requirements.ts';
 import { busyboxLayer } from '../../../tools/lib/images/image.ts';
 import { run } from '../../../tools/lib/shell.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 import { tarOf } from '../../../src/lib/tar.ts';
-import { debProgram } from '../deb-program.ts';
-import { waitFor } from '../wait-for.ts';
+import { ANY_CERTIFICATE, serveRegistry } from './serve.ts';
 
 /** On the loopback of the node, where containerd takes any certificate. Images of instances name no port. */
 const SERVER = 'localhost';
-const ANY_CERTIFICATE = new Agent({ connect: { rejectUnauthorized: false } });
 /** The only user of the registry. */
 export const USER = 'puller';
 export const PASSWORD = 'swordfish';
@@ -110,27 +106,9 @@ export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
     },
     auth: { htpasswd: { realm: 'berth-test', path: join(folder, 'htpasswd') } },
   };
-  await writeFile(join(folder, 'config.yml'), JSON.stringify(config));
-  const inside = [
-    '--target',
-    String(initPid),
-    '--net',
-    await debProgram('docker-registry'),
-    'serve',
-    join(folder, 'config.yml'),
-  ];
-  const child: ChildProcess = spawn('nsenter', inside, { stdio: ['ignore', 'ignore', 'pipe'] });
-  const exited = once(child, 'exit');
-  let log = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => (log = (log + text).slice(-4000)));
   const base = `https://${await addressOf(initPid)}`;
-  await waitFor('the registry', async () => {
-    if (child.exitCode !== null) throw new Error(`The registry ended by itself: ${log}`);
-    return fetch(`${base}/v2/`, { dispatcher: ANY_CERTIFICATE }).then(
-      ({ status }) => status === 401,
-      () => false,
-    );
-  });
+  const inNetwork = ['nsenter', '--target', String(initPid), '--net'];
+  const registry = await serveRegistry({ folder, config, before: inNetwork, answers: { base, status: 401 } });
   return {
     server: SERVER,
     async push(name) {
@@ -139,8 +117,7 @@ export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
       return `${SERVER}/${name}`;
     },
     async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await exited;
+      await registry[Symbol.asyncDispose]();
       await rm(folder, { recursive: true, force: true });
     },
   };
