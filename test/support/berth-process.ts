@@ -28,6 +28,13 @@ interface StartOptions {
   isUnread?: boolean;
 }
 
+const running = new Set<AsyncDisposable>();
+
+/** Ends every process that is left, such as those of a setup that failed half-way: another test would meet its leader. */
+export async function endProcesses(): Promise<void> {
+  await Promise.all([...running].map((one) => one[Symbol.asyncDispose]()));
+}
+
 /** A Berth server in a process of its own, ready. */
 export async function startBerth(
   kubeconfig: string,
@@ -57,6 +64,16 @@ export async function startBerth(
     stream?.setEncoding('utf8').on('data', (text: string) => (log += text));
   }
   const exited = once(child, 'exit');
+  const ending = {
+    async [Symbol.asyncDispose]() {
+      running.delete(ending);
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await exited;
+      }
+    },
+  };
+  running.add(ending);
   const metricsUrl = `http://127.0.0.1:${metrics}`;
   const url = `http://127.0.0.1:${http}`;
   await waitFor(
@@ -78,11 +95,6 @@ export async function startBerth(
     sshPort: ssh,
     child,
     log: () => log,
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGTERM');
-        await exited;
-      }
-    },
+    ...ending,
   };
 }

@@ -1,11 +1,20 @@
+import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 import { LocalFailure, systemCode } from './failure.ts';
+
+/**
+ * Below the ports that kernels give to outgoing connections (Linux: net.ipv4.ip_local_port_range, from 32768 on) and those
+ * of Services (30000 to 32767). One that the kernel chose might go to a connection before it is used.
+ */
+const FIRST = 20_000;
+const END = 30_000;
+const TRIES = 100;
 
 /** Free loopback ports, all different. Another program may take one before it is used; then the start fails and says so. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers: Server[] = [];
   try {
-    for (let index = 0; index < count; index++) servers.push(await listen(0));
+    while (servers.length < count) servers.push(await listenOnFree());
     return servers.map(portOf);
   } finally {
     await Promise.all(servers.map(close));
@@ -25,6 +34,16 @@ export async function requirePort(port: number, use: string): Promise<void> {
         ? 'Stop the program that listens there, name another port, or name none: then a free one is taken.'
         : 'Name another port.',
     );
+  }
+}
+
+async function listenOnFree(): Promise<Server> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await listen(randomInt(FIRST, END));
+    } catch (error) {
+      if (systemCode(error) !== 'EADDRINUSE' || tries === TRIES) throw error;
+    }
   }
 }
 

@@ -10,6 +10,13 @@ describe('ports', () => {
     for (const port of ports) await requirePort(port, 'a test');
   });
 
+  it('finds none that a kernel gives to connections or Kubernetes to Services', async () => {
+    for (const port of await freePorts(50)) {
+      expect(port).toBeGreaterThanOrEqual(20_000);
+      expect(port).toBeLessThan(30_000);
+    }
+  });
+
   it('says which port is in use, and for what it was wanted', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
