@@ -19,7 +19,6 @@ export default defineConfig({
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/integration/cluster.ts', 'test/integration/replicas.ts'],
-          setupFiles: ['test/integration/after-file.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
           // The files share one cluster, and some of them run a controller of their own there.

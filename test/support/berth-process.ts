@@ -28,12 +28,13 @@ interface StartOptions {
   isUnread?: boolean;
 }
 
-const running = new Set<AsyncDisposable>();
-
-/** Ends every process that is left, such as those of a setup that failed half-way: another test would meet its leader. */
-export async function endProcesses(): Promise<void> {
-  await Promise.all([...running].map((one) => one[Symbol.asyncDispose]()));
-}
+const running = new Set<ChildProcess>();
+// What a setup leaves that failed half-way: other files would meet its leader.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+// So Vitest ends the process of a test file.
+process.once('SIGTERM', () => process.exit());
 
 /** A Berth server in a process of its own, ready. */
 export async function startBerth(
@@ -64,16 +65,8 @@ export async function startBerth(
     stream?.setEncoding('utf8').on('data', (text: string) => (log += text));
   }
   const exited = once(child, 'exit');
-  const ending = {
-    async [Symbol.asyncDispose]() {
-      running.delete(ending);
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGTERM');
-        await exited;
-      }
-    },
-  };
-  running.add(ending);
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const metricsUrl = `http://127.0.0.1:${metrics}`;
   const url = `http://127.0.0.1:${http}`;
   await waitFor(
@@ -95,6 +88,11 @@ export async function startBerth(
     sshPort: ssh,
     child,
     log: () => log,
-    ...ending,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await exited;
+      }
+    },
   };
 }
