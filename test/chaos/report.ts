@@ -16,14 +16,18 @@ const table = (head: readonly string[], rows: readonly string[]): string[] => [
 ];
 
 /**
- * Milliseconds to the end of the last failed call that began before the next kill; 0 when none failed.
+ * Milliseconds to the end of the last call that failed by this kill; 0 when none did. Those are the calls that failed
+ * before the next kill, and those that hung then: they had taken longer than any good call.
+ * @param calls of one way
  * @param since milliseconds of performance.now(): the kill, or when its victim was ready again
  */
 export function outage(calls: readonly Call[], kill: Kill, next: Kill | undefined, since = kill.at): number {
-  const failed = calls.filter(
-    ({ failure, start, end }) =>
-      failure !== undefined && end > kill.at && start < (next?.at ?? Number.POSITIVE_INFINITY),
-  );
+  const good = calls.filter(({ failure }) => failure === undefined);
+  const longest = Math.max(0, ...good.map(({ start, end }) => end - start));
+  const failed = calls.filter(({ failure, start, end }) => {
+    if (failure === undefined || end <= kill.at) return false;
+    return next === undefined || end <= next.at || next.at - start > longest;
+  });
   return Math.max(0, ...failed.map(({ end }) => end - since));
 }
 
@@ -87,7 +91,7 @@ export function failureLines(calls: readonly Call[], most = 12): string[] {
  */
 export function lateFailureLines({ calls, kills, start }: Log, after: number): string[] {
   return calls.flatMap((call) => {
-    const kill = kills.findLast(({ at }) => at <= call.start);
+    const kill = kills.findLast(({ at }) => at <= call.end);
     const since = call.start - (kill?.readyAt ?? kill?.at ?? start);
     if (call.failure === undefined || since <= after) return [];
     const cause = kill === undefined ? 'before any kill' : `${seconds(since)} after ${kill.target} ${kill.how}`;

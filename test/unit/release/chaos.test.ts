@@ -112,20 +112,23 @@ test('a seed decides the victims', () => {
   expect(new Set(victims(7).map((victim) => JSON.stringify(victim))).size).toBe(10);
 });
 
-test('an outage lasts from the kill to the last failed call that began before the next one', () => {
+test('an outage lasts from the kill to the last call that failed before the next one, or hung', () => {
   const kills: Kill[] = [
     { at: 100, target: 'kubelet', how: 'killed, away for 1.0 s' },
     { at: 1000, target: 'api pod', how: 'deleted' },
   ];
   const call = (start: number, end: number, failure?: string): Call => ({ way: 'SSH', start, end, failure });
-  const calls = [call(50, 90, 'before'), call(90, 150, 'x'), call(200, 2000), call(950, 1500, 'x'), call(1600, 1700)];
-  expect(outage(calls, kills[0] as Kill, kills[1])).toBe(1400);
+  // The longest good call takes 300, so one that was under way for 50 failed by the second kill, and one of 600 hung.
+  const calls = [call(50, 90, 'before'), call(90, 150, 'x'), call(200, 500), call(950, 1500, 'x'), call(1600, 1700)];
+  expect(outage(calls, kills[0] as Kill, kills[1])).toBe(50);
   expect(outage(calls, kills[1] as Kill, undefined)).toBe(500);
+  calls.push(call(400, 1400, 'x'));
+  expect(outage(calls, kills[0] as Kill, kills[1])).toBe(1300);
   expect(killTable(calls, kills).at(-1)).toBe(
-    '| kubelet killed | 1 |  | 0.0 s / 0.0 s |  | 1.4 s / 1.4 s |  | 0.0 s / 0.0 s |  |',
+    '| kubelet killed | 1 |  | 0.0 s / 0.0 s |  | 1.3 s / 1.3 s |  | 0.0 s / 0.0 s |  |',
   );
   const back = [{ ...(kills[0] as Kill), readyAt: 1300 }, ...kills.slice(1)];
   const after =
-    '| kubelet killed | 1 | 1.2 s / 1.2 s | 0.0 s / 0.0 s | 0.0 s / 0.0 s | 1.4 s / 1.4 s | 0.2 s / 0.2 s |';
+    '| kubelet killed | 1 | 1.2 s / 1.2 s | 0.0 s / 0.0 s | 0.0 s / 0.0 s | 1.3 s / 1.3 s | 0.1 s / 0.1 s |';
   expect(killTable(calls, back).at(-1)).toBe(`${after} 0.0 s / 0.0 s | 0.0 s / 0.0 s |`);
 });
