@@ -46,6 +46,13 @@ export const NETWORK_POLICIES: GoProgram = {
   package: '.',
 };
 
+/** etcd's own tools, which save and restore snapshots. */
+export const ETCD_TOOLS: readonly GoProgram[] = ['etcdctl', 'etcdutl'].map((name) => ({
+  name,
+  module: 'deploy/tools-go/etcd',
+  package: `go.etcd.io/etcd/${name}/v3`,
+}));
+
 /** The program that verifies signatures in the end-to-end test, with cosign's code. */
 export const VERIFY_SIGNATURES: GoProgram = {
   name: 'verify-signatures',

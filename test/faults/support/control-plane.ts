@@ -1,20 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, copyFileSync, cpSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, copyFileSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
-import { NAMESPACES } from '../../../src/kube/types.ts';
 import { applyDefinitions } from '../../../tools/cluster/apply.ts';
 import { ensurePrograms } from '../../../tools/lib/go/build.ts';
 import * as components from '../../../tools/cluster/built/components.ts';
 import { launch } from '../../../tools/cluster/built/launch.ts';
 import { cacheFolder, stateFolder } from '../../../tools/lib/paths.ts';
 import { plainProgress } from '../../../tools/lib/progress.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { Tether } from '../../../tools/lib/tether.ts';
+import { ETCD_TOOLS, ensureGoTools } from '../../../tools/release/go-tools.ts';
+import { blockWith, readManual } from '../../support/manual.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { bumpRevision } from './etcd.ts';
 
 /** A server of a control plane that a test may kill and suspend. */
 export interface Server {
@@ -32,9 +33,9 @@ export interface ControlPlane extends AsyncDisposable {
   readonly etcd: Server;
   /** Resolves when the API server answers and has its data. */
   ready(): Promise<void>;
-  /** Copies all data; the servers stop for it. */
+  /** Saves a snapshot of etcd, by the command of docs/install.md. */
   backUp(): Promise<void>;
-  /** Puts the copy back, as newer than all that was seen since. */
+  /** Restores the snapshot, by the command of docs/install.md. The servers stop for it. */
   restore(): Promise<void>;
 }
 
@@ -67,6 +68,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const progress = plainProgress();
   const cache = cacheFolder(process.env);
   const programs = await ensurePrograms({ cache, realNode: false, tidy: false, progress, signal });
+  const etcdTools = await ensureGoTools({ cache, label: 'etcd', programs: ETCD_TOOLS, progress, signal });
   const { launcher, layout } = await launch({ state, programs, signal }, logs);
   const kubeconfig = join(state, 'kubeconfig');
   copyFileSync(join(layout.credentials, 'admin.kubeconfig'), kubeconfig);
@@ -75,7 +77,21 @@ export async function startControlPlane(): Promise<ControlPlane> {
   const apiServer = createServer(components.apiServer(layout), logs, tether);
   const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
 
-  const [data, copy] = [join(layout.data, 'etcd'), join(layout.data, 'copy')];
+  const [save = '', restoreTo = ''] = blockWith(await readManual('install.md'), 'etcdctl snapshot').split('\n');
+
+  /** Runs a command of etcd's tools in the folder of the state. */
+  async function withEtcdTools(command: string): Promise<void> {
+    const file = (name: string): string => join(layout.credentials, name);
+    const env = {
+      PATH: `${etcdTools}:${process.env['PATH'] ?? ''}`,
+      ETCDCTL_ENDPOINTS: `https://127.0.0.1:${layout.etcdPort}`,
+      ETCDCTL_CACERT: file('ca.crt'),
+      ETCDCTL_CERT: file('etcd.crt'),
+      ETCDCTL_KEY: file('etcd.key'),
+    };
+    const { code, stdout, stderr } = await run('bash', ['-c', command], { cwd: state, env });
+    if (code !== 0) throw new Error(`${command}: ${stderr}${stdout}`);
+  }
 
   async function ready(): Promise<void> {
     await waitFor(
@@ -89,26 +105,13 @@ export async function startControlPlane(): Promise<ControlPlane> {
     );
   }
 
-  async function withoutServers(work: () => void): Promise<void> {
+  async function restore(): Promise<void> {
+    const data = join(layout.data, 'etcd');
     await apiServer.kill();
     await etcd.kill();
-    work();
+    rmSync(data, { recursive: true });
+    await withEtcdTools(restoreTo.replace('DIR', data));
     etcd.start();
-  }
-
-  async function backUp(): Promise<void> {
-    await withoutServers(() => cpSync(data, copy, { recursive: true }));
-    apiServer.start();
-    await ready();
-  }
-
-  async function restore(): Promise<void> {
-    const { resourceVersion } = await client.list(NAMESPACES);
-    await withoutServers(() => {
-      rmSync(data, { recursive: true });
-      cpSync(copy, data, { recursive: true });
-    });
-    await bumpRevision(layout, Number(resourceVersion));
     apiServer.start();
     await ready();
   }
@@ -134,5 +137,6 @@ export async function startControlPlane(): Promise<ControlPlane> {
     await stop();
     throw error;
   }
+  const backUp = (): Promise<void> => withEtcdTools(save);
   return { kubeconfig, apiServer, etcd, ready, backUp, restore, [Symbol.asyncDispose]: stop };
 }

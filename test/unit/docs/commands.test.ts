@@ -7,8 +7,8 @@ import { blocksOf, readManual } from '../../support/manual.ts';
 /** The words by which the test in this file finds its commands. */
 function wordsIn(file: string): string[] {
   const source = readFileSync(join(ROOT, file), 'utf8');
-  return [...source.matchAll(/(?:blockWith|lastBlock)\(\w+, '([^']+)'\)/g)].map(([, words = '']) =>
-    words.replaceAll('\\\\', '\\'),
+  return [...source.matchAll(/(?:blockWith|lastBlock)\((?:\w+|await readManual\([^)]*\)), '([^']+)'\)/g)].map(
+    ([, words = '']) => words.replaceAll('\\\\', '\\'),
   );
 }
 
@@ -18,7 +18,7 @@ test.each(['install.md', 'operations.md'])(
     const blocks = blocksOf(await readManual(name));
     expect(blocks.length).toBeGreaterThan(6);
     for (const { commands, comment, chapter } of blocks) {
-      expect(comment, commands).toMatch(/^(run by \S+\.test\.ts|not run: needs .+)$/);
+      expect(comment, commands).toMatch(/^(run by \S+\.ts|not run: needs .+)$/);
       const file = /^run by (\S+)$/.exec(comment)?.[1];
       if (file === undefined) continue;
       const isRun = wordsIn(file).some((words) => commands.includes(words) || chapter.endsWith(words));
