@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { goEnvironment } from '../lib/go/build.ts';
 import { diagnoseBuild } from '../lib/go/diagnose.ts';
 import { requireGo } from '../lib/go/find.ts';
-import { kubernetesVersion } from '../lib/go/programs.ts';
-import { ROOT } from '../lib/paths.ts';
+import { kubernetesFolder, kubernetesVersion } from '../lib/go/programs.ts';
 import { run } from '../lib/shell.ts';
 
 /** The part of Kubernetes' OpenAPI 2 that the schemas come from. */
@@ -31,7 +30,7 @@ export async function readOpenApi(cache: string): Promise<OpenApi> {
 
 async function moduleFolder(cache: string): Promise<string> {
   const { code, stdout, stderr } = await run(await requireGo(), ['mod', 'download', '-json', 'k8s.io/kubernetes'], {
-    cwd: join(ROOT, 'deploy/local/kubernetes'),
+    cwd: kubernetesFolder(),
     env: goEnvironment(cache),
   });
   if (code !== 0) throw diagnoseBuild('the schemas of Kubernetes', stdout + stderr);

@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { diagnoseBuild } from '../../../tools/lib/go/diagnose.ts';
 import {
   buildArguments,
@@ -7,6 +9,9 @@ import {
   programsFor,
   versionHash,
 } from '../../../tools/lib/go/programs.ts';
+import { ROOT } from '../../../tools/lib/paths.ts';
+
+afterEach(() => void vi.unstubAllEnvs());
 
 describe('the build plan', () => {
   it('leaves out what only a real node needs', () => {
@@ -23,6 +28,24 @@ describe('the build plan', () => {
     expect(versionHash('linux/x64')).toMatch(new RegExp(`^${kubernetesVersion()}-[0-9a-f]{12}$`));
     expect(versionHash('linux/x64')).toBe(versionHash('linux/x64'));
     expect(versionHash('linux/arm64')).not.toBe(versionHash('linux/x64'));
+  });
+
+  it('builds another version of Kubernetes where BERTH_KUBERNETES names one, and says which there are', () => {
+    const usual = [kubernetesVersion(), versionHash('linux/x64')];
+    const others = readdirSync(join(ROOT, 'deploy/local')).flatMap((name) => /^kubernetes-(.+)$/.exec(name)?.[1] ?? []);
+    expect(others.length).toBeGreaterThanOrEqual(2);
+    for (const minor of others) {
+      vi.stubEnv('BERTH_KUBERNETES', minor);
+      expect(kubernetesVersion()).toMatch(new RegExp(`^${minor.replace('.', '\\.')}\\.\\d+$`));
+      expect(versionHash('linux/x64')).toMatch(new RegExp(`^${kubernetesVersion()}-`));
+      const modules = programsFor({ realNode: true }).map(({ name, module }) => [name, module]);
+      expect(modules).toContainEqual(['kubelet', `kubernetes-${minor}`]);
+      expect(modules).toContainEqual(['etcd', 'kubernetes']);
+    }
+    vi.stubEnv('BERTH_KUBERNETES', '1.20');
+    expect(() => kubernetesVersion()).toThrow('1.20');
+    vi.stubEnv('BERTH_KUBERNETES', usual[0]?.split('.').slice(0, 2).join('.'));
+    expect([kubernetesVersion(), versionHash('linux/x64')]).toEqual(usual);
   });
 
   it('stamps the version into the programs of Kubernetes alone', () => {

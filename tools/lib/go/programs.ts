@@ -1,37 +1,64 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LocalFailure } from '../failure.ts';
 import { ROOT } from '../paths.ts';
+
+type Module = 'kubernetes' | `kubernetes-1.${number}` | 'containerd' | 'device-plugin';
 
 /** One program to build from a locked Go module under deploy/local. */
 export interface Program {
   name: string;
   /** Folder under deploy/local with the go.mod and go.sum that lock it. */
-  module: 'kubernetes' | 'containerd' | 'device-plugin';
+  module: Module;
   package: string;
   /** Seconds that its build takes on two cores, in the order of the list: later ones reuse what earlier ones built. */
   seconds: number;
 }
 
-const CONTROL_PLANE = [
-  kubernetes('kube-apiserver', 332),
-  kubernetes('kube-controller-manager', 82),
-  kubernetes('kube-scheduler', 7),
-  kubernetes('kubectl', 32),
-  { name: 'etcd', module: 'kubernetes', package: 'go.etcd.io/etcd/server/v3', seconds: 15 },
-  { name: 'kwok', module: 'kubernetes', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 13 },
-] satisfies Program[];
+function controlPlane(): Program[] {
+  return [
+    kubernetes('kube-apiserver', 332),
+    kubernetes('kube-controller-manager', 82),
+    kubernetes('kube-scheduler', 7),
+    kubernetes('kubectl', 32),
+    { name: 'etcd', module: 'kubernetes', package: 'go.etcd.io/etcd/server/v3', seconds: 15 },
+    { name: 'kwok', module: 'kubernetes', package: 'sigs.k8s.io/kwok/cmd/kwok', seconds: 13 },
+  ];
+}
 
-const REAL_NODE = [
-  kubernetes('kubelet', 31),
-  kubernetes('kube-proxy', 14),
-  containerd('containerd', 60),
-  containerd('containerd-shim-runc-v2', 20),
-  containerd('ctr', 17),
-] satisfies Program[];
+function realNode(): Program[] {
+  return [
+    kubernetes('kubelet', 31),
+    kubernetes('kube-proxy', 14),
+    containerd('containerd', 60),
+    containerd('containerd-shim-runc-v2', 20),
+    containerd('ctr', 17),
+  ];
+}
 
 function kubernetes(name: string, seconds: number): Program {
-  return { name, module: 'kubernetes', package: `k8s.io/kubernetes/cmd/${name}`, seconds };
+  return { name, module: kubernetesModule(), package: `k8s.io/kubernetes/cmd/${name}`, seconds };
+}
+
+/**
+ * The module that locks Kubernetes itself. BERTH_KUBERNETES names another minor version than the usual one, such as 1.35.
+ * Throws LocalFailure for one that no module locks.
+ */
+function kubernetesModule(): Module {
+  const wanted = process.env['BERTH_KUBERNETES'];
+  const usual = minorOf('kubernetes');
+  if (wanted === undefined || wanted === usual) return 'kubernetes';
+  const others = readdirSync(join(ROOT, 'deploy/local')).flatMap((name) => /^kubernetes-(.+)$/.exec(name)?.[1] ?? []);
+  if (!others.includes(wanted)) {
+    const versions = [usual, ...others].toSorted().join(', ');
+    throw new LocalFailure(`BERTH_KUBERNETES is ${wanted}, which cannot be built.`, `Set one of ${versions}.`);
+  }
+  return `kubernetes-${wanted}` as Module;
+}
+
+function minorOf(module: Module): string {
+  return lockedVersion(module, 'k8s.io/kubernetes').split('.').slice(0, 2).join('.');
 }
 
 function containerd(name: string, seconds: number): Program {
@@ -40,8 +67,12 @@ function containerd(name: string, seconds: number): Program {
 
 /** The programs of a cluster, in build order. */
 export function programsFor(cluster: { realNode: boolean }): Program[] {
-  if (!cluster.realNode) return CONTROL_PLANE;
-  return [...CONTROL_PLANE, ...REAL_NODE, { name: devicePlugin(), module: 'device-plugin', package: '.', seconds: 10 }];
+  if (!cluster.realNode) return controlPlane();
+  return [
+    ...controlPlane(),
+    ...realNode(),
+    { name: devicePlugin(), module: 'device-plugin', package: '.', seconds: 10 },
+  ];
 }
 
 /**
@@ -77,30 +108,35 @@ function versionFlags(version: string): string {
     .join(' ');
 }
 
-/** The Kubernetes version that deploy/local/kubernetes/go.mod locks, without the `v`. */
+/** The version of Kubernetes that is built, without the `v`. */
 export function kubernetesVersion(): string {
-  return lockedVersion('k8s.io/kubernetes');
+  return lockedVersion(kubernetesModule(), 'k8s.io/kubernetes');
 }
 
 /** The kwok version that deploy/local/kubernetes/go.mod locks, without the `v`. */
 export function kwokVersion(): string {
-  return lockedVersion('sigs.k8s.io/kwok');
+  return lockedVersion('kubernetes', 'sigs.k8s.io/kwok');
 }
 
-function lockedVersion(module: string): string {
-  const words = moduleFile('kubernetes', 'go.mod')
+function lockedVersion(folder: Module, module: string): string {
+  const words = moduleFile(folder, 'go.mod')
     .split('\n')
     .map((line) => line.trim().split(' '));
   const version = words.find(([name, value]) => name === module && value?.startsWith('v'))?.[1];
-  if (version === undefined) throw new Error(`deploy/local/kubernetes/go.mod names no version of ${module}.`);
+  if (version === undefined) throw new Error(`deploy/local/${folder}/go.mod names no version of ${module}.`);
   return version.slice(1);
 }
 
-export function moduleFolder(module: Program['module']): string {
+/** The folder of the go.mod that locks the version of Kubernetes that is built. */
+export function kubernetesFolder(): string {
+  return moduleFolder(kubernetesModule());
+}
+
+export function moduleFolder(module: Module): string {
   return join(ROOT, 'deploy/local', module);
 }
 
-function moduleFile(module: Program['module'], file: string): string {
+function moduleFile(module: Module, file: string): string {
   return readFileSync(join(moduleFolder(module), file), 'utf8');
 }
 
@@ -110,9 +146,9 @@ function moduleFile(module: Program['module'], file: string): string {
  */
 export function versionHash(platform: string): string {
   const hash = createHash('sha256').update(platform);
-  for (const module of ['kubernetes', 'containerd'] as const) {
+  for (const module of new Set<Module>(['kubernetes', 'containerd', kubernetesModule()])) {
     hash.update(moduleFile(module, 'go.mod')).update(moduleFile(module, 'go.sum'));
   }
-  for (const program of [...CONTROL_PLANE, ...REAL_NODE]) hash.update(buildArguments(program, '').join('\0'));
+  for (const program of [...controlPlane(), ...realNode()]) hash.update(buildArguments(program, '').join('\0'));
   return `${kubernetesVersion()}-${hash.digest('hex').slice(0, 12)}`;
 }
