@@ -34,7 +34,8 @@ export function traceRequests(tracer: Tracer): Step {
     response.once('close', () => {
       if (response.headersSent) span.set({ 'http.response.status_code': response.statusCode });
       if (response.statusCode >= 500) span.fail(String(response.statusCode));
-      else if (!response.writableFinished && request.headers.upgrade === undefined) span.set({ 'berth.client_left': true });
+      else if (!response.writableFinished && request.headers.upgrade === undefined)
+        span.set({ 'berth.client_left': true });
       span.end();
     });
     next();

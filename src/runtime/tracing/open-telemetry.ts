@@ -42,7 +42,7 @@ export interface TracingOptions {
 export interface RunningTracing {
   tracer: Tracer;
   /** Sends what is left, for three seconds at most. Never rejects. */
-  stop(): Promise<void>;
+  stop: () => Promise<void>;
 }
 
 /** Milliseconds for one export with its repetitions. Pods have some seconds left when they have drained. */
@@ -73,7 +73,7 @@ export function startTracing(options: TracingOptions, { log, clock }: { log: Log
   const tracer = provider.getTracer('berth');
   return {
     tracer: { start: (start, parent) => begin(tracer, start, parent && { ...parent, isRemote: true }) },
-    async stop() {
+    stop: async () => {
       await provider.shutdown().catch(quiet);
       diag.disable();
     },
@@ -121,7 +121,7 @@ function begin(tracer: OtelTracer, start: SpanStart, parent: Parent | undefined)
 function spanOf(tracer: OtelTracer, span: OtelSpan): Span {
   const { traceId, spanId, traceFlags, traceState } = span.spanContext();
   const state = traceState?.serialize();
-  const sampled = (traceFlags & TraceFlags.SAMPLED) === TraceFlags.SAMPLED;
+  const sampled = (traceFlags & TraceFlags.SAMPLED) !== 0;
   const own = { traceId, spanId, sampled, ...(state !== undefined && state !== '' && { state }) };
   return {
     context: own,

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import type { IncomingHttpHeaders } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { buffer } from 'node:stream/consumers';
@@ -23,15 +22,15 @@ export interface SpanSink extends AsyncDisposable {
 export async function startSpanSink(): Promise<SpanSink> {
   const spans: SentSpan[] = [];
   const requests: IncomingHttpHeaders[] = [];
-  const server = createServer((request, response) => {
-    void buffer(request).then((body) => {
-      requests.push(request.headers);
-      if (sink.status === 200 && request.url === '/v1/traces') {
-        spans.push(...readSpans(request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body));
-      }
-      response.writeHead(sink.status, { 'content-type': 'application/x-protobuf' }).end();
-    });
-  }).listen(0, '127.0.0.1');
+  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await buffer(request);
+    requests.push(request.headers);
+    if (sink.status === 200 && request.url === '/v1/traces') {
+      spans.push(...readSpans(request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body));
+    }
+    response.writeHead(sink.status, { 'content-type': 'application/x-protobuf' }).end();
+  };
+  const server = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const sink: SpanSink = {

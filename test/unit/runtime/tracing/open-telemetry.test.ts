@@ -34,9 +34,16 @@ it('sends spans with their parents, times and attributes', async () => {
   await stop();
   const [first, second, third] = sink.spans;
   expect(first).toMatchObject({
-    ...{ traceId: PARENT.traceId, parentId: second?.spanId, name: 'inner', kind: 'client', from: 1_250, to: 2_500 },
+    traceId: PARENT.traceId,
+    parentId: second?.spanId,
+    name: 'inner',
+    kind: 'client',
+    from: 1_250,
+    to: 2_500,
     attributes: { text: 'x', number: 7, flag: true, 'error.type': 'Broken' },
-    ...{ failed: true, state: 'rojo=1', resource: { 'service.name': 'berth-test' } },
+    failed: true,
+    state: 'rojo=1',
+    resource: { 'service.name': 'berth-test' },
   });
   expect(second).toMatchObject({ parentId: PARENT.spanId, kind: 'server', from: 1_000, to: 3_000, failed: false });
   expect(outer.context).toEqual({ ...PARENT, spanId: second?.spanId, state: 'rojo=1' });
