@@ -114,7 +114,11 @@ function begin(tracer: OtelTracer, start: SpanStart, parent: Parent | undefined)
           isRemote: parent.isRemote,
           ...(parent.state !== undefined && { traceState: createTraceState(parent.state) }),
         });
-  const options = { kind: KINDS[kind], ...(attributes && { attributes }), ...(at !== undefined && { startTime: at }) };
+  const options = {
+    kind: KINDS[kind],
+    ...(attributes && { attributes }),
+    ...(at !== undefined && { startTime: new Date(at) }),
+  };
   return spanOf(tracer, tracer.startSpan(name, options, context));
 }
 
@@ -131,6 +135,7 @@ function spanOf(tracer: OtelTracer, span: OtelSpan): Span {
       span.setAttribute('error.type', errorType);
       span.setStatus({ code: SpanStatusCode.ERROR });
     },
-    end: (at) => span.end(at),
+    // A small number would be a time since the start of the process.
+    end: (at) => span.end(at === undefined ? undefined : new Date(at)),
   };
 }
