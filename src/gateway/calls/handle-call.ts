@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { creatorOf, getPrincipal, type Principal } from '../../access/principal.ts';
-import { requestSpan } from '../../runtime/tracing/request-span.ts';
+import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span.ts';
 import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
@@ -46,6 +46,8 @@ export async function handleCall(
   const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
   const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0, crashes: 0 } };
+  // The client has its answer, or is gone, before everything about the call is known.
+  const release = holdRequestSpan(request);
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
@@ -65,6 +67,7 @@ export async function handleCall(
     if (denied === undefined) deps.limiter.leave(principal);
     record(deps, { operation: plain ?? dialect, principal, startedAt }, summary);
     traceCall(requestSpan(request), summary);
+    release();
   }
 }
 

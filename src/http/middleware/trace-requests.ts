@@ -30,13 +30,13 @@ function templateOf(path: string): string | undefined {
 export function traceRequests(tracer: Tracer): Step {
   return (request, response, next) => {
     const span = startSpan(tracer, request);
-    setRequestSpan(request, span);
+    const release = setRequestSpan(request, span);
     response.once('close', () => {
       if (response.headersSent) span.set({ 'http.response.status_code': response.statusCode });
       if (response.statusCode >= 500) span.fail(String(response.statusCode));
       else if (!response.writableFinished && request.headers.upgrade === undefined)
         span.set({ 'berth.client_left': true });
-      span.end();
+      release();
     });
     next();
   };

@@ -130,8 +130,12 @@ function spanOf(tracer: OtelTracer, span: OtelSpan): Span {
   return {
     context: own,
     child: (start) => begin(tracer, start, { ...own, isRemote: false }),
-    set: (attributes) => void span.setAttributes(attributes),
+    // Of a span that has ended the SDK would warn.
+    set(attributes) {
+      if (span.isRecording()) span.setAttributes(attributes);
+    },
     fail(errorType) {
+      if (!span.isRecording()) return;
       span.setAttribute('error.type', errorType);
       span.setStatus({ code: SpanStatusCode.ERROR });
     },

@@ -80,14 +80,19 @@ async function stop(): Promise<void> {
   gateway = undefined;
 }
 
-function call(
-  path: string,
-  { body, headers, key = 'a' }: { body?: object; headers?: Record<string, string>; key?: string } = {},
-) {
+interface Sent {
+  body?: object;
+  headers?: Record<string, string>;
+  key?: string;
+  signal?: AbortSignal;
+}
+
+function call(path: string, { body, headers, key = 'a', signal }: Sent = {}): Promise<Response> {
   return fetch(`http://127.0.0.1:${api.address.port}/api/v1${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
   });
 }
 
@@ -156,6 +161,21 @@ it('has a span for each attempt, and says which failed and why', async () => {
   // Neither what the tenant wrote, nor what the engine answered, nor the key.
   expect(JSON.stringify(found)).not.toContain(PROMPT);
   expect(JSON.stringify(found)).not.toContain('no room');
+});
+
+it('says that the client left, on the request and on the attempt', async () => {
+  for (const engine of engines) engine.behave({ kind: 'hang' });
+  const left = new AbortController();
+  const called = call('/chat/completions', { body: CALL, signal: left.signal });
+  await waitFor('the engine to have the call', () => engines.some(({ received }) => received.length > 0));
+  left.abort();
+  await expect(called).rejects.toThrow('aborted');
+  await waitFor('the line', () => lines.some(({ path }) => path === '/api/v1/chat/completions'));
+  const [attempt, request, ...more] = await spans();
+  expect(more).toEqual([]);
+  expect(attempt).toMatchObject({ name: 'chat tiny', parentId: request?.spanId, failed: false });
+  expect(request?.attributes).toMatchObject({ 'berth.client_left': true, 'berth.gateway.outcome': 'client_closed' });
+  expect(request?.attributes).not.toHaveProperty('http.response.status_code');
 });
 
 it('hands the trace of a create on to its instance', async () => {
