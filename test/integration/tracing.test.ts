@@ -86,6 +86,16 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
     return { status: answer.status, json: (await answer.json()) as Record<string, unknown> };
   }
 
+  /** The offer of one GPU of this test. */
+  function offerId(): Promise<unknown> {
+    return waitFor('the offer', async () => {
+      const headers = { authorization: `Bearer ${token}` };
+      const answer = await fetch(`${roles[1]?.url}/api/v1/offers`, { headers });
+      const { data } = (await answer.json()) as { data: Record<string, unknown>[] };
+      return data.find((offer) => offer['gpu_name'] === PRODUCT && offer['gpu_count'] === 1)?.['id'];
+    });
+  }
+
   function running(name: string): Promise<GpuInstance> {
     return waitFor(
       `${name} to run`,
@@ -126,7 +136,7 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
   }
 
   it('gets the creation of an instance as one trace, from the request to readiness', async () => {
-    const { status, json } = await post('/instances', { on_no_capacity: 'queue' }, CREATE_TRACE);
+    const { status, json } = await post('/instances', { ask_id: await offerId() }, CREATE_TRACE);
     expect(status).toBe(201);
     const instance = await running(String(json['id']));
     const spans = await spansOf([...STAGES, 'start instance'], ({ traceId }) => traceId === CREATE_TRACE);
