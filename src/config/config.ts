@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';
+import { readTracing, type TracingConfig, tracingEnvironment } from './tracing.ts';
 
 /** The environment of the process cannot be used. The message names every wrong variable and the value it takes. */
 export class ConfigError extends Error {
@@ -80,6 +81,7 @@ export const environment = z.object({
   BERTH_SCALE_NAMESPACES: namespaces.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
   ...oidcEnvironment,
+  ...tracingEnvironment,
 });
 
 export interface Config {
@@ -117,6 +119,8 @@ export interface Config {
   scaleNamespaces: readonly string[];
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
+  /** Where traces go; undefined: nowhere. */
+  tracing: TracingConfig | undefined;
 }
 
 function unusable(why: string): never {
@@ -160,5 +164,6 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     terminalUrl: value.BERTH_TERMINAL_URL,
     scaleNamespaces: value.BERTH_SCALE_NAMESPACES ?? [],
     trustProxy: value.BERTH_TRUST_PROXY,
+    tracing: readTracing(value, unusable),
   };
 }

@@ -12,10 +12,12 @@ import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
 import { CONTROLLER_LEASE } from '../runtime/lease/lease-record.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
+import type { Tracer } from '../runtime/tracing/tracer.ts';
 import { createCatchUpMetric } from './catch-up.ts';
 import type { InstanceConfig } from './gpu-instance/act/run.ts';
 import type { PodProbes } from './gpu-instance/controller.ts';
 import { createEndingMetric, createStartMetric } from './gpu-instance/start-metric.ts';
+import { traceStarts } from './gpu-instance/trace-starts.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ModelServerOptions } from './model-servers/controller.ts';
@@ -32,6 +34,8 @@ export interface ControllersDeps extends PodProbes {
   registry: Registry;
   log: Logger;
   clock: Clock;
+  /** Traces the starts of instances; undefined: not at all. */
+  tracer?: Tracer | undefined;
   /** Uniform in [0, 1). */
   random: () => number;
   /** Absent where no model server may scale to zero. */
@@ -77,7 +81,11 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     onStatus: createLeaderMetric(registry)(CONTROLLER_LEASE),
   });
   const onBehind = createCatchUpMetric(registry);
-  const notes = { noteStages: createStartMetric(registry), noteEnding: createEndingMetric(registry) };
+  const notes = {
+    noteStages: createStartMetric(registry),
+    noteEnding: createEndingMetric(registry),
+    noteStatus: deps.tracer && traceStarts(deps.tracer),
+  };
   const showFleet = createFleetMetrics(registry, { ...stores, inventory, unrecorded, clock });
   const client = guardWrites(
     deps.client,

@@ -12,6 +12,7 @@ import type { Clock } from '../lib/clock.ts';
 import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { ReadMonitor } from '../ports/read-monitor.ts';
+import type { Tracer } from '../runtime/tracing/tracer.ts';
 import type { TerminalGateway } from './terminal/pass-on.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { LastUsed } from './auth/last-used.ts';
@@ -101,6 +102,8 @@ export interface ApiDeps {
   clock: Clock;
   log: Logger;
   registry: Registry;
+  /** Traces requests; undefined where nothing is traced. */
+  tracer?: Tracer | undefined;
   /** Connections at once; 10,000 where it is absent. */
   maxConnections?: number;
 }

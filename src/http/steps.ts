@@ -6,6 +6,7 @@ import { requestId, requestLog } from './middleware/request-log.ts';
 import { requireHost } from './middleware/require-host.ts';
 import { apiSecurity, cors } from './middleware/security.ts';
 import type { Step } from './middleware/step.ts';
+import { traceRequests } from './middleware/trace-requests.ts';
 import { isKnown } from './routes/methods.ts';
 import { takeProtocolToken } from './terminal/token-protocol.ts';
 
@@ -29,6 +30,7 @@ export function createSteps(context: ApiContext): ApiSteps {
       takeProtocolToken,
       acceptPeople(context.people),
       authenticate(context.authenticator, context.lastUsed),
+      ...(context.tracer === undefined ? [] : [traceRequests(context.tracer)]),
       context.keepAccepted,
       context.takeTurns,
       apiSecurity,

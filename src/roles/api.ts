@@ -146,6 +146,8 @@ export const apiRole: Role = (context) => startApiRole(context, passOn(context))
 export async function startApiRole(context: RoleContext, beside: Beside): Promise<void> {
   const { process, caches, shutdown } = context;
   const { config, log } = process;
+  // First, so that it is stopped last.
+  const tracer = await context.tracer();
   const inventory = createInventory(context);
   const shared = await createShared(context);
   const models = await createModels(context, shared);
@@ -154,6 +156,7 @@ export async function startApiRole(context: RoleContext, beside: Beside): Promis
   const server = await startApi({
     ...process,
     ...shared,
+    tracer,
     stores,
     offers: inventory,
     models,

@@ -8,7 +8,8 @@ import { checkJupyter, checkLogin, checkMonitor } from '../ssh/session/check-log
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
 
-export const controllerRole: Role = async ({ process, caches, shutdown }) => {
+export const controllerRole: Role = async (context) => {
+  const { process, caches, shutdown } = context;
   const { client, clock, config, connection, log, registry } = process;
   // Its own connections: a burst of calls must never delay the renewal of the lease.
   const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
@@ -23,6 +24,7 @@ export const controllerRole: Role = async ({ process, caches, shutdown }) => {
     registry,
     log,
     clock,
+    tracer: await context.tracer(),
     random: Math.random,
     config: {
       namespace: config.namespace,

@@ -10,6 +10,8 @@ import { createLog } from './log.ts';
 
 /** What all roles of a process share. */
 export interface Process {
+  /** Its name. */
+  role: string;
   config: Config;
   log: Logger;
   registry: Registry;
@@ -27,5 +29,5 @@ export async function createProcess(config: Config, role: string): Promise<Proce
   const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
   const metrics = createClientMetrics(registry, new URL(connection.server).host);
   const client = createKubeClient(connection, { clock, metrics });
-  return { config, log, registry, clock, connection, client };
+  return { role, config, log, registry, clock, connection, client };
 }

@@ -1,6 +1,9 @@
+import { hostname } from 'node:os';
 import { Activity } from '../access/activity.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { TracingConfig } from '../config/tracing.ts';
 import { EventRecorder } from '../kube/events.ts';
+import type { Tracer } from '../runtime/tracing/tracer.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { auditSink, type AuditSink } from '../ssh/audit.ts';
 import type { Process } from './process.ts';
@@ -11,6 +14,7 @@ export class RoleContext {
   readonly shutdown: Shutdown;
   #activity: Activity | undefined;
   #audit: AuditSink | undefined;
+  #tracer: Promise<Tracer> | undefined;
 
   constructor(process: Process, caches: Caches, shutdown: Shutdown) {
     this.process = process;
@@ -28,6 +32,31 @@ export class RoleContext {
   audit(): AuditSink {
     this.#audit ??= this.#startAudit();
     return this.#audit;
+  }
+
+  /**
+   * Traces what the roles do; undefined without a collector. What is left is sent when the roles that asked for it have
+   * stopped.
+   */
+  async tracer(): Promise<Tracer | undefined> {
+    const { tracing } = this.process.config;
+    if (tracing !== undefined) this.#tracer ??= this.#startTracing(tracing);
+    return this.#tracer;
+  }
+
+  // Loaded on demand: without a collector no process has the code in memory.
+  async #startTracing({ serviceName, ...options }: TracingConfig): Promise<Tracer> {
+    const { role, config, log, clock } = this.process;
+    const { startTracing } = await import('../runtime/tracing/open-telemetry.ts');
+    const resource = {
+      'service.name': serviceName ?? `berth-${role}`,
+      'service.instance.id': hostname(),
+      'k8s.namespace.name': config.namespace,
+    };
+    const tracing = startTracing({ ...options, resource }, { log, clock });
+    this.shutdown.defer('traces', () => tracing.stop());
+    log.info({ collector: options.url.host }, 'Traces are sent');
+    return tracing.tracer;
   }
 
   #startAudit(): AuditSink {

@@ -67,6 +67,13 @@ export const TERRAFORM_MANIFESTS: GoProgram = {
   package: '.',
 };
 
+/** The collector that traces are sent to in a test, of OpenTelemetry's own code. */
+export const COLLECTOR: GoProgram = {
+  name: 'collector',
+  module: 'deploy/tools-go/collector',
+  package: '.',
+};
+
 export interface GoToolOptions {
   cache: string;
   /** First part of the folder's name in the cache. */

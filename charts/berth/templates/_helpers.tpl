@@ -167,6 +167,35 @@ capabilities:
   value: {{ $root.Values.ssh.publicPort | default $root.Values.ssh.service.port | quote }}
 {{- end -}}
 
+{{- /* Where traces go, for the roles that have any; empty without a collector. OpenTelemetry's own names. */ -}}
+{{- define "berth.tracingEnv" -}}
+{{- with .Values.tracing -}}
+{{- if .endpoint -}}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+- name: OTEL_TRACES_SAMPLER
+  value: {{ .sampler }}
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ .sampleRatio | quote }}
+{{- with .headersSecret }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: headers
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The ports of the collector, as JSON. */ -}}
+{{- define "berth.tracingPorts" -}}
+{{- $url := urlParse .Values.tracing.endpoint -}}
+{{- $written := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
+{{- $port := $written | default (ternary "443" "80" (eq $url.scheme "https")) | int -}}
+{{- .Values.tracing.ports | default (list $port) | toJson -}}
+{{- end -}}
+
 {{- define "berth.podSpec" -}}
 {{- $role := .role -}}
 {{- $root := .root -}}

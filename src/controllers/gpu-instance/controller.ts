@@ -26,7 +26,10 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<InstanceDeps, 'events' | 'noteStages' | 'noteEnding' | 'config' | 'unrecorded' | 'ceilingsOf' | 'withClaim'> & {
+  Pick<
+    InstanceDeps,
+    'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf' | 'withClaim'
+  > & {
     budgets: Budgets;
   };
 

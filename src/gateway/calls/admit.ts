@@ -1,5 +1,6 @@
 import type { Principal } from '../../access/principal.ts';
 import { isObject, type Json } from '../../lib/json.ts';
+import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { findModel } from '../find-model.ts';
@@ -18,6 +19,7 @@ export interface Incoming {
   sessionHeader: string | undefined;
   contentType: string | undefined;
   trace: readonly string[];
+  span: Span | undefined;
   startedAt: number;
 }
 

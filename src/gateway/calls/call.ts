@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
+import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
 import type { PlainCall } from '../plain/plain-call.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
@@ -25,8 +26,10 @@ export interface Call {
   features: RequestFeatures;
   /** The session that the client names in a header. */
   sessionHeader: string | undefined;
-  /** Headers for the engine, each name with its value: the trace that the client is in. */
+  /** The trace that the client is in, as headers, each name with its value. */
   trace: readonly string[];
+  /** That of the request; undefined where calls are not traced. */
+  span: Span | undefined;
   /** Stored items that the call continues. */
   history: readonly HistoryItem[];
   references: ReadonlyMap<string, readonly HistoryItem[]>;

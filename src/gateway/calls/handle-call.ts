@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { creatorOf, getPrincipal, type Principal } from '../../access/principal.ts';
+import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span.ts';
 import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
@@ -10,7 +11,7 @@ import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
 import { admitPlain } from '../plain/admit-plain.ts';
 import type { PlainRoute } from '../plain/routes.ts';
-import { traceOf } from '../trace.ts';
+import { traceCall, traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
 import type { Served } from './apply-outcome.ts';
@@ -45,6 +46,8 @@ export async function handleCall(
   const id = nextCallId();
   const client = new ClientWriter(response, dialect, requestIdOf(response) ?? id);
   const summary: CallSummary = { served: { outcome: 'client_error', attempts: 0, crashes: 0 } };
+  // The client has its answer, or is gone, before everything about the call is known.
+  const release = holdRequestSpan(request);
   const denied = deps.limiter.enter(principal);
   try {
     if (denied !== undefined) throw new LimitError(denied);
@@ -56,12 +59,15 @@ export async function handleCall(
       sessionHeader: sessionOf(request),
       contentType: request.headers['content-type'],
       trace: traceOf(request.headers),
+      span: requestSpan(request),
     });
   } catch (error) {
     summary.served.outcome = answerError(deps, client, error);
   } finally {
     if (denied === undefined) deps.limiter.leave(principal);
     record(deps, { operation: plain ?? dialect, principal, startedAt }, summary);
+    traceCall(requestSpan(request), summary);
+    release();
   }
 }
 

@@ -72,11 +72,16 @@ function acceptOf({ inspection, plain }: Call): string {
   return plain?.route === 'transcriptions' ? '*/*' : 'application/json';
 }
 
-export function dispatchOptions(call: Call, origin: string, request: UpstreamRequest): Dispatcher.DispatchOptions {
+/** @param to the endpoint, and the headers of the trace, each name with its value */
+export function dispatchOptions(
+  call: Call,
+  to: { origin: string; trace: readonly string[] },
+  request: UpstreamRequest,
+): Dispatcher.DispatchOptions {
   const { path, body, credential, contentType = 'application/json' } = request;
   const accept = acceptOf(call);
   return {
-    origin,
+    origin: to.origin,
     path,
     method: 'POST',
     headers: [
@@ -88,7 +93,7 @@ export function dispatchOptions(call: Call, origin: string, request: UpstreamReq
       call.id,
       'content-length',
       String(body.length),
-      ...call.trace,
+      ...to.trace,
       ...(credential === undefined ? [] : ['authorization', credential.authorization]),
     ],
     body: body.length < LARGE_BODY ? body : Readable.from(bytesOf(request)),

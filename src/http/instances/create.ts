@@ -7,6 +7,7 @@ import {
   GPU_INSTANCES,
   type GpuInstance,
   type GpuInstanceSpec,
+  TRACEPARENT,
 } from '../../resources/instances/gpu-instance.ts';
 import { newInstanceName } from '../../resources/ids.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
@@ -44,6 +45,8 @@ export interface CreateRequest {
   spec: GpuInstanceSpec;
   /** The key or the person, for the bill. */
   createdBy: string;
+  /** The trace that the start of the instance belongs to. */
+  traceparent?: string | undefined;
   idempotency?: { key: string; hash: string } | undefined;
   /** Aborts when the client goes away. */
   signal: AbortSignal;
@@ -57,12 +60,13 @@ export interface Created {
 }
 
 async function newInstance({ clock, idempotentName }: CreateDeps, request: CreateRequest): Promise<GpuInstance> {
-  const { namespace, spec, createdBy, idempotency } = request;
+  const { namespace, spec, createdBy, traceparent, idempotency } = request;
   const name = idempotency ? await idempotentName('i', namespace, idempotency.key) : newInstanceName();
   const annotations: Record<string, string> = idempotency
     ? { [REQUEST_HASH]: idempotency.hash }
     : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
-  return { metadata: { namespace, name, annotations: { ...annotations, [CREATED_BY]: createdBy } }, spec };
+  const told = { [CREATED_BY]: createdBy, ...(traceparent !== undefined && { [TRACEPARENT]: traceparent }) };
+  return { metadata: { namespace, name, annotations: { ...annotations, ...told } }, spec };
 }
 
 /**

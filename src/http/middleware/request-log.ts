@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { findPrincipal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { requestSpan } from '../../runtime/tracing/request-span.ts';
 import type { Step } from './step.ts';
 
 /** Request ids that a client may choose: nothing that could break a header or a log line. */
@@ -33,6 +34,7 @@ export function requestLog({ log, clock }: { log: Logger; clock: Clock }): Step 
       const [path = ''] = url.split('?', 1);
       if (QUIET.has(path)) return;
       const principal = findPrincipal(request);
+      const span = requestSpan(request);
       const fields = {
         requestId: response.getHeader('x-request-id'),
         method: request.method,
@@ -41,6 +43,8 @@ export function requestLog({ log, clock }: { log: Logger; clock: Clock }): Step 
         complete: response.writableFinished,
         ms: Math.round(clock.monotonic() - start),
         ...(principal && { tenant: principal.namespace, key: principal.name }),
+        // The name that OpenTelemetry has for it in logs.
+        ...(span && { trace_id: span.context.traceId }),
       };
       if (response.statusCode >= 500) log.error(fields, 'Answered with a failure');
       else log.info(fields, 'Answered');

@@ -38,6 +38,12 @@ export const CONFIRM_BY = 'berth.dev/confirm-by';
 /** Annotation: who created the instance over HTTP, key/NAME or person/NAME. The claim keeps it. */
 export const CREATED_BY = 'berth.dev/created-by';
 
+/**
+ * Annotation: the `traceparent` of the request that created the instance, for the trace of its start. Tenants may write
+ * it: it is parsed, and decides about nothing but the trace.
+ */
+export const TRACEPARENT = 'berth.dev/traceparent';
+
 /** Annotation: when a user last used the instance, RFC 3339. The gateways write it for instances with idleTimeout. */
 export const LAST_ACTIVITY = 'berth.dev/last-activity';
 

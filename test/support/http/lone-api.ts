@@ -53,6 +53,8 @@ export interface LoneApiOptions {
   portHost?: string;
   maxConnections?: number;
   trustProxy?: ApiDeps['trustProxy'];
+  /** By default nothing is traced. */
+  tracer?: ApiDeps['tracer'];
 }
 
 export interface LoneApi extends ApiServer {
@@ -155,6 +157,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
     terminals: options.terminals,
+    tracer: options.tracer,
     readMonitor: options.readMonitor ?? refuse,
     calls: new CallLimits(memoryCounter(), ceilings),
     ceilings,

@@ -71,6 +71,10 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['src/kube'],
   express: ['src/http', 'src/gateway', 'src/web'],
   ssh2: ['src/ssh/ssh2'],
+  '@opentelemetry/api': ['src/runtime'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['src/runtime'],
+  '@opentelemetry/resources': ['src/runtime'],
+  '@opentelemetry/sdk-trace': ['src/runtime'],
 };
 
 const IMPORT = /(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|\bimport\s*\(?\s*'([^']+)'/g;

@@ -34,6 +34,7 @@ const LARGE = [
   'express/',
   'ssh2/',
   'iovalkey/',
+  '@opentelemetry/sdk-',
   'swagger-ui-dist/swagger',
   'yaml/',
   'undici/lib/web/',

@@ -11,6 +11,7 @@ import type { ImagePullPolicy } from '../decide/pod/desired-pod.ts';
 import type { PodChecks } from '../pod-checks.ts';
 import type { NoteEnding, NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
+import type { NoteStatus } from '../trace-starts.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
@@ -51,6 +52,8 @@ export interface InstanceDeps {
   noteStages: NoteStageTimes;
   /** Counts a start that ends, by the reason in its status. */
   noteEnding: NoteEnding;
+  /** Traces starts; undefined where nothing is traced. */
+  noteStatus?: NoteStatus | undefined;
   clock: Clock;
   config: InstanceConfig;
   unrecorded: UnrecordedInstances;

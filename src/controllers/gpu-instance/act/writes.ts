@@ -61,6 +61,7 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   if (ending !== undefined && (ending.at !== seen?.ending?.at || ending.reason !== seen.ending.reason)) {
     run.deps.noteEnding(ending.reason);
   }
+  run.deps.noteStatus?.(before, status);
   for (const event of eventsOf(before, after)) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;
 }

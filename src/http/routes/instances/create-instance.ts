@@ -2,6 +2,8 @@ import type { Response } from 'express';
 import { creatorOf } from '../../../access/principal.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
+import { requestSpan } from '../../../runtime/tracing/request-span.ts';
+import { traceparentOf } from '../../../runtime/tracing/trace-context.ts';
 import type { ApiContext } from '../../context.ts';
 import { validationFailed } from '../../errors/api-error.ts';
 import { findTemplateOf } from '../../objects/find-template.ts';
@@ -64,9 +66,10 @@ export const createInstanceRoute = routeWithBody({
     'tenant_unavailable',
     'claim_timeout',
   ],
-  async handle(context, { response, caller, body, key }) {
+  async handle(context, { request, response, caller, body, key }) {
     const { namespace } = caller;
     const signal = disconnectOf(response);
+    const span = requestSpan(request);
     const { spec, offerPossible } = toInstanceSpec(body);
     if (!offerPossible) {
       const asked = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
@@ -79,6 +82,7 @@ export const createInstanceRoute = routeWithBody({
       namespace,
       spec,
       createdBy: creatorOf(caller),
+      traceparent: span && traceparentOf(span.context),
       idempotency,
       signal,
     });
@@ -89,6 +93,7 @@ export const createInstanceRoute = routeWithBody({
       throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
     }
     const { instance, outcome, replayed } = created;
+    span?.set({ 'berth.instance': instance.metadata.name ?? '' });
     if (outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
     if (replayed) response.set('idempotent-replayed', 'true');
     response.status(201).location(`/api/v1/instances/${instance.metadata.name}`);
