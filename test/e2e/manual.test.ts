@@ -21,6 +21,7 @@ import { World } from './support/world.ts';
 // The commands of docs/install.md and docs/operations.md in their order, as an operator pastes them.
 
 const MINUTES = 60_000;
+const ROLL_OUT = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
 const options = inject('e2e');
 
 describe('the commands of the manual', () => {
@@ -84,8 +85,7 @@ describe('the commands of the manual', () => {
 
   it('install Berth and upgrade it, and its manifests are accepted', async () => {
     await follow(blockWith(install, 'helm install berth charts'), chart());
-    const rollOut = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
-    expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
+    expect(await follow(ROLL_OUT)).toContain('deployment "berth-ssh" successfully rolled out');
     // The namespace itself is made, because what is in it needs it.
     const trial = `kubectl() { command kubectl "$@" $([[ $* == *deploy/tenant* ]] || echo --dry-run=server); }\n`;
     const version = JSON.parse(await follow('kubectl version -o json')) as { serverVersion: { minor: string } };
@@ -96,7 +96,13 @@ describe('the commands of the manual', () => {
     const printed = await follow(trial + manifests, { 'deploy/': `${join(ROOT, 'deploy')}/` });
     expect(printed).toContain('gpupool.berth.dev/default');
     await follow(blockWith(install, 'helm upgrade berth charts'), chart());
-    expect(await follow(rollOut)).toContain('deployment "berth-ssh" successfully rolled out');
+    expect(await follow(ROLL_OUT)).toContain('deployment "berth-ssh" successfully rolled out');
+  });
+
+  it('switch traces on', async () => {
+    await follow(blockWith(operations, 'tracing.endpoint'), chart());
+    expect(await follow(ROLL_OUT)).toContain('deployment "berth-controller" successfully rolled out');
+    expect(await follow(`kubectl -n ${NAMESPACE} logs deployment/berth-controller`)).toContain('Traces are sent');
   });
 
   it('put the chart into a registry, and install it from there', async () => {
@@ -107,7 +113,7 @@ describe('the commands of the manual', () => {
       'registry.example.com': registry.server,
     });
     const status: unknown = JSON.parse(await world.release.helm(['status', 'berth', '--output', 'json']));
-    expect(status).toMatchObject({ version: 3, info: { status: 'deployed' } });
+    expect(status).toMatchObject({ version: 4, info: { status: 'deployed' } });
   });
 
   it('make the Secrets of an OpenID provider and of a Valkey', async () => {
