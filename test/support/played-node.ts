@@ -24,7 +24,8 @@ export class PlayedNode implements AsyncDisposable {
   readonly #client: KubeClient;
   readonly #remove: () => Promise<void>;
   #pullMs: number;
-  #silent = new AbortController();
+  /** Ends what the kubelet does; undefined while it is silent. */
+  #playing: AbortController | undefined;
   #done: Promise<void> = Promise.resolve();
 
   private constructor(client: KubeClient, { name, pullMs = 0 }: PlayedNodeOptions, remove: () => Promise<void>) {
@@ -47,14 +48,16 @@ export class PlayedNode implements AsyncDisposable {
 
   /** The machine hangs or is off: nothing is heard of it. */
   async silence(): Promise<void> {
-    this.#silent.abort();
+    this.#playing?.abort();
+    this.#playing = undefined;
     await this.#done;
   }
 
   /** It is back, and has the pods that it had. */
   answer(): void {
-    this.#silent = new AbortController();
-    this.#done = this.#run(this.#silent.signal);
+    if (this.#playing !== undefined) return;
+    this.#playing = new AbortController();
+    this.#done = this.#run(this.#playing.signal);
   }
 
   /** Images are there from now on. */
