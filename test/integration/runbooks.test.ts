@@ -34,7 +34,7 @@ const BOOKMARK_MS = 60_000 / FACTOR;
 /** Longer than the 600 seconds of BerthStartsSlow. */
 const SLOW_PULL_MS = 720_000 / FACTOR;
 /** Longer than any alert or any step takes. */
-const LONG_MS = 180_000;
+const LONG_MS = 120_000;
 const OUT_OF_SERVICE = 'kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
 const { kubeconfig, programs } = inject('cluster');
 
@@ -64,8 +64,7 @@ let engine: ScriptedEngine;
 let prometheus: Prometheus;
 let shell: RunbookShell;
 let call: Call;
-let noUsage: Refusal;
-const refusals: Refusal[] = [];
+let noUsage: Refusal | undefined;
 
 /** A role on a way of its own to the API server. */
 async function startBehind(role: string): Promise<[BerthProcess, FaultProxy]> {
@@ -118,7 +117,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const refusal of refusals) await refusal.remove();
+  await noUsage?.remove();
   // Pods end where a kubelet ends them.
   for (const node of Object.values(nodes)) node.answer();
   for (const { client, name: namespace } of [tenant, unbilled]) {
@@ -139,12 +138,6 @@ afterAll(async () => {
   await upstream.close();
   await rm(folder, { recursive: true });
 }, LONG_MS);
-
-/** Removed at the end, whatever becomes of the test. */
-function noted(refusal: Refusal): Refusal {
-  refusals.push(refusal);
-  return refusal;
-}
 
 async function rent(of: string, name: string, { client, name: namespace } = tenant): Promise<void> {
   const metadata = { name, namespace };
@@ -234,7 +227,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     const { client, name: namespace } = unbilled;
     for (const alert of ['BerthNodeLost', 'BerthLedgerLag']) faults.add(alert);
     await Promise.all([nodes.lost.silence(), nodes.off.silence()]);
-    noUsage = noted(await refuseRecords(unbilled, 'usagerecords'));
+    noUsage = await refuseRecords(unbilled, 'usagerecords');
     await client.delete(GPU_INSTANCES, { namespace, name: 'deleted' });
     await client.delete(GPU_INSTANCES, { namespace: tenant.name, name: 'going' });
     // The pull of an image takes its time too.
@@ -244,7 +237,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
   });
 
   it('BerthStartsFailing: a policy of the cluster refuses the pods', async () => {
-    const refusal = noted(await refusePods(tenant));
+    await using refusal = await refusePods(tenant);
     const refused = [1, 2, 3, 4, 5].map((index) => `refused-${index}`);
     for (const name of refused) await rent('quick', name);
     await fires('BerthStartsFailing');
@@ -280,7 +273,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
   });
 
   it('BerthTokenLedgerLag: a quota refuses the token records', async () => {
-    const refusal = noted(await refuseRecords(tenant, 'tokenrecords'));
+    await using refusal = await refuseRecords(tenant, 'tokenrecords');
     const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
     expect((await call('POST', '/chat/completions', body)).status).toBe(200);
     await fires('BerthTokenLedgerLag');
@@ -292,7 +285,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
   });
 
   it('BerthHTTPErrors: the API server fails where an admission webhook does not answer', async () => {
-    const webhook = noted(await addDeadWebhook(tenant));
+    await using webhook = await addDeadWebhook(tenant);
     const post = (): Promise<{ status: number }> =>
       call('POST', '/instances', { gpu: { name: product('quick'), count: 1 } });
     await waitFor('the webhook to be asked', async () => (await post()).status === 503);
@@ -324,10 +317,10 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
 
   it('BerthLedgerLag: a record is refused, and a pod does not end', async () => {
     await fires('BerthLedgerLag');
-    const said = await shows('BerthLedgerLag', new RegExp(`exceeded quota: ${noUsage.name}`));
+    const said = await shows('BerthLedgerLag', new RegExp(`exceeded quota: ${noUsage?.name}`));
     for (const name of ['deleted', 'going']) expect(said).toMatch(new RegExp(`${name} +Deleting`));
     // What refuses it goes. The pod is on a node that does not answer: BerthNodeLost is next.
-    await noUsage.remove();
+    await noUsage?.remove();
   });
 
   it('BerthNodeLost: a node comes back, and another is off for good', async () => {

@@ -6,9 +6,14 @@ import type { TestNamespace } from './test-cluster.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Something of the operator's that makes the API server refuse what Berth writes in one namespace. */
-export interface Refusal {
+export interface Refusal extends AsyncDisposable {
   name: string;
+  /** Safe to repeat. */
   remove: () => Promise<void>;
+}
+
+function refusal(name: string, remove: () => Promise<void>): Refusal {
+  return { name, remove, [Symbol.asyncDispose]: remove };
 }
 
 const ADMISSION = { apiVersion: 'admissionregistration.k8s.io/v1' };
@@ -48,13 +53,10 @@ export async function refusePods({ client, name: namespace }: TestNamespace): Pr
     spec: { policyName: name, validationActions: ['Deny'], matchResources },
   });
   await waitFor('the policy to be in force', async () => !(await isAllowed(client, namespace)));
-  return {
-    name,
-    async remove() {
-      await client.delete(VALIDATING_BINDINGS, { name });
-      await client.delete(VALIDATING_POLICIES, { name });
-    },
-  };
+  return refusal(name, async () => {
+    await client.delete(VALIDATING_BINDINGS, { name });
+    await client.delete(VALIDATING_POLICIES, { name });
+  });
 }
 
 /** A webhook that is asked about each new GPUInstance there, and does not answer: the API server fails. */
@@ -79,7 +81,7 @@ export async function addDeadWebhook({ client, name: namespace }: TestNamespace)
       },
     ],
   });
-  return { name, remove: () => client.delete(VALIDATING_WEBHOOKS, { name }) };
+  return refusal(name, () => client.delete(VALIDATING_WEBHOOKS, { name }));
 }
 
 /** A quota that lets no objects of this kind of Berth be made there, in force. */
@@ -90,5 +92,5 @@ export async function refuseRecords({ client, name: namespace }: TestNamespace, 
     const { status } = await client.get(RESOURCE_QUOTAS, ref);
     return Object.keys(status?.hard ?? {}).length > 0 && Object.keys(status?.used ?? {}).length > 0;
   });
-  return { name: ref.name, remove: () => client.delete(RESOURCE_QUOTAS, ref) };
+  return refusal(ref.name, () => client.delete(RESOURCE_QUOTAS, ref));
 }
