@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { createKey } from '../../src/access/create-key.ts';
 import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
 import { SERVICES } from '../../src/kube/types.ts';
@@ -223,14 +223,13 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     expect(await firing()).toEqual([]);
   });
 
-  it('faults come whose alerts take long: two nodes fall silent, and a usage record is refused', async () => {
+  it('faults come whose alerts take long: nodes that fall silent, a record that is refused, an image that comes slowly', async () => {
     const { client, name: namespace } = unbilled;
-    for (const alert of ['BerthNodeLost', 'BerthLedgerLag']) faults.add(alert);
+    for (const alert of ['BerthNodeLost', 'BerthLedgerLag', 'BerthStartsSlow']) faults.add(alert);
     await Promise.all([nodes.lost.silence(), nodes.off.silence()]);
     noUsage = await refuseRecords(unbilled, 'usagerecords');
     await client.delete(GPU_INSTANCES, { namespace, name: 'deleted' });
     await client.delete(GPU_INSTANCES, { namespace: tenant.name, name: 'going' });
-    // The pull of an image takes its time too.
     const slow = [1, 2, 3, 4, 5, 6].map((index) => `slow-${index}`);
     for (const name of slow) await rent('slow', name);
     for (const name of slow) await reached(name, 'PullingImage');
@@ -252,6 +251,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     // Each line has the path.
     const ask = async (word: string): Promise<unknown> =>
       (await fetch(`${url}/api/v1/${word.padEnd(500, '-')}`)).arrayBuffer();
+    onTestFinished(() => void child.stdout?.resume());
     child.stdout?.pause();
     await fires('BerthLogLinesDropped', () => Promise.all(Array.from({ length: 1000 }, () => ask('unread'))));
     await shows('BerthLogLinesDropped', /DiskPressure +False/, { NODE: spareOf('quick') });
