@@ -235,6 +235,16 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     for (const name of slow) await reached(name, 'PullingImage');
   });
 
+  it('BerthStartsSlow: an image comes slowly', async () => {
+    await fires('BerthStartsSlow');
+    await rent('slow', 'slow-7');
+    await shows('BerthStartsSlow', /slow-7 +PullingImage/, { TENANT: tenant.name });
+    const stages = await prometheus.query('ALERTS{alertname="BerthStartsSlow",alertstate="firing"}');
+    expect(stages.map(({ metric }) => metric['stage'])).toEqual(['started']);
+    nodes.slow.hasImages();
+    await reached('slow-7', 'Running');
+  });
+
   it('BerthStartsFailing: a policy of the cluster refuses the pods', async () => {
     await using refusal = await refusePods(tenant);
     const refused = [1, 2, 3, 4, 5].map((index) => `refused-${index}`);
@@ -260,16 +270,6 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       await ask('read-again');
       return roles.api.log().includes('read-again');
     });
-  });
-
-  it('BerthStartsSlow: an image comes slowly', async () => {
-    await fires('BerthStartsSlow');
-    await rent('slow', 'slow-7');
-    await shows('BerthStartsSlow', /slow-7 +PullingImage/, { TENANT: tenant.name });
-    const stages = await prometheus.query('ALERTS{alertname="BerthStartsSlow",alertstate="firing"}');
-    expect(stages.map(({ metric }) => metric['stage'])).toEqual(['started']);
-    nodes.slow.hasImages();
-    await reached('slow-7', 'Running');
   });
 
   it('BerthTokenLedgerLag: a quota refuses the token records', async () => {
