@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { budgetReader } from '../access/budget.ts';
+import { budgetReader, keyBudgetReader } from '../access/budget.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
@@ -124,7 +124,7 @@ export function createContext(deps: ApiDeps) {
     templates,
     defaultImage: deps.defaultImage,
     placeOf: placesReader(deps),
-    nearLimits: nearLimitsReader({ ...deps, budgets }),
+    nearLimits: nearLimitsReader({ ...deps, budgets, keyBudgets: keyBudgetReader(stores.apiKeys, clock) }),
   });
   return {
     ...deps,

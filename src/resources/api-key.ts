@@ -101,6 +101,13 @@ export const apiKeyResource: CustomResource = {
   status: apiKeyStatusSchema,
 };
 
+const CREATOR_PREFIX = 'key/';
+
+/** The name of the APIKey that created an instance, as the instance says; undefined where it says that another did. */
+export function keyOfCreator(createdBy: string | undefined): string | undefined {
+  return createdBy?.startsWith(CREATOR_PREFIX) ? createdBy.slice(CREATOR_PREFIX.length) : undefined;
+}
+
 const TOKEN_PREFIX = 'berth_';
 
 /** SHA-256 of a token in lower-case hex, as APIKey.spec.hash carries it. */

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
 import { ALERTS_TEXT, isOfNode, METRIC_TYPES } from '../support/alert-rules.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
+import { writeKubeconfig } from '../support/fault-proxy/kubeconfig.ts';
 import { type FaultProxy, faultProxy } from '../support/fault-proxy/proxy.ts';
 import { addNode, gpuNode } from '../support/http/fleet.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
@@ -44,17 +45,6 @@ let way: Server;
 let removeNode: () => Promise<void>;
 let token: string;
 
-/** A kubeconfig for a way to the API server that needs no credentials. */
-async function kubeconfigOf(server: string): Promise<string> {
-  const path = join(folder, 'kubeconfig');
-  const context = { cluster: 'one', user: 'one' };
-  const config = { clusters: [{ name: 'one', cluster: { server } }], users: [{ name: 'one', user: {} }] };
-  const contexts = [{ name: 'one', context }];
-  const text = { apiVersion: 'v1', kind: 'Config', 'current-context': 'one', ...config, contexts };
-  await writeFile(path, JSON.stringify(text));
-  return path;
-}
-
 /** A model of one server, which is this machine's. An address without a pod counts in Berth's own namespace. */
 async function addModel(): Promise<void> {
   const { client, name: namespace } = tenant;
@@ -82,7 +72,7 @@ beforeAll(async () => {
   removeNode = await addNode(client, gpuNode(`${namespace}-node`, PRODUCT, 2));
   await addModel();
   [controller, api, ssh] = await Promise.all([
-    startBerth(await kubeconfigOf(proxy.server), 'controller', namespace),
+    startBerth(await writeKubeconfig(join(folder, 'kubeconfig'), proxy.server), 'controller', namespace),
     startBerth(kubeconfig, 'api', namespace),
     startBerth(kubeconfig, 'ssh', namespace),
   ]);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -41,23 +41,34 @@ export interface Found {
 }
 
 export interface Prometheus extends AsyncDisposable {
+  /** Without a slash at its end. */
+  url: string;
+  /** Scrapes these from now on in place of those before. */
+  scrape(targets: Targets): Promise<void>;
   query(expression: string): Promise<Found[]>;
   /** Names of the alerts that fire after a moment, sorted, each once. Ask again: it takes its time between two answers. */
   firing(): Promise<string[]>;
 }
 
+/** URLs of processes by the name of their job. */
+type Targets = Readonly<Record<string, string>>;
+
 /** A Prometheus that scrapes these URLs every second and evaluates these rules as often. */
-export async function startPrometheus(targets: Readonly<Record<string, string>>, rules: string): Promise<Prometheus> {
+export async function startPrometheus(targets: Targets, rules: string): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-prometheus-'));
   const [port = 0] = await freePorts(1);
   const config = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: [join(folder, 'rules.yaml')],
-    scrape_configs: Object.entries(targets).map(([job, url]) => ({
-      job_name: job,
-      static_configs: [{ targets: [new URL(url).host] }],
-    })),
+    scrape_configs: [{ job_name: 'berth', file_sd_configs: [{ files: [join(folder, 'targets.json')] }] }],
   };
+  async function scrape(next: Targets): Promise<void> {
+    const groups = Object.entries(next).map(([job, url]) => ({ targets: [new URL(url).host], labels: { job } }));
+    // In one step: Prometheus reads the file when it changes.
+    await writeFile(join(folder, 'targets.new'), JSON.stringify(groups));
+    await rename(join(folder, 'targets.new'), join(folder, 'targets.json'));
+  }
+  await scrape(targets);
   await writeFile(join(folder, 'rules.yaml'), rules);
   await writeFile(join(folder, 'config.yaml'), JSON.stringify(config));
   const flags = {
@@ -92,6 +103,8 @@ export async function startPrometheus(targets: Readonly<Record<string, string>>,
     return body.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
   }
   return {
+    url: base,
+    scrape,
     query,
     async firing() {
       await delay(PAUSE_MS);

@@ -15,7 +15,7 @@ import {
 } from '../../ledger/budget.ts';
 import type { Month } from '../../ledger/month.ts';
 import { ownersOf, TENANT } from '../../ledger/spending.ts';
-import type { ApiKey } from '../../resources/api-key.ts';
+import { type ApiKey, keyOfCreator } from '../../resources/api-key.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type Budget, budgetSchema, isBudget } from '../../resources/tenants/budget.ts';
 import { type BudgetWords, keyBudget } from '../../resources/tenants/budget-words.ts';
@@ -162,7 +162,7 @@ export class Budgets {
   #owned(namespace: string, createdBy: string | undefined): OwnedBudget[] {
     const { budget, policies } = this.#deps.ceilingsOf(namespace);
     const ofTenant = isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
-    const name = createdBy?.startsWith('key/') ? createdBy.slice('key/'.length) : undefined;
+    const name = keyOfCreator(createdBy);
     const key = name === undefined ? undefined : this.#deps.stores.apiKeys.get(keyOf({ namespace, name }));
     const ofKey = key && ownedByKey(key);
     return ofKey === undefined ? ofTenant : [...ofTenant, ofKey];

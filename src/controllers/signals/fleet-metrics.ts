@@ -2,13 +2,14 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
+import { type BudgetSource, budgetUses } from './budgets.ts';
 import { FirstSeen } from './first-seen.ts';
 import { type FleetSource, gpusByProduct, unhealthyByNode } from './gpus.ts';
 import { ledgerLag, type LedgerSource } from './ledger.ts';
 import { waitingLine, type WaitingSource } from './waiting.ts';
 
 export interface FleetMetricsSource
-  extends Omit<FleetSource, 'inventory'>, LedgerSource, Omit<WaitingSource, 'inventory'> {
+  extends BudgetSource, Omit<FleetSource, 'inventory'>, LedgerSource, Omit<WaitingSource, 'inventory'> {
   inventory: Pick<Inventory, 'offers' | 'viewOf' | 'claimsOn'>;
   clock: Pick<Clock, 'now'>;
 }
@@ -86,6 +87,16 @@ function fleetGauges(source: FleetMetricsSource): FleetGauge[] {
       help: 'How long the oldest instance that was deleted has waited for its usage record; 0 when none waits.',
       labelNames: [],
       read: () => [{ labels: {}, value: ledgerLag(source, billsSeen, clock.now()) }],
+    },
+    {
+      name: 'berth_budget_used_ratio',
+      help: 'Share of its budget of the month that a tenant has spent, of the part that is used most, in whole per cents: 1 is all of it. Tenants without a budget have no series.',
+      labelNames: ['tenant', 'policy'],
+      read: () =>
+        budgetUses(source, clock.now()).map(({ tenant, policy, ratio: value }) => ({
+          labels: { tenant, policy },
+          value,
+        })),
     },
   ];
 }

@@ -17,8 +17,8 @@ export interface PresenterDeps {
   defaultImage: string;
   /** The place of an instance in the line of those who wait. */
   placeOf: (instance: GpuInstance) => number | undefined;
-  /** Ceilings of a tenant that are near, in words: the same array until that changes. */
-  nearLimits: (tenant: string) => readonly string[];
+  /** What is nearly used up of what an instance draws on, in words: the same array until that changes. */
+  nearLimits: (instance: GpuInstance) => readonly string[];
 }
 
 interface Related {
@@ -81,7 +81,7 @@ export class InstancePresenter {
       // A rented instance has what it needs of its template in its status.
       template: status?.template ? undefined : findTemplate(templates, namespace, spec),
       place: placeOf(instance),
-      nearLimits: nearLimits(namespace),
+      nearLimits: nearLimits(instance),
     };
   }
 

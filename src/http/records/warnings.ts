@@ -8,7 +8,7 @@ export interface WarningFacts {
   image: string;
   /** Whether the node of its place has the image; undefined without a place, and where nothing is pulled. */
   imageOnNode: boolean | undefined;
-  /** Ceilings of its tenant that leave little room, in words. */
+  /** Ceilings of its tenant that leave little room, and budgets that it draws on, in words. */
   nearLimits: readonly string[];
 }
 

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
+import { writeKubeconfig } from '../../support/fault-proxy/kubeconfig.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { LEASE_NAMESPACE } from './replica.ts';
 import { isEven } from './seed.ts';
@@ -31,10 +32,7 @@ function spawnReplica(kubeconfig: string) {
 /** One replica in a process of its own, on its way to the API server by this URL. */
 export async function startProcessBehind(server: string): Promise<ChildProcess & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-replica-'));
-  const kubeconfig = join(folder, 'kubeconfig');
-  const cluster = { name: 'proxy', cluster: { server } };
-  const context = { name: 'proxy', context: { cluster: 'proxy' } };
-  await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'proxy', clusters: [cluster], contexts: [context] }));
+  const kubeconfig = await writeKubeconfig(join(folder, 'kubeconfig'), server);
   const child = spawnReplica(kubeconfig);
   await once(child.stdout, 'data');
   return Object.assign(child, {

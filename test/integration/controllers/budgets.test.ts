@@ -165,6 +165,10 @@ it(
       budget: { percent: 100, lines: [{ unit: 'USD', limit: '10000.00', left: '0.00' }] },
       key_budget: null,
     });
+    const labels = `{tenant="${tenant}",policy="${tenant}-policy"}`;
+    expect(await (await fetch(`${controller.metricsUrl}/metrics`)).text()).toMatch(
+      new RegExp(`^berth_budget_used_ratio${labels} 1(\\.\\d+)?$`, 'm'),
+    );
     const events = await waitFor('the warning', async () => {
       const { items } = await cluster.client.list(EVENTS, { namespace: tenant });
       const told = items
@@ -228,6 +232,11 @@ it('a key has a budget of its own, for what it created', { timeout: 120_000 }, a
   );
   await waitFor('it to be stopped', async () => readyReason(await read(tenant, rented.id)) === 'BudgetSpent');
   expect(readyReason(await read(tenant, 'late'))).toBe('Running');
+  const warningsOf = async (id: string): Promise<unknown> => (await caller('GET', `/instances/${id}`)).json['warnings'];
+  const words = expect.stringContaining(`per cent of the budget of APIKey ${key?.metadata.name} for `);
+  await waitFor('the warning', async () => String(await warningsOf(rented.id)).includes('of APIKey'));
+  expect(await warningsOf(rented.id)).toContainEqual(words);
+  expect(await warningsOf('late')).not.toContainEqual(words);
 });
 
 it('what calls to models cost counts for the tenant and for the key that called', async () => {

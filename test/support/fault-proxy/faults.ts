@@ -23,6 +23,8 @@ export interface Faults {
   swallow: ((event: PassingEvent) => boolean) | undefined;
   /** Brings every watch event twice. */
   twice: boolean;
+  /** Milliseconds between bookmarks of the proxy's own, beside the one in a minute of the API server; 0 for none. */
+  bookmarkMs: number;
 }
 
 export interface Refusal {
@@ -41,6 +43,7 @@ export function noFaults(): Faults {
     silent: undefined,
     swallow: undefined,
     twice: false,
+    bookmarkMs: 0,
   };
 }
 
@@ -52,6 +55,11 @@ export function refuseNext(times: number, refusal: Refusal, matches: (request: I
     left -= 1;
     return refusal;
   };
+}
+
+/** Whether a watch begins with what is there already. Before its end no other bookmark may come. */
+export function isStreamedList(request: { url?: string | undefined }): boolean {
+  return new URL(request.url ?? '/', 'http://proxy').searchParams.get('sendInitialEvents') === 'true';
 }
 
 export function isWatch(request: { url?: string | undefined }): boolean {

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeConnection } from '../../../src/kube/config/connection.ts';
 import { jsonLines } from '../../../src/kube/watch/json-lines.ts';
 import { bodyOf, json, status } from '../local-server.ts';
-import { EXPIRED_LINE, type Faults, isWatch, noFaults, type PassingEvent } from './faults.ts';
+import { EXPIRED_LINE, type Faults, isStreamedList, isWatch, noFaults, type PassingEvent } from './faults.ts';
 import { createStaleView } from './stale.ts';
 
 /** A request that came to the proxy. */
@@ -66,10 +66,24 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
     }
   }
 
-  async function passWatch(body: AsyncIterable<Buffer>, response: ServerResponse, path: string): Promise<void> {
+  /** Says again and again which version was sent last, until the answer ends. */
+  async function sendBookmarks(response: ServerResponse, path: string, sent: { version: string }): Promise<void> {
+    while (faults.bookmarkMs > 0 && !response.closed) {
+      await delay(faults.bookmarkMs);
+      const object = { metadata: { resourceVersion: sent.version } };
+      if (sent.version !== '') await write(response, path, `${JSON.stringify({ type: 'BOOKMARK', object })}\n`);
+    }
+  }
+
+  async function passWatch(body: AsyncIterable<Buffer>, response: ServerResponse, url: string): Promise<void> {
+    const { pathname: path, searchParams } = new URL(url, 'http://proxy');
+    const isList = isStreamedList({ url });
+    const sent = { version: isList ? '' : (searchParams.get('resourceVersion') ?? '') };
+    void sendBookmarks(response, path, sent);
     for await (const batch of jsonLines(body)) {
       for (const event of batch as PassingEvent[]) {
         if (faults.swallow?.(event) === true) continue;
+        if (!isList) sent.version = event.object.metadata?.resourceVersion ?? sent.version;
         const line = `${JSON.stringify(event)}\n`;
         await write(response, path, faults.twice ? line + line : line);
       }
@@ -98,7 +112,7 @@ export async function faultProxy(upstream: KubeConnection): Promise<FaultProxy> 
         watches.delete(response);
         answer.body.destroy();
       });
-      await passWatch(answer.body as AsyncIterable<Buffer>, response, url.split('?', 1)[0] ?? '');
+      await passWatch(answer.body as AsyncIterable<Buffer>, response, url);
     }
     response.end();
   }

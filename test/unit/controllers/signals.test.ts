@@ -4,6 +4,7 @@ import { createEndingMetric } from '../../../src/controllers/gpu-instance/start-
 import { createFleetMetrics } from '../../../src/controllers/signals/fleet-metrics.ts';
 import type { Node } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
 import { controllerWorld, held } from '../../support/controller-world.ts';
 import type { FakeClock } from '../../support/fake-clock.ts';
 import { claimOn, gpuInstance, gpuNode, gpuPod } from '../../support/inventory-world.ts';
@@ -165,18 +166,59 @@ function claimed(name: string): GpuInstance {
   return gpuInstance(name, {}, { claim: claimOn('n'), incarnation: 1 });
 }
 
+/** A TenantLimit of which so many per cent are spent. */
+function spent(tenant: string, policies: string[], percent: number, month = '2026-01'): TenantLimit {
+  const times = { renewsAt: '2026-02-01T00:00:00Z', at: '2026-01-01T00:00:00Z' };
+  return {
+    metadata: { namespace: tenant, name: 'berth', creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '1' },
+    spec: { policies } as unknown as TenantLimit['spec'],
+    status: { budget: { month, percent, lines: [], ...times } },
+  };
+}
+
+it('budgets show by tenant and policy how much of them is spent in this month', async () => {
+  const world = shown();
+  world.show();
+  world.limits.upsert(spent('acme', ['gold', 'asia'], 83));
+  world.limits.upsert(spent('over', ['gold'], 104));
+  world.limits.upsert(spent('late', ['gold'], 90, '2025-12'));
+  world.limits.upsert({ ...spent('free', ['gold'], 0), status: {} });
+  expect(await world.values('berth_budget_used_ratio')).toEqual([
+    '{tenant="acme",policy="asia,gold"} 0.83',
+    '{tenant="over",policy="gold"} 1.04',
+  ]);
+});
+
+it('a thousand tenants are named in the use of budgets, and the one that spent most stands for the others', async () => {
+  const world = shown();
+  world.show();
+  for (let index = 0; index < 1_000; index += 1) {
+    world.limits.upsert(spent(`a${String(index).padStart(4, '0')}`, ['gold'], 1));
+  }
+  for (const [name, percent] of [
+    ['x', 40],
+    ['y', 90],
+    ['z', 10],
+  ] as const) {
+    world.limits.upsert(spent(name, ['gold'], percent));
+  }
+  const series = await world.values('berth_budget_used_ratio');
+  expect([series.length, series.at(-1)]).toEqual([1_001, '{tenant="other",policy="gold"} 0.9']);
+});
+
 it('a replica shows the fleet only while it leads', async () => {
   const world = shown();
   world.instances.upsert(gpuInstance('one', {}, { claim: claimOn('n'), incarnation: 1 }));
+  world.limits.upsert(spent('acme', ['gold'], 1));
   const all = async (): Promise<number[]> => {
-    const names = ['berth_instances', 'berth_gpus', 'berth_ledger_lag_seconds'];
+    const names = ['berth_instances', 'berth_gpus', 'berth_ledger_lag_seconds', 'berth_budget_used_ratio'];
     return (await Promise.all(names.map((name) => world.values(name)))).map(({ length }) => length);
   };
-  expect(await all()).toEqual([0, 0, 0]);
+  expect(await all()).toEqual([0, 0, 0, 0]);
   const hide = world.show();
-  expect(await all()).toEqual([1, 5, 1]);
+  expect(await all()).toEqual([1, 5, 1, 1]);
   hide();
-  expect(await all()).toEqual([0, 0, 0]);
+  expect(await all()).toEqual([0, 0, 0, 0]);
 });
 
 it('a start that ends counts once, with its reason', async () => {

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ROOT } from '../../../tools/lib/paths.ts';
 import { ALERTS, ALERTS_TEXT } from '../../support/alert-rules.ts';
 import { hasPrometheus, promtool } from '../../support/prometheus.ts';
 
@@ -117,6 +120,15 @@ async function verdict(...tests: readonly object[]): Promise<[number, string]> {
 
 it('every alert has a fault', () => {
   expect(Object.keys(FAULTS)).toEqual(ALERTS.map(({ alert }) => alert));
+});
+
+it('every alert is fired by a real fault in an integration test', () => {
+  const files = ['signals', 'runbooks'].map((name) => join(ROOT, `test/integration/${name}.test.ts`));
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('');
+  const fired = new Set(
+    [...text.matchAll(/\bfires\(([^;)]*)/g)].flatMap(([, names = '']) => names.match(/Berth\w+/g) ?? []),
+  );
+  expect(ALERTS.map(({ alert }) => alert).filter((alert) => !fired.has(alert))).toEqual([]);
 });
 
 describe.skipIf(!(await hasPrometheus()))('the alerts', () => {

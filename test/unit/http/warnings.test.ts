@@ -1,15 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import { keyBudgetReader } from '../../../src/access/budget.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { nearLimits, nearLimitsReader } from '../../../src/http/records/near-limits.ts';
 import { Line, placesReader } from '../../../src/http/records/places-in-line.ts';
 import { warningsOf } from '../../../src/http/records/warnings.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
-import type {
-  Claim,
-  GpuInstance,
-  GpuInstanceSpec,
-  GpuInstanceStatus,
+import type { ApiKey } from '../../../src/resources/api-key.ts';
+import {
+  type Claim,
+  CREATED_BY,
+  type GpuInstance,
+  type GpuInstanceSpec,
+  type GpuInstanceStatus,
 } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';
@@ -157,23 +160,66 @@ describe('near ceilings', () => {
     ]);
   });
 
-  it('are the same words as long as nothing changes, and looked up once for a list', () => {
-    const cache = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
+  /** What is read of budgets and ceilings, with caches to change, and how often the places of the tenant were looked up. */
+  function reader() {
+    const instances = new Cache<GpuInstance>({ indexers: INDEXES.instances, onListenerError: () => undefined });
     const limits = new Cache<TenantLimit>({ onListenerError: () => undefined });
-    let looks = 0;
+    const apiKeys = new Cache<ApiKey>({ indexers: INDEXES.apiKeys, onListenerError: () => undefined });
+    const counts = { looks: 0 };
     const offers = {
       version: 1,
       heldBy: () => {
-        looks += 1;
+        counts.looks += 1;
         return [{ pool: 'p', product: 'H100', gpus: 4 }];
       },
     };
-    const stores = { instances: cache.store, tenantLimits: limits.store };
-    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings, budgets: () => undefined });
-    const first = read('a');
-    expect([read('a') === first, first.length, looks]).toEqual([true, 1, 1]);
+    const stores = { instances: instances.store, tenantLimits: limits.store, apiKeys: apiKeys.store };
+    const keyBudgets = keyBudgetReader(apiKeys.store, fakeClock());
+    const read = nearLimitsReader({ stores, offers, ceilings: () => ceilings, budgets: () => undefined, keyBudgets });
+    return { apiKeys, offers, counts, read };
+  }
+
+  it('are the same words as long as nothing changes, and looked up once for a list', () => {
+    const { offers, counts, read } = reader();
+    const first = read(gpuInstance('one'));
+    expect([read(gpuInstance('two')) === first, first.length, counts.looks]).toEqual([true, 1, 1]);
     offers.version = 2;
-    expect([read('a') === first, looks]).toEqual([true, 2]);
+    expect([read(gpuInstance('one')) === first, counts.looks]).toEqual([true, 2]);
+  });
+
+  it('say how much is spent of the budget of the key that created the instance, and of no other key', () => {
+    const { apiKeys, read } = reader();
+    let version = 0;
+    const spend = (name: string, percent: number, month = '2026-01'): void => {
+      const lines = [{ unit: 'USD', max: '100.00', spent: `${percent}.00` }];
+      const budget = { month, renewsAt: '2026-02-01T00:00:00.000Z', at: TIME, percent, lines };
+      const spec = { limits: { budget: { costs: [{ currency: 'USD', max: '100' }] } } } as unknown as ApiKey['spec'];
+      const metadata = { namespace: 'default', name, resourceVersion: String((version += 1)) };
+      apiKeys.upsert({ metadata, spec, status: { budget } });
+    };
+    const by = (createdBy: string): GpuInstance => {
+      const instance = gpuInstance('one');
+      return { ...instance, metadata: { ...instance.metadata, annotations: { [CREATED_BY]: createdBy } } };
+    };
+    const ofTenant = [expect.stringContaining('GPUs H100')];
+    spend('ci', 49);
+    spend('else', 99);
+    expect(read(by('key/ci'))).toEqual(ofTenant);
+    for (const percent of [50, 80, 100]) {
+      spend('ci', percent);
+      expect(read(by('key/ci'))).toEqual([
+        ...ofTenant,
+        `${percent} per cent of the budget of APIKey ci for 2026-01 are spent: ${percent}.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-02-01T00:00:00.000Z. An administrator of the tenant can change limits.budget in APIKey ci.`,
+      ]);
+    }
+    const words = read(by('key/ci'));
+    spend('ci', 100);
+    expect(read(by('key/ci'))).toBe(words);
+    // The bill goes by the claim.
+    const claimed = { ...by('key/ci'), status: { claim: { ...claim, createdBy: 'person/ann' } } };
+    expect([read(claimed), read(by('person/ci'))]).toEqual([ofTenant, ofTenant]);
+    spend('ci', 100, '2025-12');
+    expect(read(by('key/ci'))).toEqual(ofTenant);
   });
 });
 

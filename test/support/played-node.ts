@@ -1,0 +1,129 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { findCondition } from '../../src/kube/conditions.ts';
+import { NotFoundError } from '../../src/kube/errors.ts';
+import { NODES, type Pod, PODS } from '../../src/kube/types.ts';
+import { addNode, gpuNode } from './http/fleet.ts';
+
+/** Kubernetes takes a node for lost after 50 seconds without one. */
+const HEARTBEAT_MS = 10_000;
+const LOOK_MS = 250;
+const STATUS = { type: 'strategic', subresource: 'status' } as const;
+
+export interface PlayedNodeOptions {
+  name: string;
+  product: string;
+  gpus: number;
+  /** Milliseconds that each image takes; 0 where it is absent. */
+  pullMs?: number;
+}
+
+/** A node whose kubelet the test plays: it sends heartbeats, starts pods and ends them, until the test has it fall silent. */
+export class PlayedNode implements AsyncDisposable {
+  readonly name: string;
+  readonly #client: KubeClient;
+  readonly #remove: () => Promise<void>;
+  #pullMs: number;
+  /** Ends what the kubelet does; undefined while it is silent. */
+  #playing: AbortController | undefined;
+  #done: Promise<void> = Promise.resolve();
+
+  private constructor(client: KubeClient, { name, pullMs = 0 }: PlayedNodeOptions, remove: () => Promise<void>) {
+    this.name = name;
+    this.#client = client;
+    this.#pullMs = pullMs;
+    this.#remove = remove;
+  }
+
+  /** Adds the node to the cluster. */
+  static async start(client: KubeClient, options: PlayedNodeOptions): Promise<PlayedNode> {
+    const node = gpuNode(options.name, options.product, options.gpus);
+    // No other program plays it.
+    const { annotations: _annotations, ...metadata } = node.metadata;
+    const played = new PlayedNode(client, options, await addNode(client, { ...node, metadata }));
+    await played.#beat();
+    played.answer();
+    return played;
+  }
+
+  /** The machine hangs or is off: nothing is heard of it. */
+  async silence(): Promise<void> {
+    this.#playing?.abort();
+    this.#playing = undefined;
+    await this.#done;
+  }
+
+  /** It is back, and has the pods that it had. */
+  answer(): void {
+    if (this.#playing !== undefined) return;
+    this.#playing = new AbortController();
+    this.#done = this.#run(this.#playing.signal);
+  }
+
+  /** Images are there from now on. */
+  hasImages(): void {
+    this.#pullMs = 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.silence();
+    await this.#remove();
+  }
+
+  async #run(silent: AbortSignal): Promise<void> {
+    let beatAt = -Infinity;
+    while (!silent.aborted) {
+      if (performance.now() >= beatAt + HEARTBEAT_MS) {
+        beatAt = performance.now();
+        await this.#beat();
+      }
+      const { items } = await this.#client.list(PODS, { fieldSelector: `spec.nodeName=${this.name}` });
+      for (const pod of items) await this.#tend(pod).catch(unlessGone);
+      await delay(LOOK_MS, undefined, { signal: silent }).catch(() => undefined);
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const ready = { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'played by a test' };
+    const conditions = [{ ...ready, lastHeartbeatTime: now(), lastTransitionTime: now() }];
+    await this.#client.patch(NODES, { name: this.name }, { status: { conditions } }, STATUS);
+  }
+
+  async #tend(pod: Pod): Promise<void> {
+    const { metadata, status = {} } = pod;
+    if (metadata.deletionTimestamp !== undefined) {
+      await this.#client.delete(PODS, metadata, { gracePeriodSeconds: 0 });
+      return;
+    }
+    const prepared = findCondition(status.conditions, 'Initialized');
+    if (prepared === undefined) await this.#say(pod, 'Pending', { waiting: { reason: 'ContainerCreating' } });
+    else if (findCondition(status.conditions, 'Ready')?.status !== 'True' && this.#isPulled(prepared)) {
+      await this.#say(pod, 'Running', { running: { startedAt: now() } });
+    }
+  }
+
+  #isPulled({ lastTransitionTime = '' }: { lastTransitionTime?: string }): boolean {
+    return Date.now() >= Date.parse(lastTransitionTime) + this.#pullMs;
+  }
+
+  async #say({ metadata, spec }: Pod, phase: 'Pending' | 'Running', state: object): Promise<void> {
+    const ready = phase === 'Running';
+    // Those of before keep their times.
+    const types = ready ? ['ContainersReady', 'Ready'] : ['PodReadyToStartContainers', 'Initialized'];
+    const conditions = types.map((type) => ({ type, status: 'True', lastTransitionTime: now() }));
+    const containerStatuses = (spec?.containers ?? []).map(({ name, image = '' }) => {
+      return { name, image, imageID: '', ready, started: ready, restartCount: 0, state };
+    });
+    const startTime = metadata.creationTimestamp;
+    await this.#client.patch(PODS, metadata, { status: { phase, startTime, conditions, containerStatuses } }, STATUS);
+  }
+}
+
+/** As Kubernetes writes times. */
+function now(): string {
+  return new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof NotFoundError)) throw error;
+}
