@@ -26,14 +26,31 @@ export function tarPadding(size: number): Buffer {
 const TYPE_FLAGS = { file: '0', link: '2', directory: '5' } as const;
 const DEFAULT_MODES = { file: 0o644, link: 0o777, directory: 0o755 } as const;
 
-/** The header block of a member of `size` bytes. A name has at most 100 bytes, and so has the target of a link. */
+/** Bytes of a name, and of the folders before it in a field of their own. */
+const NAME = 100;
+const PREFIX = 155;
+
+/** A path as its two fields hold it. Throws RangeError when they cannot. */
+function splitName(path: string): { prefix: string; name: string } {
+  if (Buffer.byteLength(path) <= NAME) return { prefix: '', name: path };
+  for (let cut = path.indexOf('/'); cut !== -1; cut = path.indexOf('/', cut + 1)) {
+    const [prefix, name] = [path.slice(0, cut), path.slice(cut + 1)];
+    if (name !== '' && Buffer.byteLength(name) <= NAME && Buffer.byteLength(prefix) <= PREFIX) return { prefix, name };
+  }
+  throw new RangeError(`The name is too long for a tar archive: ${path}`);
+}
+
+/**
+ * The header block of a member of `size` bytes. The last part of a name has at most 100 bytes, all before it 155, and the
+ * target of a link 100.
+ */
 export function tarHeader(
   entry: Pick<TarEntry, 'name' | 'type'> & { mode?: number; target?: string },
   size: number,
 ): Buffer {
-  const { name, type, target = '', mode = DEFAULT_MODES[type] } = entry;
-  if (Buffer.byteLength(name) > 100 || Buffer.byteLength(target) > 100)
-    throw new RangeError(`The name has more than 100 bytes: ${name}`);
+  const { type, target = '', mode = DEFAULT_MODES[type] } = entry;
+  const { prefix, name } = splitName(entry.name);
+  if (Buffer.byteLength(target) > NAME) throw new RangeError(`The target is too long for a tar archive: ${target}`);
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, offset: number, length: number) =>
     block.write(`${value.toString(8).padStart(length - 1, '0')}\0`, offset, 'ascii');
@@ -47,6 +64,7 @@ export function tarHeader(
   block.write(TYPE_FLAGS[type], 156, 'ascii');
   block.write(target, 157, 'utf8');
   block.write('ustar\u000000', 257, 'ascii');
+  block.write(prefix, 345, 'utf8');
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'ascii');
   return block;
@@ -60,7 +78,9 @@ export function filesInTar(archive: Buffer): Map<string, Buffer> {
       archive.toString('utf8', at + from, at + to).replace(/\0.*$/s, '');
     const size = Number.parseInt(text(124, 136), 8);
     const start = at + BLOCK;
-    if (text(156, 157) === TYPE_FLAGS.file) files.set(text(0, 100), archive.subarray(start, start + size));
+    const prefix = text(345, 500);
+    const name = prefix === '' ? text(0, 100) : `${prefix}/${text(0, 100)}`;
+    if (text(156, 157) === TYPE_FLAGS.file) files.set(name, archive.subarray(start, start + size));
     at = start + Math.ceil(size / BLOCK) * BLOCK;
   }
   return files;

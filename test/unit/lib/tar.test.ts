@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { tarHeader, tarOf } from '../../../src/lib/tar.ts';
+import { filesInTar, tarHeader, tarOf } from '../../../src/lib/tar.ts';
 
 describe('tarOf', () => {
   it('makes archives that tar reads', () => {
@@ -24,7 +24,24 @@ describe('tarOf', () => {
     expect(execFileSync('tar', ['-xOf', '-', 'bin/tool'], { input: archive, encoding: 'utf8' })).toBe('x'.repeat(700));
   });
 
-  it('refuses a name that does not fit', () => {
-    expect(() => tarHeader({ name: 'n'.repeat(101), type: 'file' }, 0)).toThrow(RangeError);
+  it('keeps long paths whole', () => {
+    const names = ['short', `${'d'.repeat(155)}/${'n'.repeat(100)}`, `${'d/'.repeat(60)}${'ü'.repeat(50)}`];
+    const archive = tarOf(names.map((name) => ({ name, type: 'file', content: Buffer.from(name) })));
+    const listing = execFileSync('tar', ['-tf', '-', '--quoting-style=literal'], { input: archive, encoding: 'utf8' });
+    expect(listing.trim().split('\n')).toEqual(names);
+    expect([...filesInTar(archive)].map(([name, content]) => [name, content.toString()])).toEqual(
+      names.map((name) => [name, name]),
+    );
+  });
+
+  it.each(['n'.repeat(101), `${'d'.repeat(156)}/n`, `d/${'n'.repeat(101)}`, `${'d'.repeat(101)}/`])(
+    'refuses a name that does not fit: %s',
+    (name) => {
+      expect(() => tarHeader({ name, type: 'file' }, 0)).toThrow(RangeError);
+    },
+  );
+
+  it('refuses the target of a link that does not fit', () => {
+    expect(() => tarHeader({ name: 'l', type: 'link', target: 'n'.repeat(101) }, 0)).toThrow(RangeError);
   });
 });
