@@ -89,14 +89,20 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{- /* Where the values of a role are: the notifier's are those of the feature that it is for. */ -}}
+{{- define "berth.section" -}}
+{{- ternary "webhooks" . (eq . "notifier") -}}
+{{- end -}}
+
 {{- define "berth.serviceAccountName" -}}
-{{- $account := (get .root.Values .role).serviceAccount -}}
+{{- $section := include "berth.section" .role -}}
+{{- $account := (get .root.Values $section).serviceAccount -}}
 {{- if $account.name -}}
 {{ $account.name }}
 {{- else if $account.create -}}
 {{ include "berth.fullname" .root }}-{{ .role }}
 {{- else -}}
-{{- fail (printf "%s.serviceAccount.name: name the account that is there, or let the chart make one" .role) -}}
+{{- fail (printf "%s.serviceAccount.name: name the account that is there, or let the chart make one" $section) -}}
 {{- end -}}
 {{- end -}}
 
@@ -110,6 +116,9 @@ system:serviceaccount:{{ .root.Release.Namespace }}:{{ include "berth.serviceAcc
 {{- $roles := list "controller" "api" "ssh" -}}
 {{- if .Values.dashboard.enabled -}}
 {{- $roles = append $roles "dashboard" -}}
+{{- end -}}
+{{- if .Values.webhooks.enabled -}}
+{{- $roles = append $roles "notifier" -}}
 {{- end -}}
 {{- toJson $roles -}}
 {{- end -}}
@@ -199,7 +208,7 @@ capabilities:
 {{- define "berth.podSpec" -}}
 {{- $role := .role -}}
 {{- $root := .root -}}
-{{- $values := get $root.Values $role -}}
+{{- $values := get $root.Values (include "berth.section" $role) -}}
 serviceAccountName: {{ include "berth.serviceAccountName" (dict "root" $root "role" $role) }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}

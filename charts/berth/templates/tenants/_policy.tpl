@@ -57,25 +57,31 @@ egress:
       - podSelector: {}
   {{- end }}
   - to:
-      {{- $four := list }}
-      {{- $six := list }}
-      {{- range concat $policy.blockedNetworks $policy.extraBlockedNetworks }}
-      {{- if contains ":" . }}
-      {{- $six = append $six . }}
-      {{- else }}
-      {{- $four = append $four . }}
-      {{- end }}
-      {{- end }}
-      - ipBlock:
-          cidr: 0.0.0.0/0
-          {{- with $four }}
-          except:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-      - ipBlock:
-          cidr: ::/0
-          {{- with $six }}
-          except:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
+      {{- include "berth.publicNetworks" . | nindent 6 }}
+{{- end -}}
+
+{{- /* Every address but those of the closed networks, as the peers of a NetworkPolicy. */ -}}
+{{- define "berth.publicNetworks" -}}
+{{- $policy := .Values.tenants.networkPolicy -}}
+{{- $four := list -}}
+{{- $six := list -}}
+{{- range concat $policy.blockedNetworks $policy.extraBlockedNetworks -}}
+{{- if contains ":" . -}}
+{{- $six = append $six . -}}
+{{- else -}}
+{{- $four = append $four . -}}
+{{- end -}}
+{{- end -}}
+- ipBlock:
+    cidr: 0.0.0.0/0
+    {{- with $four }}
+    except:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+- ipBlock:
+    cidr: ::/0
+    {{- with $six }}
+    except:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
 {{- end -}}
