@@ -33,8 +33,6 @@ export interface TargetsDeps {
   /** The addresses of a host name, for each connection anew. Rejects where there are none. */
   resolve: (hostname: string) => Promise<readonly string[]>;
   clock: Clock;
-  /** Authorities to trust in place of those that Node brings. */
-  ca?: string | undefined;
 }
 
 class NotAllowedError extends Error {
@@ -107,7 +105,8 @@ export class Targets {
       agent: new Agent({ keepAlive: false }),
       lookup: this.#lookup(way),
       signal,
-      ...(isTls && { rejectUnauthorized: true, ca: this.#deps.ca }),
+      // Whatever the environment says.
+      ...(isTls && { rejectUnauthorized: true }),
     };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = request(url, options).once('response', resolve).on('error', reject);

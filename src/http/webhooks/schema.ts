@@ -2,7 +2,11 @@ import { z } from 'zod';
 import { EVENT_TYPE, MAX_TYPES, MAX_URL, TYPE_HINT, URL_HINT, WEBHOOK_URL } from '../../resources/webhooks/webhook.ts';
 import { deletedOf, LIMITS, listOf, textSchema, timeSchema } from '../schemas/common.ts';
 
-const urlSchema = z.string().max(MAX_URL).regex(WEBHOOK_URL, URL_HINT).refine((text) => URL.canParse(text), URL_HINT);
+const urlSchema = z
+  .string()
+  .max(MAX_URL)
+  .regex(WEBHOOK_URL, URL_HINT)
+  .refine((text) => URL.canParse(text), URL_HINT);
 const eventTypeSchema = z.string().regex(EVENT_TYPE, TYPE_HINT);
 
 export const createWebhookSchema = z
