@@ -1,3 +1,4 @@
+import { rfc3339 } from '../kube/conditions.ts';
 import type { InstanceHistory } from '../resources/history/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { type Cursor, MAX_SENT, type Webhook } from '../resources/webhooks/webhook.ts';
@@ -14,8 +15,7 @@ export interface Told {
 
 /** Where a new webhook begins: what is recorded from its creation on. */
 export function firstCursor({ metadata }: Pick<Webhook, 'metadata'>): Cursor {
-  const created = metadata.creationTimestamp;
-  return { before: typeof created === 'string' ? created : new Date(created ?? 0).toISOString(), sent: [] };
+  return { before: rfc3339(new Date(metadata.creationTimestamp ?? 0).getTime()), sent: [] };
 }
 
 /** Where events that were delivered stand, by their ids: a cursor has the ids alone. */

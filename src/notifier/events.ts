@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { rfc3339 } from '../kube/conditions.ts';
 import { toEventRecord } from '../resources/history/event-record.ts';
 import type { HistoryEntry, InstanceHistory } from '../resources/history/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
@@ -31,8 +32,9 @@ export function typeOf(reason: string): string {
   return `instance.${words.toLowerCase()}`;
 }
 
+/** In whole seconds, as all of these times: so they sort as texts. */
 function recordedAt({ recordedAt: at, lastAt, at: first }: HistoryEntry): string {
-  return at ?? lastAt ?? first;
+  return at ?? rfc3339(Date.parse(lastAt ?? first));
 }
 
 function toEvent({ spec }: InstanceHistory, entry: HistoryEntry, index: number): NotifierEvent {
@@ -43,7 +45,8 @@ function toEvent({ spec }: InstanceHistory, entry: HistoryEntry, index: number):
   return {
     id: idOf(uid, entry.reason, entry.start, entry.count, entry.at),
     type: typeOf(entry.reason),
-    position: [at, entry.lastAt ?? entry.at, uid, number].join(' '),
+    // Some times have milliseconds, and some have not.
+    position: [at, new Date(entry.lastAt ?? entry.at).toISOString(), uid, number].join(' '),
     at,
     data: { instance_id: instance, instance_name: displayName ?? '', ...toEventRecord(entry) },
   };

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../lib/clock.ts';
 import * as http from '../lib/node-http.ts';
-import * as https from '../lib/node-https.ts';
+import * as https from './node-https.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
 import type { TargetRules } from './addresses.ts';
 

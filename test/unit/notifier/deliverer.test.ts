@@ -81,6 +81,19 @@ describe('deliveries', () => {
     expect(world.sent).toHaveLength(1);
   });
 
+  it('are in the order of their times, with milliseconds or without', async () => {
+    const world = notifierWorld();
+    world.put(world.webhooks, webhook());
+    const { recordedAt } = entry(9, '');
+    const times = { Deleting: '05Z', Stopped: '05.200Z', StartEnded: '05.900Z', Deleted: '06Z' };
+    const entries = Object.entries(times).map(([reason, time]) =>
+      entry(0, reason, { at: `2026-01-01T00:00:${time}`, recordedAt }),
+    );
+    world.put(world.histories, history('a', entries));
+    await world.newTerm()();
+    expect(world.sent.map(({ data }) => data['reason'])).toEqual(Object.keys(times));
+  });
+
   it('are of the types that the webhook asks for', async () => {
     const world = startedWorld();
     world.put(world.webhooks, webhook({ events: ['instance.ready', 'budget.spent'] }));
