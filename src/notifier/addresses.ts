@@ -59,6 +59,13 @@ function isPublic(address: string): boolean {
   return GLOBAL_IPV6.check(address, 'ipv6') && !SPECIAL.check(address, 'ipv6');
 }
 
+/** How a URL asks to connect. */
+export interface Way {
+  /** With its colon, as a URL has it. */
+  protocol: string;
+  port: number;
+}
+
 /** Where webhooks may lead: the internet over https on port 443, and any way into networks that the operator allows. */
 export class TargetRules {
   readonly #allowed: BlockList;
@@ -68,7 +75,7 @@ export class TargetRules {
   }
 
   /** Whether a connection to this address may be made. Anything but an IP address may not. */
-  allows(address: string, { protocol, port }: { protocol: string; port: number }): boolean {
+  allows(address: string, { protocol, port }: Way): boolean {
     const version = isIP(address);
     if (version === 0) return false;
     if (this.#allowed.check(address, version === 4 ? 'ipv4' : 'ipv6')) return true;

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import { callbackify } from 'node:util';
 import type { Clock } from '../lib/clock.ts';
 import * as http from '../lib/node-http.ts';
 import * as https from './node-https.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
-import type { TargetRules } from './addresses.ts';
+import type { TargetRules, Way } from './addresses.ts';
 
 /** Milliseconds for one delivery, from the look-up of the name to the status of the answer. */
 const DELIVERY_MS = 10_000;
@@ -116,21 +117,24 @@ export class Targets {
     return promise;
   }
 
-  /** Gives Node the addresses to connect to: those that a look-up for this connection found, and the rules allow. */
-  #lookup(way: { protocol: string; port: number }): LookupFunction {
-    const { resolve, rules } = this.#deps;
-    return (hostname, { all }, done) => {
-      const found = resolve(hostname).catch(() => []);
-      void found.then((addresses) => {
-        const allowed = addresses
-          .filter((address) => rules.allows(address, way))
-          .map((address) => ({ address, family: isIP(address) }));
-        const [first] = allowed;
+  /** Gives Node the addresses to connect to, looked up for this connection. */
+  #lookup(way: Way): LookupFunction {
+    const find = callbackify((hostname: string) => this.#allowedAddresses(hostname, way));
+    return (hostname, { all }, done) =>
+      find(hostname, (_error, found = []) => {
+        const [first] = found;
         if (first === undefined) done(new NotAllowedError(), '');
-        else if (all) done(null, allowed);
+        else if (all) done(null, found);
         else done(null, first.address, first.family);
       });
-    };
+  }
+
+  /** Those of the name that the rules allow. One that does not exist has none. */
+  async #allowedAddresses(hostname: string, way: Way) {
+    const { resolve, rules } = this.#deps;
+    const found = await resolve(hostname).catch(() => []);
+    const allowed = found.filter((address) => rules.allows(address, way));
+    return allowed.map((address) => ({ address, family: isIP(address) }));
   }
 
   /** Reads the answer to its end, to the bound, or to the end of the time. What is in it does not matter. */

@@ -119,7 +119,7 @@ export function notifierWorld() {
       const whole = Object.fromEntries(
         Object.entries({ ...before.status, ...status }).filter(([, value]) => value !== null),
       );
-      put(webhooks, { ...before, status: whole } as Webhook);
+      put(webhooks, { ...before, status: whole });
       return undefined as never;
     },
   };

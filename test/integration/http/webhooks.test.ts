@@ -50,7 +50,7 @@ beforeAll(async () => {
       const event = verifier.verify(body, headers) as Omit<Received, 'id'>;
       const whole = { id: headers['webhook-id'] ?? '', ...event };
       received.push(whole);
-      answer(whole, response);
+      return answer(whole, response);
     });
   }).listen(0, '127.0.0.1');
   berth = await startBerth(kubeconfig, 'all', 'berth-system', { env: { BERTH_WEBHOOKS: 'true' } });

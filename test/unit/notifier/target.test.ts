@@ -48,7 +48,7 @@ describe('a delivery', () => {
       const { method, headers } = request;
       void bodyOf(request).then((body) => {
         seen.push(method, request.url, headers['webhook-id'], headers['content-length'], body);
-        response.writeHead(204).end();
+        return response.writeHead(204).end();
       });
     });
     expect(await world().deliver(url)).toEqual({ kind: 'delivered' });
