@@ -121,8 +121,8 @@ export class Targets {
   #lookup(way: Way): LookupFunction {
     const find = callbackify((hostname: string) => this.#allowedAddresses(hostname, way));
     return (hostname, { all }, done) =>
-      find(hostname, (_error, found = []) => {
-        const [first] = found;
+      find(hostname, (error, found) => {
+        const first = error ? undefined : found[0];
         if (first === undefined) done(new NotAllowedError(), '');
         else if (all) done(null, found);
         else done(null, first.address, first.family);

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
+import { EXAMPLES } from '../../../src/http/openapi/examples.ts';
 import { eventListSchema } from '../../../src/http/schemas/event.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -137,6 +138,10 @@ it('refuses more webhooks than the ceiling, and what is no URL', async () => {
   const statuses: number[] = [];
   for (const one of urls) statuses.push((await other('POST', '/webhooks', { url: one })).status);
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 201), 403]);
+  for (const { value } of Object.values(EXAMPLES.createWebhook)) {
+    const answer = await call('POST', '/webhooks', value);
+    expect(answer.status, answer.text).toBe(201);
+  }
   const wrong = await call('POST', '/webhooks', { url: 'https://user:password@example.com/' });
   expect([wrong.status, wrong.error['code']]).toEqual([422, 'validation_failed']);
 });
