@@ -72,7 +72,7 @@ export class Targets {
     const ends = AbortSignal.any([signal, timeout.signal]);
     try {
       const answer = await this.#send(delivery, ends);
-      await this.#readSome(answer, ends);
+      await this.#readSome(answer);
       return this.#judge(answer);
     } catch (error) {
       signal.throwIfAborted();
@@ -137,22 +137,16 @@ export class Targets {
     return allowed.map((address) => ({ address, family: isIP(address) }));
   }
 
-  /** Reads the answer to its end, to the bound, or to the end of the time. What is in it does not matter. */
-  #readSome(answer: IncomingMessage, signal: AbortSignal): Promise<void> {
+  /** Reads the answer to its end, to the bound, or until the signal ends the request. What is in it does not matter. */
+  #readSome(answer: IncomingMessage): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     let bytes = 0;
-    const close = (): void => void answer.destroy();
     answer.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > ANSWER_BYTES) close();
+      if (bytes > ANSWER_BYTES) answer.destroy();
     });
     answer.on('error', () => undefined);
-    answer.once('close', () => {
-      signal.removeEventListener('abort', close);
-      resolve();
-    });
-    signal.addEventListener('abort', close, { once: true });
-    if (signal.aborted) close();
+    answer.once('close', () => resolve());
     return promise;
   }
 }

@@ -32,7 +32,7 @@ export const webhookSpecSchema = withRules(
       'Where events are delivered: https, on port 443. Within networks that the operator allows also http, and any port.',
     ),
     events: z
-      .array(patterned(z.string().max(140), EVENT_TYPE, TYPE_HINT))
+      .array(patterned(z.string().max(140), EVENT_TYPE, TYPE_HINT).describe('A type, for example instance.ready.'))
       .min(1)
       .max(MAX_TYPES)
       .optional()
@@ -67,7 +67,10 @@ export const cursorSchema = z.object({
     .string()
     .max(600)
     .describe('The newest event of which nothing is said by `sent`. It and all older ones are delivered or left out.'),
-  sent: z.array(z.string().max(32)).max(MAX_SENT).describe('Ids of delivered events that are newer, oldest first.'),
+  sent: z
+    .array(z.string().max(32).describe('Id of an event.'))
+    .max(MAX_SENT)
+    .describe('Ids of delivered events that are newer, oldest first.'),
   last: z.string().max(32).optional().describe('Id of the last delivered event.'),
   budget: z.string().max(32).optional().describe('The month, and the last event of its budget.'),
 });

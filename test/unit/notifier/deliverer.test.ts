@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
+import { instanceEvents, type NotifierEvent } from '../../../src/notifier/events.ts';
 import { signingSecret } from '../../../src/resources/webhooks/signing.ts';
 import { MAX_SENT } from '../../../src/resources/webhooks/webhook.ts';
 import {
@@ -129,7 +130,7 @@ describe('deliveries', () => {
   it('go on where the oldest entries of a history gave way', async () => {
     const world = notifierWorld();
     world.put(world.webhooks, webhook());
-    const entries = Array.from({ length: 3 * MAX_SENT }, (_, at) => entry(at + 1, 'Idle', { start: at }));
+    const entries = Array.from({ length: 3 * MAX_SENT }, (_, at) => entry(1, 'Idle', { start: at }));
     const term = world.newTerm();
     for (let from = 0; from + 100 <= entries.length; from += 50) {
       world.put(world.histories, history('a', entries.slice(from, from + 100), from));
@@ -138,8 +139,32 @@ describe('deliveries', () => {
     expect(world.sent.map(({ data }) => data['start'])).toEqual(
       Array.from({ length: world.sent.length }, (_, start) => start),
     );
+    expect(world.sent).toHaveLength(350);
     expect(world.status().cursor?.sent).toHaveLength(MAX_SENT);
   });
+
+  it('are over when more events are delivered than a cursor has ids for', async () => {
+    const world = notifierWorld();
+    world.put(world.webhooks, webhook());
+    for (const name of ['a', 'b', 'c'])
+      world.put(
+        world.histories,
+        history(
+          name,
+          Array.from({ length: 100 }, (_, at) => entry(at + 1, 'Idle', { start: at })),
+        ),
+      );
+    for (let turns = 0; turns < 8; turns += 1) await world.newTerm()();
+    expect([world.sent.length, new Set(world.sent.map(({ id }) => id)).size]).toEqual([300, 300]);
+  });
+});
+
+it('the position and the id of an event stay when older entries of its history give way', () => {
+  const entries = Array.from({ length: 10 }, (_, start) => entry(1, 'Idle', { start }));
+  const all = instanceEvents([history('a', entries)], '', () => true);
+  const rest = instanceEvents([history('a', entries.slice(4), 4)], '', () => true);
+  const placeOf = ({ id, position }: NotifierEvent): string[] => [id, position];
+  expect(rest.map(placeOf)).toEqual(all.slice(4).map(placeOf));
 });
 
 describe('a budget', () => {
@@ -300,21 +325,24 @@ it('a tenant with slow targets leaves deliveries to others', async () => {
   await Promise.allSettled(results);
 });
 
-it('a webhook that is gone, or made anew under its name, gets nothing of the old one', async () => {
-  const world = startedWorld();
-  const term = world.newTerm();
-  await term();
-  world.webhooks.replace([], '2');
-  await term();
-  const anew = webhook();
-  world.put(world.webhooks, {
-    ...anew,
-    metadata: { ...anew.metadata, uid: 'other', creationTimestamp: '2026-01-01T00:00:05Z' },
-  });
-  await term();
-  expect(names(world.sent)).toEqual([...ALL, 'a Ready']);
-  expect(world.sent.at(-1)?.headers['webhook-signature']).not.toBe(world.sent.at(-2)?.headers['webhook-signature']);
-});
+it.each([true, false])(
+  'a webhook that is made anew under its name has nothing of the old one (seen gone: %s)',
+  async (isSeen) => {
+    const world = startedWorld();
+    const term = world.newTerm();
+    await term();
+    world.webhooks.replace([], '2');
+    if (isSeen) await term();
+    const anew = webhook();
+    world.put(world.webhooks, {
+      ...anew,
+      metadata: { ...anew.metadata, uid: 'other', creationTimestamp: '2026-01-01T00:00:05Z' },
+    });
+    await term();
+    expect(names(world.sent)).toEqual([...ALL, 'a Ready']);
+    expect(world.sent.at(-1)?.headers['webhook-signature']).not.toBe(world.sent.at(-2)?.headers['webhook-signature']);
+  },
+);
 
 it('without the lease nothing is delivered', async () => {
   const world = startedWorld();
