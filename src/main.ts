@@ -6,7 +6,8 @@ Server roles, configured by environment variables (docs/operations.md):
   api          serve HTTP: compute endpoints, model gateway, ports of instances
   dashboard    serve the dashboard, where people make API keys
   ssh          serve SSH
-  all          all roles in one process
+  notifier     deliver events to webhooks
+  all          all of these but the notifier in one process
 
 With a kubeconfig:
   keys create  create an API key and print its token [-n NAMESPACE] [--name TEXT] [--scopes LIST] [--expires TIME]
@@ -20,7 +21,7 @@ Renters, with an API key (docs/cli.md lists all):
   login, offers, rent, ls, show, logs, ssh, cp, stop, start, rm, keys, templates, models, chat
 `;
 
-const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'all']);
+const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'notifier', 'all']);
 
 /** Commands of the server's own program. `keys` alone lists SSH keys, as for every renter. */
 function isClient(command: string, [verb]: readonly string[]): boolean {

@@ -7,7 +7,12 @@ import { SECRETS, type Secret } from '../kube/types.ts';
  * Secrets in Berth's own namespace that all replicas of a role share. Deleting one ends its sessions at the next restart.
  * Each role has its own: who holds the dashboard's key can sign in there as anybody.
  */
-export const SESSION_SECRETS = { dashboard: 'berth-dashboard-session', ports: 'berth-port-session' } as const;
+export const SESSION_SECRETS = {
+  dashboard: 'berth-dashboard-session',
+  ports: 'berth-port-session',
+  /** Made by the notifier. The secrets of all webhooks are derived from it. */
+  webhooks: 'berth-webhook-key',
+} as const;
 const FIELD = 'key';
 const KEY_BYTES = 32;
 
@@ -45,11 +50,20 @@ async function loadSessionKey(client: KubeClient, ref: SecretRef): Promise<Buffe
   }
 }
 
+/** As {@link sessionKeyReader}, of a key that another role creates: rejects with NotFoundError before that. */
+export function foreignKeyReader(client: KubeClient, ref: SecretRef): () => Promise<Buffer> {
+  return keptReader(async () => keyOf(await client.get(SECRETS, ref)));
+}
+
 /** Reads the key at its first use and keeps it. After a failure the next use reads it again. */
 export function sessionKeyReader(client: KubeClient, ref: SecretRef): () => Promise<Buffer> {
+  return keptReader(() => loadSessionKey(client, ref));
+}
+
+function keptReader(load: () => Promise<Buffer>): () => Promise<Buffer> {
   let key: Promise<Buffer> | undefined;
   return () => {
-    key ??= loadSessionKey(client, ref).catch((error: unknown) => {
+    key ??= load().catch((error: unknown) => {
       key = undefined;
       throw error;
     });

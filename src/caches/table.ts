@@ -15,6 +15,7 @@ import {
 import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
+import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
 import { REGISTRY_CREDENTIALS } from '../resources/registry-credential.ts';
@@ -22,6 +23,7 @@ import { slimSpec } from '../resources/instances/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
+import { WEBHOOKS } from '../resources/webhooks/webhook.ts';
 import { INDEXES } from './indexes.ts';
 import { SharedContents } from './shared-contents.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';
@@ -62,6 +64,8 @@ export const CACHES = {
   sshKeys: cache({ type: SSH_KEYS, indexers: INDEXES.sshKeys }),
   templates: cache({ type: INSTANCE_TEMPLATES, indexers: INDEXES.templates }),
   registries: cache({ type: REGISTRY_CREDENTIALS, indexers: INDEXES.registries }),
+  webhooks: cache({ type: WEBHOOKS, indexers: INDEXES.webhooks }),
+  histories: cache({ type: INSTANCE_HISTORIES, indexers: INDEXES.histories }),
   apiKeys: cache({ type: API_KEYS, indexers: INDEXES.apiKeys }),
   pools: cache({ type: GPU_POOLS }),
   tenantPolicies: cache({ type: TENANT_POLICIES }),

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';
@@ -47,6 +48,25 @@ const names = z.string().transform((text, context): string[] => {
   return z.NEVER;
 });
 
+/** An IP network. */
+export interface Network {
+  address: string;
+  prefix: number;
+  family: 'ipv4' | 'ipv6';
+}
+
+const networks = z.string().transform((text, context): Network[] =>
+  text.split(',').flatMap((one) => {
+    const [address = '', bits = '', ...rest] = one.trim().split('/');
+    const version = isIP(address);
+    const prefix = Number(bits);
+    if (version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && prefix <= (version === 4 ? 32 : 128))
+      return [{ address, prefix, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }];
+    context.addIssue({ code: 'custom', message: 'expected networks, separated by commas, for example 10.20.0.0/16' });
+    return [];
+  }),
+);
+
 const trustProxy = z.string().transform((text, context): boolean | number | string => {
   if (text === 'false') return false;
   if (/^\d+$/.test(text)) return Number(text);
@@ -79,6 +99,8 @@ export const environment = z.object({
   BERTH_TERMINAL_ADDR: address.optional(),
   BERTH_TERMINAL_URL: origin.optional(),
   BERTH_SCALE_NAMESPACES: namespaces.optional(),
+  BERTH_WEBHOOKS: z.enum(['true', 'false']).default('false'),
+  BERTH_WEBHOOK_NETWORKS: networks.optional(),
   BERTH_TRUST_PROXY: trustProxy.prefault('false'),
   ...oidcEnvironment,
   ...tracingEnvironment,
@@ -117,6 +139,10 @@ export interface Config {
   terminalUrl: URL | undefined;
   /** Where model servers may scale to zero and back. */
   scaleNamespaces: readonly string[];
+  /** Whether the api role has webhooks. The notifier role always has. */
+  webhooks: boolean;
+  /** Networks beside the internet where webhooks may lead. */
+  webhookNetworks: readonly Network[];
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
   /** Where traces go; undefined: nowhere. */
@@ -163,6 +189,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     terminal: value.BERTH_TERMINAL_ADDR,
     terminalUrl: value.BERTH_TERMINAL_URL,
     scaleNamespaces: value.BERTH_SCALE_NAMESPACES ?? [],
+    webhooks: value.BERTH_WEBHOOKS === 'true',
+    webhookNetworks: value.BERTH_WEBHOOK_NETWORKS ?? [],
     trustProxy: value.BERTH_TRUST_PROXY,
     tracing: readTracing(value, unusable),
   };

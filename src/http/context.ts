@@ -8,10 +8,12 @@ import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';
 import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
 import { FairShares } from '../lib/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { ReadMonitor } from '../ports/read-monitor.ts';
+import type { Webhook } from '../resources/webhooks/webhook.ts';
 import type { Tracer } from '../runtime/tracing/tracer.ts';
 import type { TerminalGateway } from './terminal/pass-on.ts';
 import type { Authenticator } from './auth/authenticator.ts';
@@ -63,6 +65,12 @@ const MAX_CONNECTIONS = 10_000;
 /** Behind a proxy that answers for many clients, all connections have its address. */
 const MAX_RESTING_PER_ADDRESS = 1000;
 
+export interface WebhookParts {
+  store: ReadStore<Webhook>;
+  /** 32 bytes, from which signing secrets are derived. Rejects with NotFoundError while there is none. */
+  key: () => Promise<Buffer>;
+}
+
 /** The model endpoints, relative to the API base. They stand behind authentication, and read bodies themselves. */
 export interface ModelEndpoints {
   /** All of them. */
@@ -83,6 +91,8 @@ export interface ApiDeps {
   people?: People | undefined;
   /** Brings calls and browsers to the ports of instances. */
   ports: InstancePorts;
+  /** Undefined where webhooks are off. */
+  webhooks?: WebhookParts | undefined;
   /** Brings clients to shells in instances; undefined where no SSH gateway is known. */
   terminals?: TerminalGateway | undefined;
   /** Asks the exporter in an instance. Rejects when it does not answer, or with the signal. */

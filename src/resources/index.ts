@@ -10,6 +10,7 @@ import { tenantLimitResource } from './tenants/tenant-limit.ts';
 import { tenantPolicyResource } from './tenants/tenant-policy.ts';
 import { tokenRecordResource } from './token-record.ts';
 import { usageRecordResource } from './usage-record.ts';
+import { webhookResource } from './webhooks/webhook.ts';
 
 /** Every custom resource, in the order of `crds/`. */
 export const CUSTOM_RESOURCES: readonly CustomResource[] = [
@@ -24,4 +25,5 @@ export const CUSTOM_RESOURCES: readonly CustomResource[] = [
   registryCredentialResource,
   instanceHistoryResource,
   tokenRecordResource,
+  webhookResource,
 ];

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { budgetReader, keyBudgetReader } from '../access/budget.ts';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
-import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
+import { foreignKeyReader, SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';
 import type { ValkeyStore } from '../gateway/state/valkey-store.ts';
 import { Authenticator } from '../http/auth/authenticator.ts';
@@ -125,6 +125,14 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
   return ports;
 }
 
+/** Where webhooks are off, the role needs no right to them. */
+function createWebhooks({ process, caches }: RoleContext): ApiDeps['webhooks'] {
+  const { client, config } = process;
+  if (!config.webhooks) return undefined;
+  const ref = { namespace: config.namespace, name: SESSION_SECRETS.webhooks };
+  return { store: caches.get('webhooks'), key: foreignKeyReader(client, ref) };
+}
+
 /** What other roles have: what answers below /dashboard, who knows the people whom it vouches for, and the terminals. */
 type Beside = Pick<ApiDeps, 'dashboard' | 'people' | 'terminals'>;
 
@@ -154,6 +162,7 @@ export async function startApiRole(context: RoleContext, beside: Beside): Promis
   const ports = createPorts(context, shared);
   const stores = caches.pick(API_CACHES);
   const server = await startApi({
+    webhooks: createWebhooks(context),
     ...process,
     ...shared,
     tracer,

@@ -13,6 +13,7 @@ const controller = async (): Promise<Role> => (await import('./controller.ts')).
 const api = async (): Promise<Role> => (await import('./api.ts')).apiRole;
 const dashboard = async (): Promise<Role> => (await import('./dashboard.ts')).dashboardRole;
 const apiWithDashboard = async (): Promise<Role> => (await import('./api-with-dashboard.ts')).apiWithDashboardRole;
+const notifier = async (): Promise<Role> => (await import('./notifier.ts')).notifierRole;
 const ssh = async (): Promise<Role> => (await import('./ssh.ts')).sshRole;
 
 /** Roles that show the specs of instances to clients. The others read texts where they need them. */
@@ -23,6 +24,7 @@ const ROLES: Readonly<Record<string, readonly (() => Promise<Role>)[]>> = {
   api: [api],
   dashboard: [dashboard],
   ssh: [ssh],
+  notifier: [notifier],
   all: [controller, apiWithDashboard, ssh],
 };
 

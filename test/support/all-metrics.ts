@@ -9,6 +9,7 @@ import { measureRequests } from '../../src/http/metrics.ts';
 import { createClientMetrics } from '../../src/kube/client/client-metrics.ts';
 import type { EventRecorder } from '../../src/kube/events.ts';
 import { InformerMetrics } from '../../src/kube/watch/informer-metrics.ts';
+import { createNotifierMetrics } from '../../src/notifier/metrics.ts';
 import { createLog } from '../../src/roles/log.ts';
 import { createControllerMetrics } from '../../src/runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../../src/runtime/lease/leader-metrics.ts';
@@ -35,6 +36,7 @@ export function allMetrics(): RegisteredMetric[] {
   watchBilling(registry, {} as TokenMeter);
   auditSink(log, {} as EventRecorder, registry);
   createSshMetrics(registry);
+  createNotifierMetrics(registry, () => 0);
   // These are classes: what they count is of no interest here.
   void [new InformerMetrics(registry), new GatewayMetrics(registry, { endpoints: () => [], waiting: () => [] })];
   const metrics = registry.getMetricsAsArray() as RegisteredMetric[];

@@ -7,7 +7,7 @@ import { TOOLS_IMAGE } from '../../tools/lib/images/tools-image.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Roles that tell about their health on the metrics port alone. */
-const HAS_NO_API = new Set(['controller', 'dashboard', 'ssh']);
+const HAS_NO_API = new Set(['controller', 'dashboard', 'ssh', 'notifier']);
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 export interface BerthProcess extends AsyncDisposable {

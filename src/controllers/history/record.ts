@@ -31,7 +31,8 @@ export async function recordNews(
   const history = await findObject(client, INSTANCE_HISTORIES, ref, { signal });
   const now = clock.now();
   const before = ended === undefined ? history?.spec : fold(history?.spec, dated(ended), { gone: false, now });
-  const spec = fold(before, instance, { gone, now });
+  const { displayName } = instance.spec;
+  const spec = { ...fold(before, instance, { gone, now }), ...(displayName && { displayName }) };
   const annotations = {
     [FACTS]: factsHash(instance, gone),
     ...(spec.endedAt !== undefined && { [ENDED_AT]: spec.endedAt }),

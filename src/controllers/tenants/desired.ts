@@ -7,6 +7,7 @@ import { REGISTRY_CREDENTIALS } from '../../resources/registry-credential.ts';
 import { SSH_KEYS } from '../../resources/ssh-key.ts';
 import type { Ceilings } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { WEBHOOKS } from '../../resources/webhooks/webhook.ts';
 
 /** On what the controller makes in a tenant's namespace: it removes only what has these. */
 export const OWN_LABELS = { 'app.kubernetes.io/managed-by': 'berth' } as const;
@@ -27,6 +28,7 @@ export function hardOf({ objects }: Pick<Ceilings, 'objects'>): Hard {
     [INSTANCE_TEMPLATES, objects.templates],
     [API_KEYS, objects.apiKeys],
     [REGISTRY_CREDENTIALS, objects.registries],
+    [WEBHOOKS, objects.webhooks],
   ] as const;
   return Object.fromEntries(counts.map(([{ plural, group }, most]) => [`count/${plural}.${group}`, String(most)]));
 }

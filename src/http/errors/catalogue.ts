@@ -38,6 +38,8 @@ export const ERRORS = {
     help: 'No template that the tenant may use has this id or hash. Nothing was rented.',
   },
   registry_not_found: { status: 404, help: 'No credentials of a registry have this name.' },
+  webhook_not_found: { status: 404, help: 'No webhook has this id.' },
+  webhooks_disabled: { status: 404, help: 'This installation has no webhooks. The operator can turn them on.' },
   log_not_found: { status: 404, help: 'There is no such log: no earlier start, or the node removed it.' },
   ssh_key_not_found: { status: 404, help: 'No SSH key has this id.' },
   method_not_allowed: { status: 405, help: 'The endpoint does not have this method. Allow lists its methods.' },
@@ -101,6 +103,7 @@ export const ERRORS = {
   overloaded: { status: 503, help: 'This replica has too much under way. Try again as Retry-After says.' },
   dashboard_unavailable: { status: 503, help: 'Dashboard only: no replica of the dashboard answers. Try again.' },
   terminal_unavailable: { status: 503, help: 'No replica of the SSH gateway answers. Try again, or use SSH.' },
+  webhooks_unavailable: { status: 503, help: 'The key of the signing secrets is not there yet. Try again.' },
   claim_timeout: {
     status: 503,
     help: 'The controller did not decide in time. Nothing was rented, or, with an Idempotency-Key, a retry tells the outcome.',

@@ -9,6 +9,7 @@ const COUNTED: Readonly<Record<string, readonly [words: string, field: string]>>
   sshkeys: ['SSH keys', 'sshKeys'],
   instancetemplates: ['templates', 'templates'],
   apikeys: ['API keys', 'apiKeys'],
+  webhooks: ['webhooks', 'webhooks'],
   registrycredentials: ['credentials of registries', 'registries'],
 };
 

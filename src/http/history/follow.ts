@@ -1,12 +1,12 @@
 import { keyOf } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { toEventRecord } from '../../resources/history/event-record.ts';
 import { fold } from '../../resources/history/fold.ts';
 import type { InstanceHistorySpec } from '../../resources/history/instance-history.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { StreamEvent } from '../events/event-stream.ts';
 import { SentMarks } from './marks.ts';
-import { toEventRecord } from './record.ts';
 
 export interface FollowHistoryDeps {
   instances: ReadStore<GpuInstance>;

@@ -87,6 +87,17 @@ export const EXAMPLES = {
       },
     },
   },
+  createWebhook: {
+    all: { summary: 'All events', value: { url: 'https://hooks.example.com/berth' } },
+    some: {
+      summary: 'When instances become ready, and when money runs out',
+      value: {
+        url: 'https://hooks.example.com/berth',
+        events: ['instance.ready', 'budget.near', 'budget.spent'],
+        name: 'billing',
+      },
+    },
+  },
   createRegistry: {
     ghcr: {
       summary: 'A token of GitHub that may read packages',

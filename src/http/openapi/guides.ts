@@ -10,6 +10,7 @@ export interface Guide {
 
 export const GUIDES: readonly Guide[] = [
   { file: 'http.md', title: 'The HTTP interface', about: 'renting, ports, logs, events, limits, with examples' },
+  { file: 'webhooks.md', title: 'Webhooks', about: 'what they are told, and how to verify it' },
   { file: 'cli.md', title: 'The command line', about: '`berth`, and its exit statuses' },
   { file: 'ssh.md', title: 'SSH', about: 'logins, copies, forwards and keys' },
   {

@@ -47,6 +47,13 @@ import {
   templateSchema,
 } from '../schemas/template.ts';
 import { usageSchema } from '../usage/schema.ts';
+import {
+  createWebhookSchema,
+  deletedWebhookSchema,
+  webhookListSchema,
+  webhookSchema,
+  webhookWithSecretSchema,
+} from '../webhooks/schema.ts';
 
 /** The schemas that have a name in the document. */
 const NAMED = {
@@ -77,6 +84,11 @@ const NAMED = {
   Registry: registrySchema,
   RegistryList: registryListSchema,
   DeletedRegistry: deletedRegistrySchema,
+  CreateWebhook: createWebhookSchema,
+  Webhook: webhookSchema,
+  WebhookWithSecret: webhookWithSecretSchema,
+  WebhookList: webhookListSchema,
+  DeletedWebhook: deletedWebhookSchema,
   Limits: limitsSchema,
   Fleet: fleetSchema,
   Usage: usageSchema,

@@ -12,6 +12,7 @@ export interface Used {
   templates: number;
   apiKeys: number;
   registries: number;
+  webhooks: number;
   gpus: readonly GpuShare[];
 }
 
@@ -70,6 +71,7 @@ export function toLimitsRecord(
     templates: { used: used.templates, limit: objects.templates },
     api_keys: { used: used.apiKeys, limit: objects.apiKeys },
     registries: { used: used.registries, limit: objects.registries },
+    webhooks: { used: used.webhooks, limit: objects.webhooks },
     gpus_used: sum(used.gpus),
     gpus: gpus.map((ceiling) => ({
       pool: named(ceiling.pool),

@@ -12,7 +12,7 @@ export const readLimitsRoute = route({
   scope: 'compute:read',
   summary: 'Read your ceilings, and what is used of them',
   success: { status: 200, schema: 'Limits', description: 'The ceilings of the tenant.' },
-  handle({ stores, offers, ceilings, clock }, { response, caller: { namespace, keyId } }) {
+  handle({ stores, offers, ceilings, clock, webhooks }, { response, caller: { namespace, keyId } }) {
     const now = clock.now();
     const [key] = stores.apiKeys.by('uid', keyId);
     const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
@@ -23,6 +23,7 @@ export const readLimitsRoute = route({
       templates: stores.templates.by('namespace', namespace).length,
       apiKeys: stores.apiKeys.by('namespace', namespace).length,
       registries: stores.registries.by('namespace', namespace).length,
+      webhooks: webhooks?.store.by('namespace', namespace).length ?? 0,
       gpus: offers.heldBy(namespace),
     };
     const record = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], used, {

@@ -18,7 +18,17 @@ export interface Operation {
   path: string;
   /** The operationId. */
   id: string;
-  tag: 'Offers' | 'Instances' | 'Templates' | 'SSH keys' | 'Registries' | 'Limits' | 'Usage' | 'Models' | 'Fleet';
+  tag:
+    | 'Offers'
+    | 'Instances'
+    | 'Templates'
+    | 'SSH keys'
+    | 'Registries'
+    | 'Webhooks'
+    | 'Limits'
+    | 'Usage'
+    | 'Models'
+    | 'Fleet';
   scope: CallerScope;
   summary: string;
   description?: string;

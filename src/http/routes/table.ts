@@ -4,6 +4,7 @@ import { readLogsRoute } from '../logs/route.ts';
 import { readMetricsRoute } from '../monitoring/route.ts';
 import { registryRoutes } from '../registries/routes.ts';
 import { readUsageRoute } from '../usage/route.ts';
+import { webhookRoutes } from '../webhooks/routes.ts';
 import { createInstanceRoute } from './instances/create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
 import { readLimitsRoute } from './limits.ts';
@@ -37,6 +38,7 @@ export const RESOURCES: readonly Resource[] = [
   { path: '/fleet', compressed: true, routes: [readFleetRoute] },
   { path: '/ssh-keys', compressed: true, routes: sshKeyRoutes },
   { path: '/registries', compressed: true, routes: registryRoutes },
+  { path: '/webhooks', routes: webhookRoutes },
 ];
 
 const models = { tag: 'Models', scope: 'models' } as const;

@@ -46,6 +46,7 @@ export const limitsSchema = z
     templates: usedOf('Templates'),
     api_keys: usedOf('API keys'),
     registries: usedOf('Credentials of registries'),
+    webhooks: usedOf('Webhooks'),
     gpus_used: countSchema.describe('GPUs and MIG slices that the instances hold now.'),
     gpus: z
       .array(

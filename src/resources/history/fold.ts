@@ -106,7 +106,8 @@ function withState(entries: readonly HistoryEntry[], state: HistoryEntry): Histo
   const since = last.lastAt ?? last.at;
   const isNewest = entries.every((one) => (one.lastAt ?? one.at) <= since || PASSED.has(one.reason));
   if (isNewest && last.message === state.message) return [...entries];
-  const again = { ...last, message: state.message, count: last.count + 1, lastAt: state.at };
+  const { recordedAt: _before, ...rest } = last;
+  const again = { ...rest, message: state.message, count: last.count + 1, lastAt: state.at };
   return entries.with(at, again);
 }
 
@@ -149,6 +150,8 @@ export function fold(
     const start = instance.status?.incarnation ?? 0;
     entries = [...entries, entry({ at, reason: 'Deleted', message: 'The instance is gone.', start })];
   }
+  const recordedAt = [at, ...old.map((one) => one.recordedAt ?? '')].reduce((a, b) => (a > b ? a : b));
+  entries = entries.map((one) => (old.includes(one) ? one : { ...one, recordedAt }));
   const over = Math.max(0, entries.length - MAX_ENTRIES);
   return {
     ...rest,

@@ -17,6 +17,9 @@ export const ENDED_AT = 'berth.dev/ended-at';
 const entrySchema = z
   .object({
     at: timeSchema.describe('When it happened, or happened first.'),
+    recordedAt: timeSchema
+      .optional()
+      .describe('When the controller noted that it happened, or happened again. Webhooks are told in this order.'),
     lastAt: timeSchema.optional().describe('When it happened last, where it happened more than once.'),
     type: z.enum(['Normal', 'Warning']).describe('Warning: the instance could not go on.'),
     reason: z.string().min(1).max(128).describe('What happened, in CamelCase.'),
@@ -28,6 +31,7 @@ const entrySchema = z
 
 export const instanceHistorySpecSchema = z.object({
   instance: z.string().max(253).describe('metadata.name of the instance.'),
+  displayName: z.string().max(253).optional().describe('Name of the instance for people.'),
   instanceUid: z.string().max(64).describe('metadata.uid of the instance.'),
   endedAt: timeSchema.optional().describe('When the instance was gone. The history goes a week later.'),
   dropped: z.int().min(0).describe('Older entries that gave way to newer ones.'),

@@ -33,6 +33,7 @@ const objectsSchema = z.object({
   templates: count('InstanceTemplates.', 100_000, 1000),
   apiKeys: count('APIKeys.', 100_000, 1000),
   registries: count('RegistryCredentials, each with a Secret.', 10_000, 100),
+  webhooks: count('Webhooks.', 100, 10),
 });
 
 const httpSchema = z.object({
@@ -102,7 +103,7 @@ export const DEFAULT_CEILINGS: Ceilings = ceilingsSchema.parse({});
 export const CLOSED_CEILINGS: Ceilings = {
   ...DEFAULT_CEILINGS,
   gpus: [{ pool: '*', product: '*', max: 0 }],
-  objects: { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0 },
+  objects: { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, webhooks: 0 },
   images: [],
   userNamespaces: 'Required',
 };

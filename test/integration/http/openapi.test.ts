@@ -88,6 +88,12 @@ describe('/openapi.json', () => {
         'get /registries',
         'post /registries',
         'delete /registries/{registryName}',
+        // Beside the specification: who is told what happens.
+        'get /webhooks',
+        'post /webhooks',
+        'get /webhooks/{webhookId}',
+        'delete /webhooks/{webhookId}',
+        'post /webhooks/{webhookId}/secret',
         'get /ssh-keys',
         'post /ssh-keys',
         'delete /ssh-keys/{sshKeyId}',

@@ -44,6 +44,8 @@ export interface LoneApiOptions {
   apiKeys?: ReadStore<ApiKey>;
   /** What is other than usual in the keys of tenants. */
   keys?: Record<string, Partial<ApiKey['spec']>>;
+  /** By default they are off. */
+  webhooks?: ApiDeps['webhooks'];
   /** By default none. */
   terminals?: ApiDeps['terminals'];
   /** By default none. */
@@ -156,6 +158,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
+    webhooks: options.webhooks,
     terminals: options.terminals,
     tracer: options.tracer,
     readMonitor: options.readMonitor ?? refuse,

@@ -28,6 +28,12 @@ describe('readConfig', () => {
 
   it('reads the namespaces whose model servers may scale to zero', () => {
     expect(readConfig({}).scaleNamespaces).toEqual([]);
+    expect(readConfig({ BERTH_WEBHOOK_NETWORKS: '10.20.0.0/16, fd12::/32' }).webhookNetworks).toEqual([
+      { address: '10.20.0.0', prefix: 16, family: 'ipv4' },
+      { address: 'fd12::', prefix: 32, family: 'ipv6' },
+    ]);
+    for (const wrong of ['10.0.0.0', '10.0.0.0/33', '::/129', 'example.com/8', '10.0.0.0/8/8', '10.0.0.0/'])
+      expect(() => readConfig({ BERTH_WEBHOOK_NETWORKS: wrong })).toThrow(/BERTH_WEBHOOK_NETWORKS: expected networks/);
     expect(readConfig({ BERTH_SCALE_NAMESPACES: 'llms, more' }).scaleNamespaces).toEqual(['llms', 'more']);
     expect(() => readConfig({ BERTH_SCALE_NAMESPACES: 'LLMs' })).toThrow(/BERTH_SCALE_NAMESPACES: expected names of/);
   });

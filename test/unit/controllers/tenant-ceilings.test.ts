@@ -35,7 +35,7 @@ const CEILINGS: fc.Arbitrary<Ceilings> = fc
     gpus: fc.uniqueArray(fc.record({ pool: NAME, product: NAME, max: FEW }), {
       selector: ({ pool, product }) => `${pool} ${product}`,
     }),
-    objects: fc.record({ instances: FEW, sshKeys: FEW, templates: FEW, apiKeys: FEW, registries: FEW }),
+    objects: fc.record({ instances: FEW, sshKeys: FEW, templates: FEW, apiKeys: FEW, registries: FEW, webhooks: FEW }),
     images: fc.array(fc.oneof(PATTERN, fc.constant('*')), { maxLength: 4 }),
     runtimeClassNames: fc.subarray(['kata', 'gvisor', 'other']),
     userNamespaces: fc.constantFrom('Optional', 'Required'),

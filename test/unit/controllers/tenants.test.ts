@@ -133,6 +133,7 @@ it('a tenant gets its TenantLimit and its quota, once', async () => {
     hard: {
       'count/gpuinstances.berth.dev': '1000',
       'count/registrycredentials.berth.dev': '100',
+      'count/webhooks.berth.dev': '10',
       'count/sshkeys.berth.dev': '5',
       'count/instancetemplates.berth.dev': '1000',
       'count/apikeys.berth.dev': '1000',

@@ -4,7 +4,7 @@ import { limitsSchema } from '../../../src/http/schemas/limits.ts';
 import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
 import { ceilingsSchema } from '../../../src/resources/tenants/ceilings.ts';
 
-const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, gpus: [] };
+const NOTHING = { instances: 0, sshKeys: 0, templates: 0, apiKeys: 0, registries: 0, webhooks: 0, gpus: [] };
 
 it('shows each ceiling over GPUs with what its places hold', () => {
   const ceilings = ceilingsSchema.parse({

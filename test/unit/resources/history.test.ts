@@ -78,6 +78,24 @@ describe('the history of an instance', () => {
     expect(history?.entries[0]).toMatchObject({ at: time(1), lastAt: time(4), message: 'b', type: 'Warning' });
   });
 
+  it('says when each was recorded, and never an earlier time than before', () => {
+    const first = waits('PullingImage', '', { stages: { accepted: time(0) } });
+    const later = waits('PullingImage', 'b', { stages: { accepted: time(0), claimed: time(1) } });
+    // Another leader goes on, whose clock is behind.
+    const history = told([15, first], [15, first], [12, later]);
+    expect(history?.entries.map(({ reason, recordedAt }) => [reason, recordedAt])).toEqual([
+      ['Accepted', time(15)],
+      ['Claimed', time(15)],
+      ['PullingImage', time(15)],
+    ]);
+    const last = told([15, first], [30, later]);
+    expect(last?.entries.map(({ reason, recordedAt }) => [reason, recordedAt])).toEqual([
+      ['Accepted', time(15)],
+      ['Claimed', time(30)],
+      ['PullingImage', time(30)],
+    ]);
+  });
+
   it('tells nothing twice, whenever a controller crashes, and fits into its schema', () => {
     fc.assert(
       fc.property(fc.array(anyInstance, { maxLength: 200 }), fc.boolean(), (versions, gone) => {

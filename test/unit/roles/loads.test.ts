@@ -43,7 +43,7 @@ const LARGE = [
 
 const loaded = new Map<string, Loaded>();
 beforeAll(() => {
-  for (const role of ['controller', 'api', 'dashboard', 'ssh']) loaded.set(role, load(role));
+  for (const role of ['controller', 'api', 'dashboard', 'ssh', 'notifier']) loaded.set(role, load(role));
 }, 60_000);
 
 it.each([
@@ -51,6 +51,7 @@ it.each([
   ['api', ['express/']],
   ['dashboard', ['express/']],
   ['ssh', ['ssh2/']],
+  ['notifier', []],
 ])('the role %s loads of what is large only what it uses: %j', (role, wanted) => {
   const found = loaded.get(role);
   expect(found && LARGE.filter((name) => has(found, name))).toEqual(wanted);

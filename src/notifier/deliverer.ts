@@ -1,0 +1,206 @@
+import type { KubeClient } from '../kube/client/client.ts';
+import { isUidMismatch, NotFoundError } from '../kube/errors.ts';
+import { keyOf } from '../kube/types.ts';
+import type { ReadStore } from '../kube/watch/store.ts';
+import type { Clock } from '../lib/clock.ts';
+import { FairShares } from '../lib/fair-shares.ts';
+import { sameJson } from '../lib/json.ts';
+import type { InstanceHistory } from '../resources/history/instance-history.ts';
+import { TENANT_LIMIT_NAME, type TenantLimit } from '../resources/tenants/tenant-limit.ts';
+import { signedHeaders, signingSecret } from '../resources/webhooks/signing.ts';
+import { type Webhook, WEBHOOKS } from '../resources/webhooks/webhook.ts';
+import type { ReconcileContext, Result } from '../runtime/controller.ts';
+import { NotLeaderError } from '../runtime/lease/write-guard.ts';
+import { waitMs } from './backoff.ts';
+import { findDue, firstCursor, isTooOld, pass, type Positions } from './cursor.ts';
+import type { NotifierEvent } from './events.ts';
+import type { Lags } from './lags.ts';
+import type { CountedOutcome } from './metrics.ts';
+import { type Progress, progressOf, toStatus } from './status.ts';
+import type { Outcome, Targets } from './target.ts';
+
+/** Deliveries at once, over all webhooks. */
+export const DELIVERIES = 64;
+/** Events of one turn: fewer than a cursor has ids for, so that what comes late is seen before it counts as old. */
+const TURN_EVENTS = 64;
+/** Milliseconds of one turn. Then other webhooks are next. */
+const TURN_MS = 20_000;
+/** Milliseconds between two writes of a cursor. A crash repeats what was delivered between. */
+const WRITE_MS = 1_000;
+/** Milliseconds until a webhook is looked at again whose tenant has its share of the deliveries under way. */
+const SHARE_MS = 1_000;
+
+export interface NotifierStores {
+  webhooks: ReadStore<Webhook>;
+  histories: ReadStore<InstanceHistory>;
+  tenantLimits: ReadStore<TenantLimit>;
+}
+
+export interface DelivererDeps {
+  /** Writes nothing without the lease. */
+  client: Pick<KubeClient, 'patch'>;
+  stores: NotifierStores;
+  targets: Pick<Targets, 'deliver'>;
+  /** 32 bytes, from which signing secrets are derived. */
+  key: Buffer;
+  /** Aborts when no further delivery should begin. */
+  stopping: AbortSignal;
+  /** Whether no other process can have the lease. */
+  mayDeliver: () => boolean;
+  count: (outcome: CountedOutcome) => void;
+  lags: Lags;
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+}
+
+/** What this process knows of one webhook, in this term as the leader. */
+interface Work {
+  uid: string | undefined;
+  progress: Progress;
+  failures: number;
+  /** Monotonic: not before. */
+  nextAt: number;
+  /** Monotonic: when the status was written last. */
+  writtenAt: number;
+}
+
+/** Delivers the events of webhooks, one at a time for each. Make one for each term: it remembers what it delivered. */
+export class Deliverer {
+  readonly #deps: DelivererDeps;
+  readonly #works = new Map<string, Work>();
+  readonly #shares = new FairShares(DELIVERIES, 1);
+
+  constructor(deps: DelivererDeps) {
+    this.#deps = deps;
+  }
+
+  /** Delivers what is due to the webhook of this key. */
+  async reconcile(key: string, { signal, log }: ReconcileContext): Promise<Result> {
+    const webhook = this.#deps.stores.webhooks.get(key);
+    if (webhook === undefined || webhook.metadata.deletionTimestamp !== undefined) {
+      this.#works.delete(key);
+      this.#deps.lags.forget(key);
+      return undefined;
+    }
+    const work = this.#workOf(key, webhook);
+    const wait = work.nextAt - this.#deps.clock.monotonic();
+    if (wait > 0) return { requeueAfterMs: wait };
+    const failuresBefore = work.failures;
+    const result = await this.#takeTurn(key, work, signal);
+    if (work.failures > failuresBefore) {
+      const { hostname: host } = new URL(webhook.spec.url);
+      log.info({ host, outcome: work.progress.outcome, failures: work.failures }, 'A target took no event');
+    }
+    return result;
+  }
+
+  #workOf(key: string, webhook: Webhook): Work {
+    const known = this.#works.get(key);
+    const { uid } = webhook.metadata;
+    if (known !== undefined && known.uid === uid) return known;
+    const progress = progressOf(webhook, firstCursor(webhook));
+    const work = { uid, progress, failures: 0, nextAt: -Infinity, writtenAt: -Infinity };
+    this.#works.set(key, work);
+    return work;
+  }
+
+  async #takeTurn(key: string, work: Work, signal: AbortSignal): Promise<Result> {
+    const { clock, stores, lags, stopping } = this.#deps;
+    const begun = clock.monotonic();
+    const webhook = stores.webhooks.get(key);
+    if (webhook === undefined) return undefined;
+    const { namespace = '' } = webhook.metadata;
+    const told = {
+      histories: stores.histories.by('namespace', namespace),
+      limit: stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME })),
+    };
+    const { events, positions } = findDue(webhook, work.progress.cursor, told);
+    const known = new Map(positions);
+    for (const [index, event] of events.entries()) {
+      if (work.failures === 0) lags.note(key, Date.parse(event.at));
+      const isOver = stopping.aborted || index >= TURN_EVENTS || clock.monotonic() - begun >= TURN_MS;
+      if (isOver) {
+        await this.#write(key, work, signal);
+        return { requeueAfterMs: 0 };
+      }
+      known.set(event.id, event.position);
+      const next = await this.#passOne(key, work, { event, positions: known, signal });
+      if (next !== undefined) return next;
+    }
+    lags.forget(key);
+    await this.#write(key, work, signal);
+    return undefined;
+  }
+
+  /** Delivers or drops one event; returns when to go on, where that is not at once. */
+  async #passOne(
+    key: string,
+    work: Work,
+    { event, positions, signal }: { event: NotifierEvent; positions: Positions; signal: AbortSignal },
+  ): Promise<Result> {
+    const { clock, count, stores, random } = this.#deps;
+    const { progress } = work;
+    if (isTooOld(event, clock.now())) {
+      count('dropped');
+      progress.dropped += 1;
+      progress.cursor = pass(progress.cursor, event, positions);
+      return undefined;
+    }
+    // As it is now: its secret may have changed in this turn.
+    const webhook = stores.webhooks.get(key);
+    if (webhook === undefined || webhook.metadata.uid !== work.uid) return { requeueAfterMs: 0 };
+    const { namespace = '' } = webhook.metadata;
+    if (this.#shares.take(namespace, 1) !== 'taken') {
+      await this.#write(key, work, signal);
+      return { requeueAfterMs: SHARE_MS };
+    }
+    const outcome = await this.#deliver(webhook, event, signal).finally(() => this.#shares.give(namespace, 1));
+    count(outcome.kind);
+    progress.outcome = outcome;
+    if (outcome.kind === 'delivered') {
+      work.failures = 0;
+      progress.failedSince = undefined;
+      progress.lastDeliveredAt = clock.now();
+      progress.cursor = pass(progress.cursor, event, positions);
+      if (clock.monotonic() - work.writtenAt >= WRITE_MS) await this.#write(key, work, signal);
+      return undefined;
+    }
+    work.failures += 1;
+    progress.failedSince ??= clock.now();
+    this.#deps.lags.forget(key);
+    const wait = waitMs(work.failures, random(), outcome.kind === 'refused' ? outcome.retryAfterMs : undefined);
+    work.nextAt = clock.monotonic() + wait;
+    await this.#write(key, work, signal);
+    return { requeueAfterMs: wait };
+  }
+
+  async #deliver(webhook: Webhook, { id, type, at, data }: NotifierEvent, signal: AbortSignal): Promise<Outcome> {
+    const { clock, key, mayDeliver, targets } = this.#deps;
+    if (!mayDeliver()) throw new NotLeaderError();
+    const body = JSON.stringify({ type, timestamp: at, data });
+    const timestamp = Math.floor(clock.now() / 1000);
+    const signed = signedHeaders(signingSecret(key, webhook), { id, timestamp, body });
+    const headers = { 'content-type': 'application/json', 'user-agent': 'berth-webhooks', ...signed };
+    return targets.deliver({ url: webhook.spec.url, headers, body }, signal);
+  }
+
+  /** Writes the status, where it says something new. */
+  async #write(key: string, work: Work, signal: AbortSignal): Promise<void> {
+    const { client, clock, stores } = this.#deps;
+    const webhook = stores.webhooks.get(key);
+    if (webhook === undefined || webhook.metadata.uid !== work.uid) return;
+    const status = toStatus(webhook, work.progress, clock.now());
+    if (sameJson(webhook.status, status)) return;
+    const { namespace, name, uid } = webhook.metadata;
+    // A merge patch removes what is null.
+    const whole = { failedSince: null, lastDeliveredAt: null, ...status };
+    try {
+      const body = { metadata: { uid }, status: whole };
+      await client.patch(WEBHOOKS, { namespace, name }, body, { type: 'merge', subresource: 'status', signal });
+      work.writtenAt = clock.monotonic();
+    } catch (error) {
+      if (!(error instanceof NotFoundError) && !isUidMismatch(error)) throw error;
+    }
+  }
+}

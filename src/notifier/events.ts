@@ -1,0 +1,107 @@
+import { hash } from 'node:crypto';
+import { rfc3339 } from '../kube/conditions.ts';
+import { toEventRecord } from '../resources/history/event-record.ts';
+import type { HistoryEntry, InstanceHistory } from '../resources/history/instance-history.ts';
+import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
+import type { BudgetStatus } from '../resources/tenants/budget.ts';
+
+/** Per cent of a budget from which on its tenant is told. */
+const NEAR_PERCENT = 80;
+/** Characters of an id, 6 bits each. */
+const ID_LENGTH = 16;
+
+/** Something to tell a webhook. */
+export interface NotifierEvent {
+  /** The same for every delivery of the event, from every replica. */
+  id: string;
+  type: string;
+  /** Where it stands among the events of instances. Text that sorts; the first part is when it was recorded. */
+  position: string;
+  /** When it was recorded, RFC 3339 in UTC. */
+  at: string;
+  data: Readonly<Record<string, unknown>>;
+}
+
+function idOf(...facts: readonly (string | number)[]): string {
+  return hash('sha256', facts.join(' '), 'base64url').slice(0, ID_LENGTH);
+}
+
+/** GPUBecameUnhealthy -> instance.gpu_became_unhealthy. */
+export function typeOf(reason: string): string {
+  const words = reason.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').replaceAll(/([A-Z])([A-Z][a-z])/g, '$1_$2');
+  return `instance.${words.toLowerCase()}`;
+}
+
+/** In whole seconds, as all of these times: so they sort as texts. */
+function recordedAt({ recordedAt: at, lastAt, at: first }: HistoryEntry): string {
+  return at ?? rfc3339(Date.parse(lastAt ?? first));
+}
+
+function toEvent({ spec }: InstanceHistory, entry: HistoryEntry, index: number): NotifierEvent {
+  const { instanceUid: uid, instance, displayName, dropped } = spec;
+  const at = recordedAt(entry);
+  // Entries that give way are counted, so the number of an entry stays.
+  const number = String(dropped + index).padStart(9, '0');
+  return {
+    id: idOf(uid, entry.reason, entry.start, entry.count, entry.at),
+    type: typeOf(entry.reason),
+    // Some times have milliseconds, and some have not.
+    position: [at, new Date(entry.lastAt ?? entry.at).toISOString(), uid, number].join(' '),
+    at,
+    data: { instance_id: instance, instance_name: displayName ?? '', ...toEventRecord(entry) },
+  };
+}
+
+/** Whether a type of events is asked for. */
+export type Wants = (type: string) => boolean;
+
+/** The wanted events of these instances that are newer than a position, oldest first. */
+export function instanceEvents(histories: Iterable<InstanceHistory>, after: string, wants: Wants): NotifierEvent[] {
+  const found: NotifierEvent[] = [];
+  const [since = ''] = after.split(' ');
+  for (const history of histories) {
+    for (const [index, entry] of history.spec.entries.entries()) {
+      if (recordedAt(entry) < since || !wants(typeOf(entry.reason))) continue;
+      const event = toEvent(history, entry, index);
+      if (event.position > after) found.push(event);
+    }
+  }
+  return found.toSorted((a, b) => (a.position < b.position ? -1 : 1));
+}
+
+const BUDGET_EVENTS = [
+  ['budget.near', NEAR_PERCENT],
+  ['budget.spent', 100],
+] as const;
+
+function budgetData({ month, renewsAt, percent, lines }: BudgetStatus) {
+  return {
+    month,
+    renews_at: renewsAt,
+    percent,
+    lines: lines.map(({ unit, max, spent }) => ({ unit, limit: max, spent })),
+  };
+}
+
+/**
+ * What to tell of the budget of the month, beside what was told.
+ *
+ * @param told the month and the last event, as a cursor has them: `2026-11 budget.near`
+ */
+export function budgetEvents(limit: TenantLimit | undefined, told: string | undefined): NotifierEvent[] {
+  const budget = limit?.status?.budget;
+  if (limit === undefined || budget === undefined) return [];
+  const { month, percent, at } = budget;
+  const [toldMonth = '', toldType = ''] = told?.split(' ') ?? [];
+  // What an earlier month says that is read late is nothing new.
+  if (month < toldMonth) return [];
+  const toldUpTo = month === toldMonth ? BUDGET_EVENTS.findIndex(([type]) => type === toldType) : -1;
+  const due = BUDGET_EVENTS.filter(([, from], index) => percent >= from && index > toldUpTo);
+  return due.map(([type]) => ({
+    id: idOf(limit.metadata.uid ?? '', month, type),
+    type,
+    position: `${month} ${type}`,
+    at,
+    data: budgetData(budget),
+  }));
+}
