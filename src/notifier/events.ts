@@ -3,10 +3,8 @@ import { rfc3339 } from '../kube/conditions.ts';
 import { toEventRecord } from '../resources/history/event-record.ts';
 import type { HistoryEntry, InstanceHistory } from '../resources/history/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
-import type { BudgetStatus } from '../resources/tenants/budget.ts';
+import { type BudgetStatus, WARNINGS } from '../resources/tenants/budget.ts';
 
-/** Per cent of a budget from which on its tenant is told. */
-const NEAR_PERCENT = 80;
 /** Characters of an id, 6 bits each. */
 const ID_LENGTH = 16;
 
@@ -69,10 +67,9 @@ export function instanceEvents(histories: Iterable<InstanceHistory>, after: stri
   return found.toSorted((a, b) => (a.position < b.position ? -1 : 1));
 }
 
-const BUDGET_EVENTS = [
-  ['budget.near', NEAR_PERCENT],
-  ['budget.spent', 100],
-] as const;
+function budgetType(percent: number): string {
+  return percent < 100 ? 'budget.near' : 'budget.spent';
+}
 
 function budgetData({ month, renewsAt, percent, lines }: BudgetStatus) {
   return {
@@ -84,24 +81,21 @@ function budgetData({ month, renewsAt, percent, lines }: BudgetStatus) {
 }
 
 /**
- * What to tell of the budget of the month, beside what was told.
+ * What to tell of the budget of the month, beside what was told: that half, four fifths or all of it are
+ * spent, the most of these.
  *
- * @param told the month and the last event, as a cursor has them: `2026-11 budget.near`
+ * @param told the month and the per cent of the last event, as a cursor has them: `2026-11 80`
  */
 export function budgetEvents(limit: TenantLimit | undefined, told: string | undefined): NotifierEvent[] {
   const budget = limit?.status?.budget;
   if (limit === undefined || budget === undefined) return [];
   const { month, percent, at } = budget;
-  const [toldMonth = '', toldType = ''] = told?.split(' ') ?? [];
+  const [toldMonth = '', toldPercent = ''] = told?.split(' ') ?? [];
   // What an earlier month says that is read late is nothing new.
   if (month < toldMonth) return [];
-  const toldUpTo = month === toldMonth ? BUDGET_EVENTS.findIndex(([type]) => type === toldType) : -1;
-  const due = BUDGET_EVENTS.filter(([, from], index) => percent >= from && index > toldUpTo);
-  return due.map(([type]) => ({
-    id: idOf(limit.metadata.uid ?? '', month, type),
-    type,
-    position: `${month} ${type}`,
-    at,
-    data: budgetData(budget),
-  }));
+  const toldUpTo = month === toldMonth ? Number(toldPercent) : 0;
+  const reached = WARNINGS.findLast((from) => percent >= from && from > toldUpTo);
+  if (reached === undefined) return [];
+  const id = idOf(limit.metadata.uid ?? '', month, reached);
+  return [{ id, type: budgetType(reached), position: `${month} ${reached}`, at, data: budgetData(budget) }];
 }

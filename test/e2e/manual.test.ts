@@ -100,7 +100,9 @@ describe('the commands of the manual', () => {
   });
 
   it('switch traces on', async () => {
-    await follow(blockWith(operations, 'tracing.endpoint'), chart());
+    await follow(blockWith(operations, 'collector-key'), { 'Bearer KEY': 'Bearer of-the-collector' });
+    const upgrade = blockWith(operations, 'tracing.endpoint').trim();
+    await follow(`${upgrade} --set tracing.headersSecret=collector-key`, chart());
     expect(await follow(ROLL_OUT)).toContain('deployment "berth-controller" successfully rolled out');
     expect(await follow(`kubectl -n ${NAMESPACE} logs deployment/berth-controller`)).toContain('Traces are sent');
   });

@@ -72,7 +72,7 @@ export const cursorSchema = z.object({
     .max(MAX_SENT)
     .describe('Ids of delivered events that are newer, oldest first.'),
   last: z.string().max(32).optional().describe('Id of the last delivered event.'),
-  budget: z.string().max(32).optional().describe('The month, and the last event of its budget.'),
+  budget: z.string().max(32).optional().describe('The month, and the per cent of its budget that was told last.'),
 });
 
 export const webhookStatusSchema = z.object({

@@ -173,7 +173,8 @@ describe('a budget', () => {
     world.put(world.webhooks, webhook());
     const said: string[] = [];
     for (const [percent, month] of [
-      [79],
+      [49],
+      [51],
       [80],
       [95],
       [100],
@@ -192,7 +193,7 @@ describe('a budget', () => {
           .join(' '),
       );
     }
-    expect(said).toEqual(['', 'budget.near', '', 'budget.spent', '', '', '', 'budget.near budget.spent', '']);
+    expect(said).toEqual(['', 'budget.near', 'budget.near', '', 'budget.spent', '', '', '', 'budget.spent', '']);
   });
 });
 
