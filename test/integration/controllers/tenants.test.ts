@@ -92,6 +92,7 @@ it('a tenant has a TenantLimit and a quota from the policy, and the policy count
     'count/instancetemplates.berth.dev': '1k',
     'count/apikeys.berth.dev': '1k',
     'count/registrycredentials.berth.dev': '100',
+    'count/webhooks.berth.dev': '10',
   });
   await waitFor('the status of the policy', async () => {
     const { status } = await cluster.client.get(TENANT_POLICIES, { name: policy() });
