@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, inject, it } from 'vitest';
 import { tryDoctor } from './support/doctor.ts';
+import { tryWebhook } from './support/webhooks.ts';
 import { World } from './support/world.ts';
 
 describe('a live installation', () => {
@@ -11,4 +12,6 @@ describe('a live installation', () => {
   afterAll(() => world.client.close());
 
   it('has nothing for berth doctor to find while it is sound, and each fault that is planted', () => tryDoctor(world));
+
+  it('tells a webhook what happens, and calls nothing inside', () => tryWebhook(world));
 });

@@ -126,8 +126,9 @@ function isOver(alert: string): Promise<unknown> {
 }
 
 it('every metric that the roles show is in the table, with its type, and no other', async () => {
+  await using notifier = await startBerth(kubeconfig, 'notifier', tenant.name);
   const shown = new Map<string, string>();
-  for (const { metricsUrl } of [controller, api, ssh]) {
+  for (const { metricsUrl } of [controller, api, ssh, notifier]) {
     const text = await (await fetch(`${metricsUrl}/metrics`)).text();
     for (const [, name = '', type = ''] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) shown.set(name, type);
   }
