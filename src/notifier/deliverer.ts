@@ -89,7 +89,7 @@ export class Deliverer {
     const failuresBefore = work.failures;
     const result = await this.#takeTurn(key, work, signal);
     if (work.failures > failuresBefore) {
-      const { hostname: host } = new URL(webhook.spec.url);
+      const host = URL.parse(webhook.spec.url)?.hostname;
       log.info({ host, outcome: work.progress.outcome, failures: work.failures }, 'A target took no event');
     }
     return result;

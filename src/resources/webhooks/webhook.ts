@@ -19,8 +19,13 @@ export const MAX_SENT = 128;
 
 /** A type of events: `instance.` or `budget.` and words in lower case. */
 export const EVENT_TYPE = /^(instance|budget)\.[a-z0-9_]{1,128}$/;
-/** An absolute URL without a user, a password or a fragment. */
-export const WEBHOOK_URL = /^https?:\/\/[A-Za-z0-9.:_\-[\]]+([/?][!"$-;=?-~]*)?$/;
+const LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
+const LAST_LABEL = '[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+const BYTE = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
+const HOST = `(?:(?:${LABEL}\\.)*${LAST_LABEL}|(?:${BYTE}\\.){3}${BYTE})`;
+const PORT = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';
+/** An absolute URL of a host name or an IPv4 address, without a user, a password or a fragment. */
+export const WEBHOOK_URL = new RegExp(`^https?://${HOST}(?::${PORT})?(?:[/?][!"$-;=?-~]*)?$`);
 
 export const URL_HINT =
   'write an absolute URL without user, password and fragment, for example https://example.com/berth';

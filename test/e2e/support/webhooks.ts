@@ -25,7 +25,7 @@ async function startTarget({ client }: World): Promise<string> {
 function deliveriesIn(log: string, secret: string): { type: string; data: Record<string, unknown> }[] {
   const requests = log.split(/^POST /m).slice(1);
   return requests.map((text) => {
-    const [head = '', body = ''] = text.split('\r\n\r\n');
+    const [head = '', body = ''] = text.split(/\r?\n\r?\n/);
     const headers = Object.fromEntries(
       [...head.matchAll(/^(webhook-\w+): (.*)\r?$/gim)].map(([, name, value]) => [name, value]),
     );
