@@ -35,6 +35,8 @@ async function whileOpen(
   client: Duplex | ServerResponse,
   forward: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
+  // It closed while the user was looked up: nothing would end the stream.
+  if (client.destroyed) return;
   const open = streams.open(user, target.podUid);
   const left = activity.began({ namespace: target.namespace, name: target.instance });
   const gone = new AbortController();
@@ -65,7 +67,9 @@ async function begin(
 async function firstOf<T>(answers: Promise<T>[], stream: Duplex, port: number): Promise<T> {
   // The stream may serve other requests, and must not keep a listener for each.
   const over = new AbortController();
-  const closed = once(stream, 'close', over).then(() => Promise.reject(new Error('the connection was closed')));
+  // The kubelet may have refused the port in the same read that opened the connection.
+  const end = stream.closed ? Promise.resolve() : once(stream, 'close', over);
+  const closed = end.then(() => Promise.reject(new Error('the connection was closed')));
   for (const each of [...answers, closed]) each.catch(() => undefined);
   try {
     return await Promise.race([...answers, closed]);

@@ -13,6 +13,8 @@ let upstream: Upstream;
 /** The program in the pod, and its connections in their order. */
 let program: Server;
 let sockets: Socket[];
+/** What a new connection to the program goes through before a request has it. */
+let prepare: (socket: Socket) => Promise<unknown>;
 let onRequest: (request: IncomingMessage, response: ServerResponse) => void;
 /** What clients call. */
 let front: Server;
@@ -26,6 +28,7 @@ async function listening(server: Server): Promise<number> {
 beforeEach(async () => {
   clock = fakeClock();
   sockets = [];
+  prepare = () => Promise.resolve();
   onRequest = (request, response) => response.end(`${request.method} on ${sockets.indexOf(request.socket)}`);
   program = createServer({ keepAliveTimeout: 60_000 }, (request, response) => onRequest(request, response));
   program.on('connection', (socket) => sockets.push(socket));
@@ -35,6 +38,7 @@ beforeEach(async () => {
     connect: async (target) => {
       const socket = connect(target.port, '127.0.0.1').on('error', () => undefined);
       await once(socket, 'connect');
+      await prepare(socket);
       return socket;
     },
   });
@@ -102,6 +106,15 @@ it('a connection that the pod closes under a request costs another one, and no e
     else response.end('the second');
   };
   expect(await ask()).toBe('the second');
+});
+
+it('a connection that is over before the request has it is an error at once, in the words of the kubelet', async () => {
+  prepare = async (socket) => {
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.destroy(new Error('connection refused'));
+    await closed;
+  };
+  expect(await ask()).toMatch(/^PortError: Port \d+ of the instance does not answer: connection refused$/);
 });
 
 it('an answer that ends its connection leaves none', async () => {
