@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
 import { z } from 'zod';
+import { type IpNetwork, parseNetwork } from '../lib/network/ip-network.ts';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';
 import { readTracing, type TracingConfig, tracingEnvironment } from './tracing.ts';
@@ -48,20 +48,10 @@ const names = z.string().transform((text, context): string[] => {
   return z.NEVER;
 });
 
-/** An IP network. */
-export interface Network {
-  address: string;
-  prefix: number;
-  family: 'ipv4' | 'ipv6';
-}
-
-const networks = z.string().transform((text, context): Network[] =>
+const networks = z.string().transform((text, context): IpNetwork[] =>
   text.split(',').flatMap((one) => {
-    const [address = '', bits = '', ...rest] = one.trim().split('/');
-    const version = isIP(address);
-    const prefix = Number(bits);
-    if (version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && prefix <= (version === 4 ? 32 : 128))
-      return [{ address, prefix, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }];
+    const network = parseNetwork(one.trim());
+    if (network !== undefined) return [network];
     context.addIssue({ code: 'custom', message: 'expected networks, separated by commas, for example 10.20.0.0/16' });
     return [];
   }),
@@ -142,7 +132,7 @@ export interface Config {
   /** Whether the api role has webhooks. The notifier role always has. */
   webhooks: boolean;
   /** Networks beside the internet where webhooks may lead. */
-  webhookNetworks: readonly Network[];
+  webhookNetworks: readonly IpNetwork[];
   /** Value of Express's `trust proxy`. */
   trustProxy: boolean | number | string;
   /** Where traces go; undefined: nowhere. */

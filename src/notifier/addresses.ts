@@ -1,11 +1,5 @@
-import { BlockList, isIP, isIPv4 } from 'node:net';
-
-/** An IP network. */
-export interface Network {
-  address: string;
-  prefix: number;
-  family: 'ipv4' | 'ipv6';
-}
+import { type BlockList, isIP, isIPv4 } from 'node:net';
+import { blockListOf, type IpNetwork } from '../lib/network/ip-network.ts';
 
 /** IPv4 networks that are not the internet (IANA IPv4 Special-Purpose Address Registry), and multicast. */
 const SPECIAL_IPV4 = [
@@ -42,17 +36,11 @@ const SPECIAL_IPV6 = [
   ['3fff::', 20],
 ] as const;
 
-function listOf(networks: Iterable<Network>): BlockList {
-  const list = new BlockList();
-  for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);
-  return list;
-}
-
-const SPECIAL = listOf([
+const SPECIAL = blockListOf([
   ...SPECIAL_IPV4.map(([address, prefix]) => ({ address, prefix, family: 'ipv4' as const })),
   ...SPECIAL_IPV6.map(([address, prefix]) => ({ address, prefix, family: 'ipv6' as const })),
 ]);
-const GLOBAL_IPV6 = listOf([{ address: '2000::', prefix: 3, family: 'ipv6' }]);
+const GLOBAL_IPV6 = blockListOf([{ address: '2000::', prefix: 3, family: 'ipv6' }]);
 
 function isPublic(address: string): boolean {
   if (isIPv4(address)) return !SPECIAL.check(address, 'ipv4');
@@ -70,8 +58,8 @@ export interface Way {
 export class TargetRules {
   readonly #allowed: BlockList;
 
-  constructor(networks: readonly Network[]) {
-    this.#allowed = listOf(networks);
+  constructor(networks: readonly IpNetwork[]) {
+    this.#allowed = blockListOf(networks);
   }
 
   /** Whether a connection to this address may be made. Anything but an IP address may not. */

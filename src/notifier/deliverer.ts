@@ -87,7 +87,7 @@ export class Deliverer {
     const wait = work.nextAt - this.#deps.clock.monotonic();
     if (wait > 0) return { requeueAfterMs: wait };
     const failuresBefore = work.failures;
-    const result = await this.#takeTurn(key, work, signal);
+    const result = await this.#takeTurn(key, webhook, { work, signal });
     if (work.failures > failuresBefore) {
       const host = URL.parse(webhook.spec.url)?.hostname;
       log.info({ host, outcome: work.progress.outcome, failures: work.failures }, 'A target took no event');
@@ -105,11 +105,13 @@ export class Deliverer {
     return work;
   }
 
-  async #takeTurn(key: string, work: Work, signal: AbortSignal): Promise<Result> {
+  async #takeTurn(
+    key: string,
+    webhook: Webhook,
+    { work, signal }: { work: Work; signal: AbortSignal },
+  ): Promise<Result> {
     const { clock, stores, lags, stopping } = this.#deps;
     const begun = clock.monotonic();
-    const webhook = stores.webhooks.get(key);
-    if (webhook === undefined) return undefined;
     const { namespace = '' } = webhook.metadata;
     const told = {
       histories: stores.histories.by('namespace', namespace),

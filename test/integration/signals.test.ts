@@ -1,12 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { AddressInfo, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ssh2 from 'ssh2';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey } from '../../src/access/create-key.ts';
 import { type KubeConnection, loadKubeConfig } from '../../src/kube/config/config.ts';
-import { ENDPOINT_SLICES, NODES, PODS, SERVICES } from '../../src/kube/types.ts';
+import { NODES, PODS } from '../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../src/resources/instances/instance-state.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
@@ -17,10 +16,10 @@ import { writeKubeconfig } from '../support/fault-proxy/kubeconfig.ts';
 import { type FaultProxy, faultProxy } from '../support/fault-proxy/proxy.ts';
 import { addNode, gpuNode } from '../support/http/fleet.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
-import { type ScriptedEngine, startEngine } from '../support/scripted-engine.ts';
+import type { ScriptedEngine } from '../support/scripted-engine.ts';
+import { serveModel } from '../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { openWay, ownAddress } from '../support/way.ts';
 
 const PRODUCT = 'NVIDIA-SIGNALS-TEST';
 const GPUS = 'nvidia.com/gpu';
@@ -41,27 +40,8 @@ let api: BerthProcess;
 let ssh: BerthProcess;
 let prometheus: Prometheus;
 let engine: ScriptedEngine;
-let way: Server;
 let removeNode: () => Promise<void>;
 let token: string;
-
-/** A model of one server, which is this machine's. An address without a pod counts in Berth's own namespace. */
-async function addModel(): Promise<void> {
-  const { client, name: namespace } = tenant;
-  engine = await startEngine({ engine: 'vllm', models: ['tiny'] });
-  way = await openWay(engine.port);
-  const labels = { 'berth.dev/model-server': 'true' };
-  await client.create(SERVICES, {
-    metadata: { namespace, name: 'tiny', labels },
-    spec: { ports: [{ name: 'http', port: 80 }] },
-  });
-  await client.create(ENDPOINT_SLICES, {
-    metadata: { namespace, name: 'tiny', labels: { ...labels, 'kubernetes.io/service-name': 'tiny' } },
-    addressType: 'IPv4',
-    ports: [{ name: 'http', port: (way.address() as AddressInfo).port }],
-    endpoints: [{ addresses: [ownAddress()], conditions: { ready: true } }],
-  });
-}
 
 beforeAll(async () => {
   tenant = await testNamespace();
@@ -70,7 +50,7 @@ beforeAll(async () => {
   upstream = await loadKubeConfig({ kubeconfig });
   proxy = await faultProxy(upstream);
   removeNode = await addNode(client, gpuNode(`${namespace}-node`, PRODUCT, 2));
-  await addModel();
+  engine = await serveModel(tenant, { engine: 'vllm', models: ['tiny'] });
   [controller, api, ssh] = await Promise.all([
     startBerth(await writeKubeconfig(join(folder, 'kubeconfig'), proxy.server), 'controller', namespace),
     startBerth(kubeconfig, 'api', namespace),
@@ -181,7 +161,6 @@ describe.skipIf(!(await hasPrometheus()))('a Prometheus beside the roles', () =>
   });
 
   it.concurrent('sees a model server that has gone, and that its calls fail', async () => {
-    way.close();
     await engine.close();
     await fires(['BerthModelServersOut', 'BerthModelCallsFailing'], async () =>
       expect(await askModel()).toBeGreaterThanOrEqual(500),

@@ -1,19 +1,18 @@
-import type { AddressInfo, Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey } from '../../src/access/create-key.ts';
-import { ENDPOINT_SLICES, SERVICES } from '../../src/kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance, TRACEPARENT } from '../../src/resources/instances/gpu-instance.ts';
 import { instanceState } from '../../src/resources/instances/instance-state.ts';
 import { lookForGo } from '../../tools/lib/go/find.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { addNode, gpuNode } from '../support/http/fleet.ts';
-import { type ScriptedEngine, startEngine } from '../support/scripted-engine.ts';
+import type { ScriptedEngine } from '../support/scripted-engine.ts';
+import { serveModel } from '../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { type Collector, startCollector } from '../support/tracing/collector.ts';
 import type { SentSpan } from '../support/tracing/otlp.ts';
 import { type SpanSink, startSpanSink } from '../support/tracing/span-sink.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { openWay, ownAddress } from '../support/way.ts';
+import { ownAddress } from '../support/way.ts';
 
 const PRODUCT = 'NVIDIA-TRACING-TEST';
 const CREATE_TRACE = '11111111111111111111111111111111';
@@ -28,27 +27,8 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
   let collector: Collector;
   let roles: BerthProcess[];
   let engine: ScriptedEngine;
-  let way: Server;
   let removeNode: () => Promise<void>;
   let token: string;
-
-  /** A model of one server, which is this machine's. An address without a pod counts in Berth's own namespace. */
-  async function addModel(): Promise<void> {
-    const { client, name: namespace } = tenant;
-    engine = await startEngine({ engine: 'vllm', models: ['tiny'] });
-    way = await openWay(engine.port);
-    const labels = { 'berth.dev/model-server': 'true' };
-    await client.create(SERVICES, {
-      metadata: { namespace, name: 'tiny', labels },
-      spec: { ports: [{ name: 'http', port: 80 }] },
-    });
-    await client.create(ENDPOINT_SLICES, {
-      metadata: { namespace, name: 'tiny', labels: { ...labels, 'kubernetes.io/service-name': 'tiny' } },
-      addressType: 'IPv4',
-      ports: [{ name: 'http', port: (way.address() as AddressInfo).port }],
-      endpoints: [{ addresses: [ownAddress()], conditions: { ready: true } }],
-    });
-  }
 
   beforeAll(async () => {
     sink = await startSpanSink();
@@ -56,7 +36,7 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
     tenant = await testNamespace();
     const { name: namespace, client } = tenant;
     removeNode = await addNode(client, gpuNode(`${namespace}-node`, PRODUCT, 2));
-    await addModel();
+    engine = await serveModel(tenant, { engine: 'vllm', models: ['tiny'] });
     const { kubeconfig } = inject('cluster');
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint };
     roles = await Promise.all(['controller', 'api'].map((role) => startBerth(kubeconfig, role, namespace, { env })));
@@ -67,7 +47,6 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
   afterAll(async () => {
     await removeNode();
     for (const one of [...roles, tenant, collector, sink]) await one[Symbol.asyncDispose]();
-    way.close();
     await engine.close();
   });
 

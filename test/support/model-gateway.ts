@@ -5,7 +5,12 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { vi } from 'vitest';
 import type { EngineSecrets } from '../../src/gateway/discovery/credentials.ts';
-import { createModelGateway, type ModelGatewayDeps, type ScaleFromZero } from '../../src/gateway/gateway.ts';
+import {
+  createModelGateway,
+  type ModelGateway,
+  type ModelGatewayDeps,
+  type ScaleFromZero,
+} from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
 import type { BudgetOf, KeyBudgetOf } from '../../src/access/budget.ts';
@@ -53,43 +58,35 @@ export interface GatewayOptions {
 
 const NO_SECRETS: EngineSecrets = { names: [], read: () => Promise.reject(new Error('no Secret')) };
 
-/** The real router on a local port, over a cluster that the test fills. */
-export async function startGateway(
-  cluster = new ModelCluster(),
-  {
-    store,
-    ceilings = () => DEFAULT_CEILINGS,
-    budgets = () => undefined,
-    keyBudgets = () => undefined,
-    clock = systemClock(),
-    engineSecrets = NO_SECRETS,
-    scaleFromZero,
-    client = recordingClient().client,
-  }: GatewayOptions = {},
-): Promise<TestGateway> {
-  let principal = CALLER;
-  const registry = new Registry();
+type Process = Pick<ModelGatewayDeps, 'registry' | 'log' | 'clock'>;
+
+/** The gateway of Berth's namespace over a cluster that the test fills, at work; with what holds where nothing is set. */
+export function gatewayOn(cluster: ModelCluster, settings: Process & Partial<ModelGatewayDeps>): ModelGateway {
   const { services, slices, pods, namespaces } = cluster;
   const gateway = createModelGateway({
-    client,
+    client: recordingClient().client,
     replica: 'replica-1',
     services,
     slices,
     pods,
     namespaces,
-    ceilings,
-    budgets,
-    keyBudgets,
+    ceilings: () => DEFAULT_CEILINGS,
+    budgets: () => undefined,
+    keyBudgets: () => undefined,
     namespace: 'berth-system',
-    engineSecrets,
+    engineSecrets: NO_SECRETS,
     counter: memoryCounter,
-    store,
-    scaleFromZero,
-    registry,
-    log: quiet,
-    clock,
+    ...settings,
   });
   gateway.start();
+  return gateway;
+}
+
+/** The real router on a local port, over a cluster that the test fills. */
+export async function startGateway(cluster = new ModelCluster(), options: GatewayOptions = {}): Promise<TestGateway> {
+  let principal = CALLER;
+  const registry = new Registry();
+  const gateway = gatewayOn(cluster, { registry, log: quiet, clock: systemClock(), ...options });
   const app = express();
   app.use((request, _response, next) => {
     setPrincipal(request, principal);

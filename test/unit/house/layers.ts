@@ -10,7 +10,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/kube': CORE,
   'src/resources': KUBERNETES,
   'src/runtime': KUBERNETES,
-  'src/config': ['src/resources'],
+  'src/config': [...CORE, 'src/resources'],
   'src/inventory': DOMAIN,
   'src/caches': DOMAIN,
   'src/ledger': DOMAIN,

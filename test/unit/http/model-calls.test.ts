@@ -1,11 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createModelGateway, type ModelGateway } from '../../../src/gateway/gateway.ts';
-import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
-import { memoryCounter } from '../../../src/runtime/counter.ts';
+import type { ModelGateway } from '../../../src/gateway/gateway.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
-import { recordingClient } from '../../support/recording-client.ts';
+import { gatewayOn } from '../../support/model-gateway.ts';
 import { startEngine, type ScriptedEngine } from '../../support/scripted-engine.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
@@ -27,29 +25,13 @@ let plain: Side;
 async function start(cluster: ModelCluster, isDirect: boolean): Promise<Side> {
   const lines: string[] = [];
   const side: Partial<Side> & Pick<Side, 'direct'> = { lines, direct: 0 };
-  const { services, slices, pods, namespaces } = cluster;
   side.api = await startLoneApi({
     tenants: ['models', 'compute', 'slow'],
     keys: { models: { scopes: ['models'] }, slow: { scopes: ['models'], limits: { requestsPerMinute: 1 } } },
     log: pino({ level: 'info' }, { write: (line: string) => void lines.push(line) }),
     portHost: 'port.example',
     models: (process) => {
-      const gateway = createModelGateway({
-        ...process,
-        client: recordingClient().client,
-        replica: 'replica-1',
-        services,
-        slices,
-        pods,
-        namespaces,
-        ceilings: () => DEFAULT_CEILINGS,
-        budgets: () => undefined,
-        keyBudgets: () => undefined,
-        namespace: 'berth-system',
-        engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
-        counter: memoryCounter,
-      });
-      gateway.start();
+      const gateway = gatewayOn(cluster, process);
       side.gateway = gateway;
       const calls = [...gateway.calls].map(([path, serve]): [string, typeof serve] => [
         path,

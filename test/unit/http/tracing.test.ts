@@ -1,13 +1,11 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createModelGateway, type ModelGateway } from '../../../src/gateway/gateway.ts';
+import type { ModelGateway } from '../../../src/gateway/gateway.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type GpuInstance, TRACEPARENT } from '../../../src/resources/instances/gpu-instance.ts';
-import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
-import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { ModelCluster } from '../../support/model-cluster.ts';
-import { recordingClient } from '../../support/recording-client.ts';
+import { gatewayOn } from '../../support/model-gateway.ts';
 import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
 import { startTestTracing, type TestTracing } from '../../support/tracing/test-tracing.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -41,7 +39,6 @@ async function start(traced: boolean): Promise<void> {
   lines = [];
   const cluster = new ModelCluster();
   cluster.serve({ name: 'tiny-server', ports: engines.map(({ port }) => port) });
-  const { services, slices, pods, namespaces } = cluster;
   api = await startLoneApi({
     tenants: ['a'],
     keys: { a: { scopes: ['compute:read', 'compute:write', 'models'] } },
@@ -49,22 +46,7 @@ async function start(traced: boolean): Promise<void> {
     ...(traced && { tracer: tracing.tracer }),
     client: { create: create.mockRejectedValue(new Error('no cluster')) } as unknown as KubeClient,
     models: (process) => {
-      gateway = createModelGateway({
-        ...process,
-        client: recordingClient().client,
-        replica: 'replica-1',
-        services,
-        slices,
-        pods,
-        namespaces,
-        ceilings: () => DEFAULT_CEILINGS,
-        budgets: () => undefined,
-        keyBudgets: () => undefined,
-        namespace: 'berth-system',
-        engineSecrets: { names: [], read: () => Promise.reject(new Error('no Secret')) },
-        counter: memoryCounter,
-      });
-      gateway.start();
+      gateway = gatewayOn(cluster, process);
       return gateway;
     },
   });

@@ -1,6 +1,7 @@
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { PODS, type Pod } from '../../../kube/types.ts';
+import { isNewEnding } from '../decide/status/start-trace.ts';
 import { GPU_INSTANCES, type GpuInstance, type GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { eventsOf } from '../decide/status/event.ts';
 import type { Run } from './run.ts';
@@ -58,9 +59,7 @@ export async function writeStatus(run: Run, before: GpuInstance, status: GpuInst
   if (sameJson(seen ?? {}, status)) return before;
   const after = await patchIf(run, before, [...decisionsOf(seen), ...replaceStatus(seen, status)], 'status');
   const { ending } = status;
-  if (ending !== undefined && (ending.at !== seen?.ending?.at || ending.reason !== seen.ending.reason)) {
-    run.deps.noteEnding(ending.reason);
-  }
+  if (ending !== undefined && isNewEnding(status, seen)) run.deps.noteEnding(ending.reason);
   run.deps.noteStatus?.(before, status);
   for (const event of eventsOf(before, after)) run.deps.events.record(GPU_INSTANCES, after, event);
   return after;

@@ -42,7 +42,7 @@ function timeOf(time: string | undefined): number | undefined {
 }
 
 /** Whether the ending is not the one that the status had before. */
-function isNew({ ending }: GpuInstanceStatus, before: GpuInstanceStatus | undefined): boolean {
+export function isNewEnding({ ending }: GpuInstanceStatus, before: GpuInstanceStatus | undefined): boolean {
   return ending !== undefined && (ending.at !== before?.ending?.at || ending.reason !== before.ending.reason);
 }
 
@@ -66,7 +66,7 @@ function partsOf(stages: Stages, isFirst: boolean): TracedStage[] {
 export function startTrace(before: GpuInstance, after: GpuInstanceStatus): StartTrace | undefined {
   const { metadata, status } = before;
   const { stages = {}, incarnation = 0, claim, ending } = after;
-  const ends = isNew(after, status);
+  const ends = isNewEnding(after, status);
   // While a start ends, nothing of it is news any more.
   if (status?.stages?.ready !== undefined || (ending !== undefined && !ends)) return undefined;
   const end = timeOf(stages.ready) ?? (ends ? timeOf(ending?.at) : undefined);
