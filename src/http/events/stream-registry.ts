@@ -38,7 +38,10 @@ export class StreamRegistry {
     this.#deps = deps;
   }
 
-  /** Answers with an event stream; throws 429 when the key or the tenant has too many, 503 when the process has. */
+  /**
+   * Answers a client that is still there with an event stream; throws 429 when the key or the tenant has too many, 503
+   * when the process has.
+   */
   open(request: Request, response: Response): EventStream {
     const principal = getPrincipal(request);
     const { keyId, namespace } = principal;

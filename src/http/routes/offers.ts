@@ -17,6 +17,8 @@ export const listOffersRoute = route({
   events: 'snapshot, offer, deleted, resync',
   handle({ streams, offerEvents, offers, defaultImage }, { request, response }) {
     if (wantsEvents(request)) {
+      // It closed while its limits were looked up: nothing would give back what it holds.
+      if (response.destroyed) return;
       const stream = streams.open(request, response);
       const unfollow = offerEvents.follow(lastEventId(request), (event) => stream.send(event));
       response.once('close', unfollow);

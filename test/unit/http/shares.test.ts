@@ -8,12 +8,14 @@ import { StreamRegistry } from '../../../src/http/events/stream-registry.ts';
 import { idempotencyKey, objectNames } from '../../../src/http/instances/idempotency.ts';
 import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
 import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
+import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { FairShares } from '../../../src/lib/fair-shares.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { type Client, type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
+import { gpuInstance } from '../../support/inventory-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 describe('fair shares', () => {
@@ -185,6 +187,26 @@ describe('event streams', () => {
       await waitFor('an answer', () => again.statuses.length === 1);
       return again.statuses[0] === 200;
     });
+  });
+
+  it('of a client that left before they began take no place', async () => {
+    const asked = Promise.withResolvers<void>();
+    const found = Promise.withResolvers<GpuInstance>();
+    const get = (): Promise<GpuInstance> => {
+      asked.resolve();
+      return found.promise;
+    };
+    api = await startLoneApi({ tenants: ['a'], http: { a: { eventStreams: 1 } }, client: { get } as never });
+    const head = 'host: x\r\naccept: text/event-stream\r\nauthorization: Bearer a\r\n\r\n';
+    const left = api.send(`GET /api/v1/instances/one HTTP/1.1\r\n${head}`);
+    await asked.promise;
+    left.socket.destroy();
+    await waitFor('the end of the request', async () => (await api.metric('berth_http_requests_under_way')) === 0);
+    found.resolve(gpuInstance('one'));
+    await settle();
+    const next = ask('a');
+    await waitFor('an answer', () => next.statuses.length === 1);
+    expect(next.statuses).toEqual([200]);
   });
 });
 

@@ -8,6 +8,8 @@ import { byAge, instanceNotFound, instanceOf } from '../../tenant.ts';
 import { type Call, route } from '../route.ts';
 
 function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, followed: Followed): void {
+  // It closed while the instance was looked up: nothing would give back what it holds.
+  if (response.destroyed) return;
   const opened = streams.open(request, response);
   const unfollow = instanceEvents.follow(followed, lastEventId(request), (event) => {
     opened.send(event);
