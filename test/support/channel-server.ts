@@ -28,6 +28,11 @@ export async function channelServer(protocol: string): Promise<ChannelServer> {
       });
     },
   };
+  // What a stream is served with at once comes in the same read as the handshake, which is the hardest for a client.
+  server.on('headers', (_headers, { socket }) => {
+    socket.cork();
+    process.nextTick(() => socket.uncork());
+  });
   server.on('connection', (socket, request) => {
     state.paths.push(request.url ?? '');
     state.onStream(socket);

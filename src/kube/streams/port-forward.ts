@@ -26,8 +26,8 @@ export class ForwardError extends Error {
 /**
  * A TCP connection to a port on the pod's loopback. The protocol cannot carry the end of one direction: the pod does
  * not see that the writable side ended, and the connection lasts until the pod ends it or the caller destroys the
- * stream. A refused port destroys the stream with {@link ForwardError}. Read `stream.errored`: the refusal may come
- * before the caller can listen. Rejects with `StreamRefusedError`.
+ * stream. A refused port destroys the stream with {@link ForwardError}, which nobody needs to listen for: read
+ * `stream.errored`. Rejects with `StreamRefusedError`.
  */
 export async function forwardPort(
   endpoint: StreamEndpoint,

@@ -84,6 +84,9 @@ function connectOnce(
     });
     socket.once('open', () => {
       context.signal?.removeEventListener('abort', abort);
+      // The first frames may have come in the same read as the handshake. The caller has the socket before they do.
+      socket.pause();
+      setImmediate(() => socket.resume());
       resolve(new ChannelSocket(socket, context.events));
     });
     context.signal?.addEventListener('abort', abort, { once: true });

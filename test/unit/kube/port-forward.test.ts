@@ -30,14 +30,17 @@ describe('forwardPort', () => {
     stream.destroy();
   });
 
-  it('fails with the words of the kubelet', async () => {
+  it('fails with the words of the kubelet, and closes the connection', async () => {
+    const closed = vi.fn();
     server.onStream = (socket) => {
+      socket.on('close', closed);
       socket.send(frame(1, PORT));
       socket.send(frame(1, 'connection refused'));
     };
     const stream = await forwardPort(server.endpoint, TARGET);
     await vi.waitFor(() => expect(stream.closed).toBe(true));
     expect(stream.errored).toMatchObject({ name: 'ForwardError', message: 'connection refused' });
+    await vi.waitFor(() => expect(closed).toHaveBeenCalled());
   });
 
   it('ends when the pod ends and not when only our side does', async () => {

@@ -131,7 +131,7 @@ describe('the direct way', () => {
 
   it('says that the pod cannot be reached when the stream breaks, and keeps nothing of it', async () => {
     const direct = way();
-    kubelet.onStream = (stream) => stream.terminate();
+    kubelet.onStream = (stream) => stream.once('message', () => stream.terminate());
     await expect(direct.to(TARGET)).rejects.toThrow('The connection to the API server was lost');
     await helper(own, own);
     expect(await direct.to(TARGET)).toBeDefined();
