@@ -6,9 +6,8 @@ import { keyOf, type KubeObject, type ResourceType } from '../kube/types.ts';
 import { hasReached } from '../kube/watch/resource-version.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
+import { keepTrying } from './keep-trying.ts';
 
-/** A cache that is behind for this long stays so: another process, with watches of its own, should lead. */
-const LIMIT_MS = 60_000;
 const PAUSE_MS = 250;
 const PAGE = 500;
 
@@ -78,42 +77,19 @@ async function catchUpOne(
   }
 }
 
-/** The same, tried again after errors; false when the signal aborts before. */
-async function caughtUp(deps: CatchUpDeps, name: CacheName, store: ReadStore<KubeObject>, signal: AbortSignal) {
-  while (!signal.aborted) {
-    try {
-      await catchUpOne(deps, name, store, signal);
-      return !signal.aborted;
-    } catch (error) {
-      if (signal.aborted) return false;
-      deps.log.warn({ err: error, cache: name }, 'A new leader could not read what its caches should show');
-      await deps.clock.sleep(PAUSE_MS, signal);
-    }
-  }
-  return false;
-}
-
 /**
  * Waits until the caches show everything that the API server had at the call: a leader must not grant what its
  * predecessor granted. Returns false when one of them does not within a minute, or the signal aborts before.
  */
 export async function catchUp(deps: CatchUpDeps, signal: AbortSignal): Promise<boolean> {
-  const { clock, log, stores, onBehind } = deps;
+  const { stores, onBehind } = deps;
   const all = Object.entries(stores) as [CacheName, ReadStore<KubeObject>][];
-  const behind = new Set(all.map(([name]) => name));
-  const over = new AbortController();
-  const cancel = clock.setTimeout(() => over.abort(new Error('The caches did not catch up in time.')), LIMIT_MS);
-  const either = AbortSignal.any([signal, over.signal]);
-  onBehind(behind.size);
+  let behind = all.length;
+  onBehind(behind);
   const waits = all.map(async ([name, store]) => {
-    if (!(await caughtUp(deps, name, store, either))) return;
-    behind.delete(name);
-    onBehind(behind.size);
+    const isCurrent = await keepTrying(deps, `cache ${name}`, (over) => catchUpOne(deps, name, store, over), signal);
+    if (isCurrent) onBehind((behind -= 1));
   });
   await Promise.all(waits);
-  cancel();
-  if (behind.size > 0 && !signal.aborted) {
-    log.error({ caches: [...behind] }, 'Caches do not show what the API server has; another replica should lead');
-  }
-  return behind.size === 0;
+  return behind === 0;
 }

@@ -10,6 +10,7 @@ import { PullAttempts } from './images/attempts.ts';
 import { createImageController } from './images/controller.ts';
 import { PullNames } from './images/pull-pod.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
+import { keepTrying } from './keep-trying.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
 import { apiKeyStatus } from './status/api-key.ts';
@@ -31,15 +32,16 @@ type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'withClaim'> &
   };
 
 /**
- * Runs all controllers until the signals end this term as the leader, or until its caches do not catch up. Nothing the
+ * Runs all controllers until the signals end this term as the leader, or until it cannot begin. Nothing the
  * leader decided is carried over from an earlier term.
  */
 export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   const { client, clock } = deps;
-  if (!(await catchUp(deps, AbortSignal.any([signals.stop, signals.abort])))) return;
+  const over = AbortSignal.any([signals.stop, signals.abort]);
+  if (!(await catchUp(deps, over))) return;
   // What an earlier term of this process left open is in the caches by now, or never came to be.
   deps.inventory.forgetAll();
-  await ensurePriorityClasses(client, signals.abort);
+  if (!(await keepTrying(deps, 'PriorityClasses', (signal) => ensurePriorityClasses(client, signal), over))) return;
   logIsolation(deps);
   const { inventory, stores, config } = deps;
   const withClaim = config.claimOnPod ? claimReader(stores.pods) : (instance: GpuInstance) => instance;

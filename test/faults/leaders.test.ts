@@ -1,5 +1,8 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { LEASES } from '../../src/kube/types.ts';
+import type { KubeClient } from '../../src/kube/client/client.ts';
+import { TransportError } from '../../src/kube/errors.ts';
+import { LEASES, PRIORITY_CLASSES } from '../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startReplicaSet } from './support/processes.ts';
@@ -75,6 +78,38 @@ test('a leader that sleeps past its lease writes nothing when it wakes, and lead
   expect(world.observer.violations).toEqual([]);
   await using reader = await world.replica();
   expect(await violationsAtRest(world, reader)).toEqual([]);
+});
+
+test('a leader that meets an error and then loses its lease before it has begun stands by, and leads again', async () => {
+  await using world = await createWorld({ nodes: 1 });
+  const faults = ['an error', 'no answer'];
+  let canRenew = true;
+  const wrap = (client: KubeClient): KubeClient => ({
+    ...client,
+    async get(type, ref, options) {
+      const fault = type.kind === PRIORITY_CLASSES.kind ? faults.shift() : undefined;
+      if (fault === 'an error') throw new TransportError({ message: 'refused', status: 0, reason: 'Transport' });
+      if (fault === 'no answer') {
+        canRenew = false;
+        await once(options?.signal ?? new AbortController().signal, 'abort');
+        canRenew = true;
+        options?.signal?.throwIfAborted();
+      }
+      return client.get(type, ref, options);
+    },
+  });
+  const wrapLease = (client: KubeClient): KubeClient => ({
+    ...client,
+    replace: (type, object, options) =>
+      canRenew
+        ? client.replace(type, object, options)
+        : Promise.reject(new TransportError({ message: 'refused', status: 0, reason: 'Transport' })),
+  });
+  const replica = await world.replica({ wrap, wrapLease });
+  await world.create('one');
+  const running = world.reached('one', 'Running').then(() => 'running' as const);
+  expect(await Promise.race([running, replica.ended])).toBe('running');
+  expect(faults).toEqual([]);
 });
 
 test('a leader that is asked to go gives its lease back, and a standby goes on with its work', async () => {
