@@ -30,7 +30,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-inst
 import { GROUP } from '../resources/schema.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
-import { CONTROLLER_LEASE } from '../runtime/lease/lease-record.ts';
+import { CONTROLLER_LEASE, NOTIFIER_LEASE } from '../runtime/lease/lease-record.ts';
 
 /** What is read of one kind. */
 export interface Source<T extends KubeObject = KubeObject> {
@@ -82,6 +82,7 @@ export const SOURCES = {
   daemonSets: source(DAEMON_SETS),
   exporters: source(PODS, { labelSelector: 'app=nvidia-dcgm-exporter' }),
   leases: source(LEASES, { fieldSelector: `metadata.name=${CONTROLLER_LEASE}` }),
+  notifierLeases: source(LEASES, { fieldSelector: `metadata.name=${NOTIFIER_LEASE}` }),
   nodeLeases: source(LEASES, { namespace: 'kube-node-lease' }),
   metricsServices: source(SERVICES, { labelSelector: `${OURS.labelSelector},app.kubernetes.io/component=metrics` }),
   serviceMonitors: source(SERVICE_MONITORS),

@@ -87,7 +87,7 @@ export class Deliverer {
     const wait = work.nextAt - this.#deps.clock.monotonic();
     if (wait > 0) return { requeueAfterMs: wait };
     const failuresBefore = work.failures;
-    const result = await this.#takeTurn(key, webhook, { work, signal });
+    const result = await this.#takeTurn(key, webhook, { work, signal, log });
     if (work.failures > failuresBefore) {
       const host = URL.parse(webhook.spec.url)?.hostname;
       log.info({ host, outcome: work.progress.outcome, failures: work.failures }, 'A target took no event');
@@ -108,7 +108,7 @@ export class Deliverer {
   async #takeTurn(
     key: string,
     webhook: Webhook,
-    { work, signal }: { work: Work; signal: AbortSignal },
+    { work, signal, log }: { work: Work } & Pick<ReconcileContext, 'signal' | 'log'>,
   ): Promise<Result> {
     const { clock, stores, lags, stopping } = this.#deps;
     const begun = clock.monotonic();
@@ -123,6 +123,7 @@ export class Deliverer {
       if (work.failures === 0) lags.note(key, Date.parse(event.at));
       const isOver = stopping.aborted || index >= TURN_EVENTS || clock.monotonic() - begun >= TURN_MS;
       if (isOver) {
+        log.info({ waiting: events.length - index, oldest: event.at }, 'A webhook is behind');
         await this.#write(key, work, signal);
         return { requeueAfterMs: 0 };
       }

@@ -6,6 +6,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { keyOf } from '../kube/types.ts';
 import { Controller, type RunSignals } from '../runtime/controller.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
+import { NOTIFIER_LEASE } from '../runtime/lease/lease-record.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
@@ -14,8 +15,6 @@ import { Deliverer, type DelivererDeps, DELIVERIES, type NotifierStores } from '
 import { Lags } from './lags.ts';
 import { createNotifierMetrics } from './metrics.ts';
 
-/** Name of the Lease in Berth's namespace whose holder delivers. */
-const NOTIFIER_LEASE = 'berth-notifier';
 /** Milliseconds of one turn: more than it takes by itself, with its last delivery. */
 const RECONCILE_MS = 60_000;
 /** Milliseconds that deliveries get to end. The next leader repeats those that are cut off. */

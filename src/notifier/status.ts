@@ -49,9 +49,10 @@ export function progressOf({ status }: Webhook, first: Cursor): Progress {
 }
 
 /** The status to write. `now`: milliseconds since the epoch. */
-export function toStatus({ metadata, status }: Webhook, progress: Progress, now: number): WebhookStatus {
+export function toStatus({ metadata, spec, status }: Webhook, progress: Progress, now: number): WebhookStatus {
   const { cursor, lastDeliveredAt, failedSince, dropped, outcome } = progress;
   const { generation } = metadata;
+  const host = URL.parse(spec.url)?.host;
   const context = { observedGeneration: generation, now };
   // After a change of the leader the old one knew best, until something is delivered.
   const isUnknown = outcome === undefined && status?.conditions !== undefined;
@@ -60,6 +61,7 @@ export function toStatus({ metadata, status }: Webhook, progress: Progress, now:
   return {
     ...(generation !== undefined && { observedGeneration: generation }),
     conditions: conditions as NonNullable<WebhookStatus['conditions']>,
+    ...(host !== undefined && { host }),
     cursor,
     dropped,
     ...(lastDeliveredAt !== undefined && { lastDeliveredAt: rfc3339(lastDeliveredAt) }),

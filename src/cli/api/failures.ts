@@ -64,6 +64,8 @@ const NEXT = new Map<string, string>(
     template_not_found: 'berth templates lists the templates.',
     registry_not_found: 'berth registries lists the credentials.',
     registry_exists: 'berth registries rm NAME deletes those of this name.',
+    webhook_not_found: 'berth webhooks lists your webhooks.',
+    webhooks_disabled: 'Ask the operator of the server to turn them on.',
     model_not_found: 'berth models lists the models.',
     offer_unavailable: 'Choose another one of berth offers, or wait in line with --queue.',
     offer_changed: 'Choose again from berth offers.',

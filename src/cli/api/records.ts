@@ -80,6 +80,19 @@ export interface Registry {
   created_at: string;
 }
 
+export interface Webhook {
+  id: string;
+  url: string;
+  events: readonly string[] | null;
+  name: string;
+  /** Null before the notifier has seen the webhook. */
+  delivering: { status: boolean; reason: string; message: string } | null;
+  last_delivered_at: string | null;
+  failed_since: string | null;
+  dropped: number;
+  created_at: string;
+}
+
 export interface Limits {
   policies: readonly string[];
   instances: Used;
@@ -87,6 +100,7 @@ export interface Limits {
   templates: Used;
   api_keys: Used;
   registries: Used;
+  webhooks: Used;
   gpus_used: number;
   gpus: readonly { pool: string | null; gpu_name: string | null; used: number; limit: number }[];
   /** Servers of earlier releases have no budgets. */

@@ -44,7 +44,7 @@ function costsOf({ group, from, to, items, totals }: Usage): string | undefined 
 }
 
 function limitLines(limits: Limits): [string, string][] {
-  const counted = (['instances', 'ssh_keys', 'templates', 'api_keys', 'registries'] as const).map(
+  const counted = (['instances', 'ssh_keys', 'templates', 'api_keys', 'registries', 'webhooks'] as const).map(
     (name): [string, string] => [name.replace('_', ' '), `${limits[name].used} of ${limits[name].limit}`],
   );
   const gpus = limits.gpus.map(({ pool, gpu_name: gpu, used, limit }): [string, string] => [

@@ -18,8 +18,8 @@ export const POLICIES: readonly string[] = [
   'secrets',
   'status',
 ];
-/** Those that a value of the chart leaves out: tenants.requireLabel and dashboard.enabled. */
-export const OPTIONAL_POLICIES: readonly string[] = ['pools', 'tenants'];
+/** Those that a value of the chart leaves out: webhooks.enabled, dashboard.enabled and tenants.requireLabel. */
+export const OPTIONAL_POLICIES: readonly string[] = ['notifier', 'pools', 'tenants'];
 
 function denies(bindings: readonly ValidatingAdmissionPolicyBinding[], policy: string): boolean {
   return bindings.some(({ spec }) => spec?.policyName === policy && (spec.validationActions ?? []).includes('Deny'));

@@ -1,7 +1,7 @@
 import type { Deployment } from '../../kube/installation-types.ts';
 import { readRecord } from '../../runtime/lease/lease-record.ts';
 import type { Lease } from '../../kube/types.ts';
-import { rolesIn } from '../facts.ts';
+import { type Facts, helmUpgrade, rolesIn } from '../facts.ts';
 import { check, type Problem } from '../finding.ts';
 
 /** Without them nothing can be rented. The dashboard may be switched off. */
@@ -9,16 +9,29 @@ const NEEDED = ['controller', 'api', 'ssh'];
 /** The lease may be older than the answer that it came in: other kinds were read after it. */
 const SLACK_MS = 60_000;
 
-function problemOf(role: string, deployment: Deployment | undefined, namespace: string): Problem | undefined {
+/** Whether the role api serves webhooks, as with webhooks.enabled of the chart. Then the notifier must be there. */
+function servesWebhooks(api: Deployment | undefined): boolean {
+  const variables = api?.spec?.template.spec?.containers.flatMap(({ env = [] }) => env) ?? [];
+  return variables.some(({ name, value }) => name === 'BERTH_WEBHOOKS' && value === 'true');
+}
+
+function problemOf(
+  role: string,
+  deployment: Deployment | undefined,
+  { facts, isNeeded }: { facts: Facts; isNeeded: boolean },
+): Problem | undefined {
+  const { namespace } = facts;
   if (deployment === undefined) {
-    if (!NEEDED.includes(role)) return undefined;
     return {
       severity: 'error',
       reason: 'RoleMissing',
       objects: [],
       message: `There is no Deployment of the role ${role} in namespace ${namespace}.`,
       why: 'What the role does is not done.',
-      remedy: `helm list --all-namespaces --filter berth   # then berth doctor -n NAMESPACE, or install it`,
+      remedy:
+        role === 'notifier'
+          ? helmUpgrade(facts, 'webhooks.enabled=true')
+          : `helm list --all-namespaces --filter berth   # then berth doctor -n NAMESPACE, or install it`,
     };
   }
   const wanted = deployment.spec?.replicas ?? 1;
@@ -26,7 +39,7 @@ function problemOf(role: string, deployment: Deployment | undefined, namespace: 
   if (wanted > 0 && ready >= wanted) return undefined;
   const { name } = deployment.metadata;
   const object = `${namespace}/deployment/${name}`;
-  if (wanted === 0 && !NEEDED.includes(role)) return undefined;
+  if (wanted === 0 && !isNeeded) return undefined;
   return {
     severity: ready === 0 ? 'error' : 'warning',
     reason: wanted === 0 ? 'RoleSwitchedOff' : 'RoleNotReady',
@@ -41,10 +54,24 @@ function problemOf(role: string, deployment: Deployment | undefined, namespace: 
   };
 }
 
-function leader(
-  lease: Lease | undefined,
-  { namespace, prefix, now }: { namespace: string; prefix: string; now: number },
-): Problem[] {
+/** A role of which one replica works at a time. */
+interface Led {
+  role: string;
+  /** What stops while nobody leads. */
+  why: string;
+}
+
+const CONTROLLER: Led = {
+  role: 'controller',
+  why: 'Instances that run go on. Nothing starts, stops or is billed anew until a controller leads.',
+};
+const NOTIFIER: Led = {
+  role: 'notifier',
+  why: 'Webhooks are told nothing. What happens is kept for them for three days.',
+};
+
+function leader({ role, why }: Led, leases: readonly Lease[], { namespace, prefix, now }: Facts): Problem[] {
+  const lease = leases.find(({ metadata }) => metadata.namespace === namespace);
   const record = lease === undefined ? undefined : readRecord(lease);
   const renewed = Date.parse(record?.renewTime ?? '');
   const isHeld = record !== undefined && record.holder !== '';
@@ -56,24 +83,30 @@ function leader(
       reason: isHeld ? 'LeaderSilent' : 'NoLeader',
       objects: isHeld ? [`${namespace}/lease/${lease?.metadata.name}`] : [],
       message: isHeld
-        ? `The controller ${record.holder} leads, and has not renewed its Lease${since}.`
-        : `No controller leads in namespace ${namespace}.`,
-      why: 'Instances that run go on. Nothing starts, stops or is billed anew until a controller leads.',
-      remedy: `kubectl logs -n ${namespace} deployment/${prefix}-controller --all-pods --tail=50`,
+        ? `The ${role} ${record.holder} leads, and has not renewed its Lease${since}.`
+        : `No ${role} leads in namespace ${namespace}.`,
+      why,
+      remedy: `kubectl logs -n ${namespace} deployment/${prefix}-${role} --all-pods --tail=50`,
     },
   ];
 }
 
 export const roles = check({
   name: 'roles',
-  title: 'Every role of Berth is ready, and a controller leads',
-  needs: ['deployments', 'leases'],
-  find({ deployments, leases }, facts) {
-    const { namespace } = facts;
-    const own = rolesIn(deployments, namespace);
-    const names = new Set([...NEEDED, ...own.keys()]);
-    const found = [...names].flatMap((role) => problemOf(role, own.get(role), namespace) ?? []);
-    const lease = leases.find(({ metadata }) => metadata.namespace === namespace);
-    return [...found, ...leader(lease, facts)];
+  title: 'Every role of Berth is ready, and those that need a leader have one',
+  needs: ['deployments', 'leases', 'notifierLeases'],
+  find({ deployments, leases, notifierLeases }, facts) {
+    const own = rolesIn(deployments, facts.namespace);
+    const needed = new Set(servesWebhooks(own.get('api')) ? [...NEEDED, 'notifier'] : NEEDED);
+    const found = [...new Set([...needed, ...own.keys()])].flatMap(
+      (role) => problemOf(role, own.get(role), { facts, isNeeded: needed.has(role) }) ?? [],
+    );
+    // Without its Deployment nobody can lead, and that is said already.
+    const isNotified = needed.has('notifier') && own.has('notifier');
+    return [
+      ...found,
+      ...leader(CONTROLLER, leases, facts),
+      ...(isNotified ? leader(NOTIFIER, notifierLeases, facts) : []),
+    ];
   },
 });

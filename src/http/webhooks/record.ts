@@ -3,12 +3,21 @@ import type { Webhook } from '../../resources/webhooks/webhook.ts';
 import { timeText } from '../schemas/common.ts';
 import type { WebhookRecord } from './schema.ts';
 
-export function toWebhookRecord({ metadata, spec, status }: Webhook): WebhookRecord {
+/** What stands in place of the path and the query for a caller who may only read. */
+const HIDDEN = '/***';
+
+/** The URL without what may be a password of the target: chat services have no other. */
+function withoutPath(url: string): string {
+  return `${URL.parse(url)?.origin ?? ''}${HIDDEN}`;
+}
+
+/** `mayWrite`: whether the caller may also make webhooks. */
+export function toWebhookRecord({ metadata, spec, status }: Webhook, mayWrite: boolean): WebhookRecord {
   const condition = findCondition(status?.conditions, 'Delivering');
   return {
     id: metadata.name,
     object: 'webhook',
-    url: spec.url,
+    url: mayWrite ? spec.url : withoutPath(spec.url),
     events: spec.events ?? null,
     name: spec.displayName ?? '',
     secret_version: spec.secretVersion ?? 1,

@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import type { Principal } from '../../access/principal.ts';
 import { findObject } from '../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../kube/errors.ts';
 import { keyOf } from '../../kube/types.ts';
@@ -19,8 +20,8 @@ const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 const RETRY_SECONDS = 5;
 const ROTATE_TRIES = 10;
 
-function toJson(webhook: Webhook): string {
-  return JSON.stringify(toWebhookRecord(webhook));
+function toJson(webhook: Webhook, { scopes }: Principal): string {
+  return JSON.stringify(toWebhookRecord(webhook, scopes.includes('compute:write')));
 }
 
 /** Throws 404 where webhooks are off. */
@@ -70,8 +71,12 @@ export const webhookRoutes = [
     summary: 'List your webhooks, oldest first',
     success: { status: 200, schema: 'WebhookList', description: 'All webhooks of the tenant, without secrets.' },
     errors: ['webhooks_disabled'],
-    handle(context, { response, caller: { namespace } }) {
-      sendList(response, partsOf(context).store.by('namespace', namespace).toSorted(byAge).map(toJson));
+    handle(context, { response, caller }) {
+      const found = partsOf(context).store.by('namespace', caller.namespace).toSorted(byAge);
+      sendList(
+        response,
+        found.map((one) => toJson(one, caller)),
+      );
     },
   }),
   routeWithBody({
@@ -104,7 +109,10 @@ export const webhookRoutes = [
       const { object, replayed } = await createOnce(context, wanted);
       if (replayed) response.set('idempotent-replayed', 'true');
       response.status(201).location(`/api/v1/webhooks/${object.metadata.name}`);
-      sendJson(response, JSON.stringify({ ...toWebhookRecord(object), secret: signingSecret(secretKey, object) }));
+      sendJson(
+        response,
+        JSON.stringify({ ...toWebhookRecord(object, true), secret: signingSecret(secretKey, object) }),
+      );
     },
   }),
   route({
@@ -116,8 +124,8 @@ export const webhookRoutes = [
     summary: 'Read one webhook, and how its deliveries go',
     success: { status: 200, schema: 'Webhook', description: 'The webhook, without its secret.' },
     errors: ['webhooks_disabled', 'webhook_not_found'],
-    async handle(context, { request, response, caller: { namespace } }) {
-      sendJson(response, toJson(await webhookOf(context, namespace, request)));
+    async handle(context, { request, response, caller }) {
+      sendJson(response, toJson(await webhookOf(context, caller.namespace, request), caller));
     },
   }),
   route({
@@ -135,7 +143,10 @@ export const webhookRoutes = [
     async handle(context, { request, response, caller: { namespace } }) {
       const secretKey = await keyOfSecrets(partsOf(context));
       const changed = await rotate(context, namespace, await webhookOf(context, namespace, request));
-      sendJson(response, JSON.stringify({ ...toWebhookRecord(changed), secret: signingSecret(secretKey, changed) }));
+      sendJson(
+        response,
+        JSON.stringify({ ...toWebhookRecord(changed, true), secret: signingSecret(secretKey, changed) }),
+      );
     },
   }),
   route({

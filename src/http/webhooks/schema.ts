@@ -28,7 +28,9 @@ export const webhookSchema = z
   .object({
     id: z.string(),
     object: z.literal('webhook'),
-    url: z.string(),
+    url: z
+      .string()
+      .describe('Where events are delivered. Without compute:write only the host: what follows may be a password.'),
     events: z.array(z.string()).nullable().describe('Types that are delivered; null: all.'),
     name: z.string(),
     secret_version: z.int().min(1).describe('Number of the signing secret.'),

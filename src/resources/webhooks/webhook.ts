@@ -84,6 +84,12 @@ export const webhookStatusSchema = z.object({
   observedGeneration: z.int().optional().describe('metadata.generation that the status is for.'),
   conditions: conditionsSchema.optional(),
   cursor: cursorSchema.optional().describe('Up to where events are delivered.'),
+  host: z
+    .string()
+    .optional()
+    .describe(
+      'The host of the URL, and its port if it names one. What follows it may be a password, so lists show this.',
+    ),
   lastDeliveredAt: timeSchema.optional().describe('When an event was last delivered.'),
   failedSince: timeSchema.optional().describe('Since when the target takes no event. Absent while it does.'),
   dropped: z.int().min(0).optional().describe('Events that the target did not take for three days.'),
@@ -104,7 +110,7 @@ export const webhookResource: CustomResource = {
   shortNames: ['wh'],
   description: 'A URL that is told what happens to the instances and the budget of its namespace.',
   columns: [
-    { name: 'URL', type: 'string', jsonPath: '.spec.url' },
+    { name: 'Host', type: 'string', jsonPath: '.status.host' },
     { name: 'Delivering', type: 'string', jsonPath: '.status.conditions[?(@.type=="Delivering")].reason' },
     { name: 'Last', type: 'date', jsonPath: '.status.lastDeliveredAt' },
     { name: 'Dropped', type: 'integer', jsonPath: '.status.dropped' },

@@ -2,6 +2,8 @@ import type { Lease } from '../../kube/types.ts';
 
 /** Name of the Lease in Berth's namespace whose holder leads the controllers. */
 export const CONTROLLER_LEASE = 'berth-controller';
+/** Name of the Lease there whose holder delivers to webhooks. */
+export const NOTIFIER_LEASE = 'berth-notifier';
 
 export interface LeaseRecord {
   /** Empty when the holder gave the lease back. */

@@ -3,9 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
+import type { Scope } from '../../../src/resources/api-key.ts';
 import { EXAMPLES } from '../../../src/http/openapi/examples.ts';
 import { eventListSchema } from '../../../src/http/schemas/event.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
+import { installCli } from '../../support/berth-cli.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
@@ -144,4 +146,48 @@ it('refuses more webhooks than the ceiling, and what is no URL', async () => {
   }
   const wrong = await call('POST', '/webhooks', { url: 'https://user:password@example.com/' });
   expect([wrong.status, wrong.error['code']]).toEqual([422, 'validation_failed']);
+});
+
+it('are made, shown and ended with berth, and a key that may only read sees no more than the host', async () => {
+  await using cli = await installCli(berth.url);
+  await using renter = await testNamespace();
+  const keyWith = async (...scopes: Scope[]): Promise<string> => {
+    const { token } = await createKey(renter.client, { namespace: renter.name, displayName: 'berth', scopes });
+    const tried = clientOf(berth.url, token);
+    await waitFor('the key', async () => (await tried('GET', '/offers')).status === 200);
+    return token;
+  };
+  const asKey = (token: string) => Object.assign(cli.env, { BERTH_URL: berth.url, BERTH_API_KEY: token });
+  const run = async (...words: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await cli.run(['webhooks', ...words]);
+    expect([code, stderr.includes('hunter2')], stderr).toEqual([0, false]);
+    return stdout;
+  };
+  asKey(await keyWith('compute:read', 'compute:write'));
+  const target = 'https://hooks.example.com/hunter2';
+  const secret = await run('add', target, '--event', 'instance.ready', '--name', 'bot');
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]+=*\n$/);
+  const rows = await waitFor('the list', async () => {
+    const listed = await run();
+    return listed.includes('bot') && listed;
+  });
+  expect(rows).toMatch(/^w-\S+ +bot +hooks\.example\.com /m);
+  expect(rows).not.toContain('hunter2');
+  const [id = ''] = /^w-\S+/m.exec(rows) ?? [];
+  expect(await run('show', id)).toMatch(/^url +https:\/\/hooks\.example\.com\/hunter2\nevents +instance\.ready$/m);
+  const another = await run('rotate', id);
+  expect(another).toMatch(/^whsec_/);
+  expect(another).not.toBe(secret);
+
+  const all = { BERTH_API_KEY: cli.env['BERTH_API_KEY'] };
+  asKey(await keyWith('compute:read'));
+  expect(await run('show', id)).toMatch(/^url +https:\/\/hooks\.example\.com\/\*\*\*$/m);
+  const refused = await cli.run(['webhooks', 'rotate', id]);
+  expect([refused.code, refused.stdout]).toEqual([3, '']);
+
+  Object.assign(cli.env, all);
+  await run('rm', id);
+  await waitFor('the end of it', async () => (await cli.run(['webhooks', 'show', id])).code === 4);
+  const gone = await cli.run(['webhooks', 'rm', id]);
+  expect([gone.code, gone.stderr]).toEqual([4, expect.stringContaining('berth webhooks lists your webhooks.')]);
 });

@@ -1,93 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { afterEach, expect, it } from 'vitest';
-import { runCli } from '../../../src/cli/main.ts';
-import { createSession } from '../../../src/cli/session.ts';
+import { expect, it } from 'vitest';
 import { ERRORS } from '../../../src/http/errors/catalogue.ts';
-import type { Terminal } from '../../../src/cli/terminal.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
-
-interface Seen {
-  line: string;
-  headers: IncomingMessage['headers'];
-  body: string;
-}
-
-type Answer = (response: ServerResponse, seen: Seen) => void;
-
-const KEY = 'berth_secret';
-let server: Server | undefined;
-afterEach(async () => {
-  server?.closeAllConnections();
-  await new Promise((resolve) => {
-    if (server === undefined) resolve(undefined);
-    else server.close(resolve);
-  });
-  server = undefined;
-});
-
-/** Runs a command line against a server that gives these answers, one after the other; the last one again and again. */
-async function berth(words: readonly string[], answers: readonly Answer[], typed: readonly string[] = []) {
-  const seen: Seen[] = [];
-  server = createServer((request, response) => {
-    const reply = async (): Promise<void> => {
-      const { method, url, headers } = request;
-      const one = { line: `${method} ${url}`, headers, body: await text(request) };
-      seen.push(one);
-      answers[Math.min(seen.length, answers.length) - 1]?.(response, one);
-    };
-    void reply();
-  });
-  await new Promise<void>((resolve) => {
-    server?.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const said: string[] = [];
-  let out = '';
-  const lines = [...typed];
-  const ask = (question: string): Promise<string> => {
-    said.push(question);
-    return Promise.resolve(lines.shift() ?? 'q');
-  };
-  const terminal: Terminal = {
-    interactive: typed.length > 0,
-    screen: false,
-    columns: { out: undefined, say: undefined },
-    out: async (more) => void (out += more),
-    say: (more) => void said.push(more),
-    ask,
-    secret: ask,
-    input: async () => lines.join('\n'),
-  };
-  const env = { BERTH_URL: `http://127.0.0.1:${port}`, BERTH_API_KEY: KEY, HOME: '/nowhere' };
-  const session = { ...createSession(env, terminal), sleep: () => Promise.resolve() };
-  const code = await runCli(words, { session, version: () => '1.2.3' });
-  return { code, out, said: said.join('\n'), seen };
-}
-
-function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
-  return (response) => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers });
-    response.end(JSON.stringify(body));
-  };
-}
-
-const drop: Answer = (response) => void response.destroy();
-const list = (...data: unknown[]): Answer => json(200, { object: 'list', data });
-const refuse = (status: number, code: string | number, message: string, more = {}): Answer =>
-  json(status, { error: { code, message, ...more } });
-const stream =
-  (events: string, end = true): Answer =>
-  (response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write(events);
-    if (end) response.end();
-    else setImmediate(() => response.destroy());
-  };
+import { type Answer, berth, drop, json, KEY, list, refuse, stream } from '../../support/scripted-cli.ts';
 
 const OFFER = {
   id: 7,
@@ -325,7 +242,14 @@ it('usage shows each group, the sum of each currency, and which amounts still gr
     totals: [amount],
   };
   const used = { used: 1, limit: 10 };
-  const counted = { instances: used, ssh_keys: used, templates: used, api_keys: used, registries: used };
+  const counted = {
+    instances: used,
+    ssh_keys: used,
+    templates: used,
+    api_keys: used,
+    registries: used,
+    webhooks: used,
+  };
   const lines = [{ unit: 'USD', limit: '500.00', spent: '415.20', left: '84.80' }];
   const budget = { renews_at: '2026-12-01T00:00:00.000Z', lines };
   const limits = { ...counted, policies: [], gpus_used: 1, gpus: [], budget, key_budget: null };

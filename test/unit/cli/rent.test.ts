@@ -9,6 +9,7 @@ import type {
   SshKey,
   Template,
   Usage,
+  Webhook,
 } from '../../../src/cli/api/records.ts';
 import type { Input } from '../../../src/cli/options.ts';
 import { parseCommand } from '../../../src/cli/parse.ts';
@@ -23,6 +24,7 @@ import type { RegistryRecord } from '../../../src/http/schemas/registry.ts';
 import type { SshKeyRecord } from '../../../src/http/schemas/ssh-key.ts';
 import type { TemplateRecord } from '../../../src/http/schemas/template.ts';
 import type { UsageAnswer } from '../../../src/http/usage/schema.ts';
+import type { WebhookRecord } from '../../../src/http/webhooks/schema.ts';
 
 function read(...words: string[]): Input {
   const { command, args = [] } = findCommand(words) ?? {};
@@ -52,10 +54,21 @@ it('what the program reads is what the server has', () => {
     (one: SshKeyRecord) => SshKey,
     (one: TemplateRecord) => Template,
     (one: RegistryRecord) => Registry,
+    (one: WebhookRecord) => Webhook,
     (one: UsageAnswer) => Usage,
     (one: { id: string; at: string; text: string }) => LogLine,
-  ] = [(one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one, (one) => one];
-  expect(compared).toHaveLength(8);
+  ] = [
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+    (one) => one,
+  ];
+  expect(compared).toHaveLength(9);
 });
 
 describe('the body of a rental', () => {

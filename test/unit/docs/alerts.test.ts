@@ -14,9 +14,12 @@ const STARTS = 'berth_instance_start_stage_seconds';
 const HEALTHY: Series = {
   'leader_election_master_status{name="berth-controller",instance="c1"}': '1x100',
   'leader_election_master_status{name="berth-controller",instance="c2"}': '0x100',
+  'leader_election_master_status{name="berth-notifier",instance="n1"}': '1x100',
+  'leader_election_master_status{name="berth-notifier",instance="n2"}': '0x100',
   'berth_gateway_in_flight{instance="a"}': '0x100',
   'berth_ssh_connections{instance="s"}': '0x100',
   'berth_informer_synced{kind="Pod",instance="c1"}': '1x100',
+  'berth_informer_synced{kind="Webhook",instance="a"}': '1x100',
   'berth_informer_stale_seconds{kind="Pod",instance="c1"}': '45x100',
   'berth_leader_caches_behind{instance="c1"}': '0x100',
   'rest_client_requests_total{code="200",instance="c1"}': '0+100x100',
@@ -62,6 +65,9 @@ const HEALTHY: Series = {
   'berth_ssh_sessions_total{kind="shell",way="unreachable"}': '0x100',
   berth_ledger_lag_seconds: '600x100',
   'berth_gateway_ledger_lag_seconds{instance="a"}': '20x100',
+  // A target that is back after an hour takes what came meanwhile.
+  'berth_webhook_lag_seconds{instance="n1"}': '2x75 3600x15',
+  'berth_webhook_lag_seconds{instance="n2"}': '0x100',
   'berth_log_lines_dropped_total{instance="a"}': '0x100',
 };
 
@@ -70,6 +76,7 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, string | undefined
   BerthNoLeader: { 'leader_election_master_status{name="berth-controller",instance="c1"}': '0x100' },
   BerthAPIDown: { 'berth_gateway_in_flight{instance="a"}': undefined },
   BerthSSHDown: { 'berth_ssh_connections{instance="s"}': undefined },
+  BerthNotifierDown: { 'leader_election_master_status{name="berth-notifier",instance="n1"}': '0x100' },
   BerthCachesStale: { 'berth_informer_stale_seconds{kind="Pod",instance="c1"}': '0+30x100' },
   BerthAPIServerErrors: { 'rest_client_requests_total{code="<error>",instance="c1"}': '0+100x100' },
   BerthReconcileErrors: {
@@ -88,6 +95,7 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, string | undefined
   BerthSSHSessionsFailing: { 'berth_ssh_sessions_total{kind="shell",way="unreachable"}': '0+50x100' },
   BerthLedgerLag: { berth_ledger_lag_seconds: '0+90x100' },
   BerthTokenLedgerLag: { 'berth_gateway_ledger_lag_seconds{instance="a"}': '0+30x100' },
+  BerthWebhookLag: { 'berth_webhook_lag_seconds{instance="n1"}': '0+30x100' },
   BerthLogLinesDropped: { 'berth_log_lines_dropped_total{instance="a"}': '0+1x100' },
 };
 
@@ -123,7 +131,9 @@ it('every alert has a fault', () => {
 });
 
 it('every alert is fired by a real fault in an integration test', () => {
-  const files = ['signals', 'runbooks'].map((name) => join(ROOT, `test/integration/${name}.test.ts`));
+  const files = ['signals', 'runbooks', 'notifier-alerts'].map((name) =>
+    join(ROOT, `test/integration/${name}.test.ts`),
+  );
   const text = files.map((file) => readFileSync(file, 'utf8')).join('');
   const fired = new Set(
     [...text.matchAll(/\bfires\(([^;)]*)/g)].flatMap(([, names = '']) => names.match(/Berth\w+/g) ?? []),
@@ -142,9 +152,18 @@ describe.skipIf(!(await hasPrometheus()))('the alerts', () => {
   });
 
   it('wait before they fire where a restart would look the same', async () => {
-    const names = ['BerthNoLeader', 'BerthAPIDown', 'BerthSSHDown'];
+    const names = ['BerthNoLeader', 'BerthAPIDown', 'BerthSSHDown', 'BerthNotifierDown'];
     const gone = Object.assign({}, ...names.map((name) => FAULTS[name])) as (typeof FAULTS)[string];
     expect(await verdict(fires([], gone, '1m30s'), fires(names, gone, '2m30s'))).toEqual([0, '']);
+  });
+
+  it('know a notifier that has gone from webhooks that are off', async () => {
+    const [first, second] = ['n1', 'n2'].map(
+      (one) => `leader_election_master_status{name="berth-notifier",instance="${one}"}`,
+    );
+    const gone = { [first ?? '']: undefined, [second ?? '']: undefined };
+    const off = { ...gone, 'berth_informer_synced{kind="Webhook",instance="a"}': undefined };
+    expect(await verdict(fires(['BerthNotifierDown'], gone, '45m'), fires([], off, '45m'))).toEqual([0, '']);
   });
 
   it('would be found silent where they should fire', async () => {

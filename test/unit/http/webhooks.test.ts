@@ -70,6 +70,7 @@ it('shows the secret of a new webhook, and of no other', async () => {
   expect(made.json['secret']).toBe(one && signingSecret(KEY, one));
   expect(made.json['secret']).not.toBe(signingSecret(KEY, webhook()));
   const seen = (await call('GET', '/webhooks')).text + (await call('GET', '/webhooks/hook')).text;
+  expect(seen.match(/"url":"https:\/\/example\.com\/hook"/g)).toHaveLength(2);
   expect(seen).toContain('"hook"');
   expect(seen).not.toContain('whsec_');
 });
@@ -100,8 +101,13 @@ it.each([
 
 it('a key that may only read makes, changes and deletes none', async () => {
   const keys = { team: { scopes: ['compute:read' as const] } };
-  const call = await callsOf({ webhooks: partsWith(webhook()), keys });
-  expect((await call('GET', '/webhooks')).status).toBe(200);
+  const call = await callsOf({ webhooks: partsWith(webhook({ url: 'https://example.com/a?b=hunter2' })), keys });
+  for (const path of ['/webhooks', '/webhooks/hook']) {
+    const { status, text } = await call('GET', path);
+    // What follows the host may be a password.
+    expect([status, text]).toEqual([200, expect.stringContaining('"url":"https://example.com/***"')]);
+    expect(text).not.toContain('hunter2');
+  }
   for (const [method, path] of [
     ['POST', '/webhooks'],
     ['POST', '/webhooks/hook/secret'],

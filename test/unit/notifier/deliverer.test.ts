@@ -266,6 +266,7 @@ describe('a target that takes nothing', () => {
     expect(waits).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]);
     expect(new Set(world.sent.map(({ id }) => id)).size).toBe(1);
     expect(world.status()).toMatchObject({
+      host: 'example.com',
       failedSince: '2026-01-01T00:00:00Z',
       conditions: [{ status: 'False', reason: 'Retrying' }],
     });
