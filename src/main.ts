@@ -15,6 +15,7 @@ With a kubeconfig:
 
 Operator:
   doctor       say what is wrong with an installation, and how to mend it [-n NAMESPACE] [--output text|json] [--probe]
+  export-usage bring ended charges to the database of $BERTH_SINK_URL, and compare [--all]
   host-key     rotate the SSH host key: announce | switch | retire
 
 Renters, with an API key (docs/cli.md lists all):
@@ -25,7 +26,9 @@ const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'notifier', 'all
 
 /** Commands of the server's own program. `keys` alone lists SSH keys, as for every renter. */
 function isClient(command: string, [verb]: readonly string[]): boolean {
-  return ['doctor', 'ssh-config', 'host-key'].includes(command) || (command === 'keys' && verb === 'create');
+  return (
+    ['doctor', 'export-usage', 'ssh-config', 'host-key'].includes(command) || (command === 'keys' && verb === 'create')
+  );
 }
 
 interface Outcome {
@@ -37,6 +40,7 @@ async function clientCommand(command: string, args: readonly string[]): Promise<
   const { env } = process;
   if (command === 'doctor')
     return (await import('./commands/doctor.ts')).doctorCommand(args, env, (line) => process.stderr.write(`${line}\n`));
+  if (command === 'export-usage') return (await import('./commands/export-usage.ts')).exportUsageCommand(args, env);
   if (command === 'keys') return { text: await (await import('./commands/keys.ts')).keysCommand(args, env), code: 0 };
   if (command === 'host-key')
     return { text: await (await import('./commands/host-key.ts')).hostKeyCommand(args, env), code: 0 };

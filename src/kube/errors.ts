@@ -17,6 +17,8 @@ export interface KubeErrorFields {
   details?: StatusDetails | undefined;
   /** How long the server asked to wait, milliseconds. */
   retryAfterMs?: number | undefined;
+  /** With GoneError: where a list goes on whose token was too old. */
+  continue?: string | undefined;
   cause?: unknown;
 }
 
@@ -34,6 +36,7 @@ export class KubeError extends Error {
   readonly reason: string;
   readonly details: StatusDetails | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly continue: string | undefined;
 
   constructor(fields: KubeErrorFields) {
     super(fields.message, fields.cause === undefined ? undefined : { cause: fields.cause });
@@ -42,6 +45,7 @@ export class KubeError extends Error {
     this.reason = fields.reason;
     this.details = fields.details;
     this.retryAfterMs = fields.retryAfterMs;
+    this.continue = fields.continue;
   }
 }
 
@@ -147,6 +151,7 @@ interface Status {
   reason?: string;
   message?: string;
   details?: StatusDetails;
+  metadata?: { continue?: string };
 }
 
 function isStatus(body: unknown): body is Status {
@@ -181,6 +186,7 @@ export function toKubeError(
     reason,
     details,
     retryAfterMs: answer.retryAfterMs ?? (seconds === undefined ? undefined : seconds * 1000),
+    continue: status?.metadata?.continue,
   });
 }
 

@@ -64,7 +64,11 @@ app.kubernetes.io/part-of: berth
 {{- /* Fails where two roles would share an account, and with it their rights. */ -}}
 {{- define "berth.requireOwnAccounts" -}}
 {{- $names := list -}}
-{{- range include "berth.roles" . | fromJsonArray -}}
+{{- $roles := include "berth.roles" . | fromJsonArray -}}
+{{- if .Values.usageSink.enabled -}}
+{{- $roles = append $roles "usage-sink" -}}
+{{- end -}}
+{{- range $roles -}}
 {{- $names = append $names (include "berth.serviceAccountName" (dict "root" $ "role" .)) -}}
 {{- end -}}
 {{- if ne (len $names) (len (uniq $names)) -}}
@@ -89,9 +93,9 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{- /* Where the values of a role are: the notifier's are those of the feature that it is for. */ -}}
+{{- /* Where the values of a role are: those of the notifier and of the sink are those of the feature. */ -}}
 {{- define "berth.section" -}}
-{{- ternary "webhooks" . (eq . "notifier") -}}
+{{- get (dict "notifier" "webhooks" "usage-sink" "usageSink") . | default . -}}
 {{- end -}}
 
 {{- define "berth.serviceAccountName" -}}

@@ -2,7 +2,7 @@ import { Bills } from '../../ledger/bills.ts';
 import { monthsBefore } from '../../ledger/month.ts';
 import { type Line, totalsOf, UsageReport } from '../../ledger/report.ts';
 import { type TokenCounts, tokenBillsOf } from '../../ledger/tokens.ts';
-import type { KubeObject, ResourceType } from '../../kube/types.ts';
+import { everyObject } from '../../kube/client/every.ts';
 import { formatMoney } from '../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../resources/token-record.ts';
 import { ENDED_LABEL, USAGE_RECORDS } from '../../resources/usage-record.ts';
@@ -18,8 +18,6 @@ import { type UsageAnswer, type UsageQuery, usageQuerySchema } from './schema.ts
 
 /** Milliseconds for one answer. */
 const READ_MS = 30_000;
-/** Records of one page. */
-const PAGE = 500;
 /** Items of one answer. */
 const MOST_ITEMS = 10_000;
 
@@ -46,23 +44,6 @@ function tooMuch(): Error {
   ]);
 }
 
-interface Pages {
-  client: ApiContext['client'];
-  namespace: string;
-  labelSelector: string;
-  signal: AbortSignal;
-}
-
-/** Reads objects page by page. */
-async function* everyOf<T extends KubeObject>(type: ResourceType<T>, { client, ...options }: Pages): AsyncGenerator<T> {
-  let next: string | undefined;
-  do {
-    const page = await client.list(type, { ...options, limit: PAGE, ...(next && { continue: next }) });
-    yield* page.items;
-    next = page.continue;
-  } while (next);
-}
-
 /** What the tenant used. It reads the instances before the records: see Bills. */
 async function read(
   { client, stores }: ApiContext,
@@ -72,10 +53,10 @@ async function read(
   const report = new UsageReport({ from, to, group, most: MOST_ITEMS });
   const bills = new Bills(stores.instances.by('namespace', namespace), now, (billed) => report.add(billed));
   const labelSelector = `${ENDED_LABEL} notin (${monthsBefore(from).join(',')})`;
-  const pages = { client, namespace, labelSelector, signal };
+  const pages = { namespace, labelSelector, signal };
   try {
-    for await (const record of everyOf(USAGE_RECORDS, pages)) bills.addRecord(record);
-    for await (const record of everyOf(TOKEN_RECORDS, pages))
+    for await (const record of everyObject(client, USAGE_RECORDS, pages)) bills.addRecord(record);
+    for await (const record of everyObject(client, TOKEN_RECORDS, pages))
       for (const bill of tokenBillsOf(record)) report.addTokens(bill);
     bills.addUnrecorded();
   } catch (error) {

@@ -38,6 +38,7 @@ test.each([
   ['src/inventory/inventory.ts', "import type { Request } from 'express';"],
   ['src/access/activity.ts', "import type { Connection } from 'ssh2';"],
   ['src/ssh/server.ts', "import type { Connection } from 'ssh2';"],
+  ['src/ledger/report.ts', "import { Client } from 'pg';"],
   ['src/caches/table.ts', "import type { V1Pod } from '@kubernetes/client-node';"],
 ])('a planted import in %s is reported: %s', (path, line) => {
   expect(violations(planted(path, line))).toContainEqual(expect.stringContaining(`${path} imports `));

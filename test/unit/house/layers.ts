@@ -43,7 +43,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/web': ['src/http', 'src/access', 'src/runtime', ...DOMAIN],
   'src/web/page': ['src/web', 'src/http', 'src/access', ...DOMAIN],
   'src/doctor': ['src/inventory', 'src/runtime', ...DOMAIN],
-  'src/commands': ['src/config', 'src/doctor', 'src/ssh', 'src/access', ...DOMAIN],
+  'src/sink': ['src/ledger', ...DOMAIN],
+  'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', ...DOMAIN],
   'src/cli': [],
   'src/roles': [
     'src/config',
@@ -73,6 +74,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['src/kube'],
   express: ['src/http', 'src/gateway', 'src/web'],
   ssh2: ['src/ssh/ssh2'],
+  pg: ['src/sink'],
   '@opentelemetry/api': ['src/runtime'],
   '@opentelemetry/exporter-trace-otlp-proto': ['src/runtime'],
   '@opentelemetry/resources': ['src/runtime'],

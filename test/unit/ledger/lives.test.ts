@@ -4,9 +4,9 @@ import { Bills } from '../../../src/ledger/bills.ts';
 import { type Grouping, type Line, totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import type { Claim } from '../../../src/resources/instances/gpu-instance.ts';
 import { formatMoney, parseMoney } from '../../../src/resources/money.ts';
-import { type CrashPoint, LedgerWorld } from '../../support/ledger-world.ts';
+import { live, op } from '../../support/ledger-lives.ts';
+import type { LedgerWorld } from '../../support/ledger-world.ts';
 
-const START = Date.UTC(2026, 0, 15);
 const RANGE = { from: Date.UTC(2025, 0, 1), to: Date.UTC(2028, 0, 1) };
 const HOUR = 3_600_000;
 const LIVES = 10_000;
@@ -59,73 +59,6 @@ function report({ stored, now }: LedgerWorld, group: Grouping): Line[] {
 
 function sumsOf(lines: readonly Line[]): Sums {
   return Object.fromEntries(totalsOf(lines).map(({ currency, gpuMs, cost }) => [currency, { gpuMs, cost }]));
-}
-
-const time = fc.oneof(fc.integer({ min: 1, max: 90_000 }), fc.integer({ min: 1, max: 40 * HOUR }));
-const crash: fc.Arbitrary<CrashPoint> = fc.option(
-  fc.record({ write: fc.integer({ min: 1, max: 3 }), when: fc.constantFrom('before' as const, 'after' as const) }),
-  { nil: undefined, freq: 3 },
-);
-const offer = fc.record({
-  product: fc.constantFrom('A100', 'H100', 'A100-MIG-1g.10gb'),
-  gpuCount: fc.integer({ min: 1, max: 8 }),
-  gpuShare: fc.constantFrom('1', '1/7', '3/7', '1/4', '1/28'),
-  pricePerHour: fc.constantFrom('2.49', '0.000001', '0.333333', '98.32', '0'),
-  currency: fc.constantFrom('USD', 'USD', 'USD', 'EUR'),
-  createdBy: fc.constantFrom('key/ci', 'person/ann'),
-});
-
-type Op =
-  | { do: 'wait' | 'clock'; ms: number }
-  | { do: 'reconcile'; crash: CrashPoint; age: number }
-  | { do: 'offer'; offer: Partial<Claim> }
-  | { do: 'start'; ms: number; crash: CrashPoint }
-  | { do: 'podReady' | 'podGone' | 'stop' | 'delete' | 'vanish' | 'save' | 'restore' };
-
-const op: fc.Arbitrary<Op> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('start' as const), ms: time, crash }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('reconcile' as const), crash, age: fc.nat(6) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: time }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('offer' as const), offer }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ do: fc.constant('clock' as const), ms: fc.integer({ min: -9 * HOUR, max: HOUR }) }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constantFrom('podReady', 'podReady', 'podGone', 'stop', 'save', 'restore', 'delete', 'vanish'),
-    }),
-  },
-) as fc.Arbitrary<Op>;
-
-/** A start from the claim to its end, with a crash somewhere: at the same write of each of its steps. */
-async function start(world: LedgerWorld, ms: number, at: CrashPoint): Promise<void> {
-  world.edit({ powerState: 'Running', startRequest: String(world.now) });
-  for (let step = 0; step < 3; step += 1) await world.reconcile({ crash: step === 0 ? at : undefined });
-  world.podReady();
-  await world.reconcile();
-  world.now += ms;
-  world.edit({ powerState: 'Stopped' });
-  for (let step = 0; step < 4; step += 1) await world.reconcile({ crash: step < 3 ? at : undefined });
-}
-
-async function live(ops: readonly Op[]): Promise<LedgerWorld> {
-  const world = new LedgerWorld(START);
-  for (const one of ops) {
-    if (one.do === 'wait' || one.do === 'clock') world.now += one.ms;
-    else if (one.do === 'offer') world.offer = one.offer;
-    else if (one.do === 'start') await start(world, one.ms, one.crash);
-    else if (one.do === 'reconcile') await world.reconcile(one);
-    else if (one.do === 'podReady') world.podReady();
-    else if (one.do === 'podGone') world.podGone();
-    else if (one.do === 'stop') world.edit({ powerState: 'Stopped' });
-    else if (one.do === 'delete') world.edit({}, { deletionTimestamp: new Date(world.now).toISOString() });
-    else if (one.do === 'vanish') await world.vanish();
-    else if (one.do === 'save') world.save();
-    else world.restore();
-  }
-  return world;
 }
 
 /** The bills of a world that are wrong in themselves. */
