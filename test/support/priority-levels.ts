@@ -16,7 +16,7 @@ const NEVER = '9000000000000000';
 const GREEDY_CALLS = 3;
 
 interface Level {
-  /** Service accounts. Only what they do with objects of Kubernetes and of Berth counts, and not their leases. */
+  /** Service accounts. What they do with instances and pods counts. */
   accounts: readonly string[];
   /** The smallest counts. Those of Kubernetes for service accounts begin at 9000. */
   precedence: number;
@@ -34,7 +34,8 @@ async function addLevel(
   const limited = { nominalConcurrencyShares: shares, borrowingLimitPercent: 0, limitResponse: { type: 'Reject' } };
   const subjects = accounts.map((one) => ({ kind: 'ServiceAccount', serviceAccount: { namespace, name: one } }));
   const scope = { namespaces: ['*'], clusterScope: true };
-  const resourceRules = [{ apiGroups: ['', 'berth.dev'], resources: ['*'], verbs: ['*'], ...scope }];
+  const resources = ['gpuinstances', 'gpuinstances/status', 'pods'];
+  const resourceRules = [{ apiGroups: ['', 'berth.dev'], resources, verbs: ['*'], ...scope }];
   await client.raw('POST', `${base}/prioritylevelconfigurations`, {
     apiVersion: API_VERSION,
     kind: 'PriorityLevelConfiguration',
@@ -62,7 +63,7 @@ async function addLevel(
 
 /** Takes the one place of a level again and again, until the signal aborts. */
 async function takePlace(connection: KubeConnection, namespace: string, signal: AbortSignal): Promise<void> {
-  const path = `/api/v1/namespaces/${namespace}/configmaps?resourceVersion=${NEVER}&resourceVersionMatch=NotOlderThan`;
+  const path = `/api/v1/namespaces/${namespace}/pods?resourceVersion=${NEVER}&resourceVersionMatch=NotOlderThan`;
   const headers = await connection.headers();
   while (!signal.aborted) {
     const answer = await connection.calls.request({ method: 'GET', path, headers, signal }).catch(unlessOf(signal));
@@ -85,7 +86,7 @@ export interface FullLevel extends Refusal {
 /** A priority level that a service account shares with another client, which fills it: the API server answers 429. */
 export async function fillLevel(space: TestNamespace, berth: string, folder: string): Promise<FullLevel> {
   const { client, name: namespace } = space;
-  await account(client, namespace, GREEDY, [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }]);
+  await account(client, namespace, GREEDY, [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }]);
   const token = await tokenOf(client, namespace, GREEDY, []);
   const kubeconfig = await writeKubeconfigOf(join(folder, GREEDY), inject('cluster').kubeconfig, token);
   const connection = await loadKubeConfig({ kubeconfig });
