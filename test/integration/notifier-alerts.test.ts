@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createKey } from '../../src/access/create-key.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
-import { ALERTS } from '../support/alert-rules.ts';
+import { ALERTS, faster } from '../support/alert-rules.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { type Call, clientOf } from '../support/http/client.ts';
 import { kindsCounted } from '../support/kinds-counted.ts';
+import { LONG_MS, OnCall } from '../support/on-call.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
-import { RunbookShell } from '../support/runbook.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -18,17 +18,12 @@ import { waitFor } from '../support/wait-for.ts';
 const FACTOR = 100;
 /** How long a receiver takes for an event that does the work before it answers. */
 const WORK_MS = 4_000;
-const LONG_MS = 120_000;
 const OWN = new Set(['BerthNotifierDown', 'BerthWebhookLag']);
 const { kubeconfig, programs } = inject('cluster');
 
 /** Minutes of rules and queries, and their thresholds in seconds. */
-function faster(text: string): string {
-  return text
-    .replaceAll(/(for: |\[)(\d+)m/g, (_, before: string, minutes: string) => {
-      return `${before}${(Number(minutes) * 60_000) / FACTOR}ms`;
-    })
-    .replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
+function hastened(text: string): string {
+  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
 }
 
 let tenant: TestNamespace;
@@ -37,7 +32,7 @@ let notifier: BerthProcess;
 let receiver: Server;
 let workMs = WORK_MS;
 let prometheus: Prometheus;
-let shell: RunbookShell;
+let onCall: OnCall;
 let call: Call;
 
 function startNotifier(): Promise<BerthProcess> {
@@ -67,47 +62,28 @@ afterAll(async () => {
   await tenant[Symbol.asyncDispose]();
 });
 
-/** Waits until the alert fires, and the other does not. */
-async function fires(alert: string): Promise<void> {
-  await waitFor(`${alert} to fire`, async () => (await prometheus.firing()).includes(alert), LONG_MS);
-  expect(await prometheus.firing()).toEqual([alert]);
-}
-
-function ends(alert: string): Promise<unknown> {
-  return waitFor(`${alert} to be over`, async () => !(await prometheus.firing()).includes(alert), LONG_MS);
-}
-
-/** Does what the runbook says under Look until it prints this. Returns all that it prints. */
-function shows(alert: string, what: RegExp): Promise<string> {
-  return waitFor(
-    `the runbook of ${alert} to show ${what}`,
-    async () => {
-      const said = await shell.look(alert).catch(String);
-      return what.test(said) && said;
-    },
-    LONG_MS,
-  );
-}
-
 describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', { timeout: 2 * LONG_MS }, () => {
   beforeAll(async () => {
     const rules = ALERTS.filter(({ alert }) => OWN.has(alert));
-    prometheus = await startPrometheus(targets(), faster(stringify({ groups: [{ name: 'notifier', rules }] })));
+    prometheus = await startPrometheus(targets(), hastened(stringify({ groups: [{ name: 'notifier', rules }] })));
     const logOf = (component: string): string => (component === 'notifier' ? notifier.log() : '');
-    shell = new RunbookShell({ kubeconfig, programs, prometheus: prometheus.url, logOf, faster });
+    const options = { kubeconfig, programs, namespace: 'berth-system', logOf, faster: hastened, env: {} };
+    onCall = new OnCall(prometheus, options);
     const leads = 'leader_election_master_status{name="berth-notifier"} == 1';
     await waitFor('a leader', async () => (await prometheus.query(leads)).length === 1, LONG_MS);
   });
   afterAll(() => prometheus[Symbol.asyncDispose]());
 
   it('BerthNotifierDown: the notifier is gone, and another comes', async () => {
-    await ends('BerthNotifierDown');
+    // None led at first.
+    onCall.expect('BerthNotifierDown');
+    await onCall.ends('BerthNotifierDown');
     notifier.child.kill('SIGKILL');
-    await fires('BerthNotifierDown');
-    await shows('BerthNotifierDown', /name: berth-notifier[^]*"Leading"/);
+    await onCall.fires('BerthNotifierDown');
+    await onCall.shows('BerthNotifierDown', /name: berth-notifier[^]*"Leading"/);
     notifier = await startNotifier();
     await prometheus.scrape(targets());
-    await ends('BerthNotifierDown');
+    await onCall.ends('BerthNotifierDown');
   });
 
   it('BerthWebhookLag: a receiver works before it answers, and then answers at once', async () => {
@@ -119,15 +95,18 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     for (const name of ['first', 'second', 'third']) {
       await client.create(GPU_INSTANCES, { metadata: { namespace, name }, spec: { gpu } } as never);
     }
-    await fires('BerthWebhookLag');
-    const said = await shows('BerthWebhookLag', new RegExp(`"key":"${namespace}/${made.id}".*A webhook is behind`));
+    await onCall.fires('BerthWebhookLag');
+    const said = await onCall.shows(
+      'BerthWebhookLag',
+      new RegExp(`"key":"${namespace}/${made.id}".*A webhook is behind`),
+    );
     expect(said).toMatch(new RegExp(`${made.id} +127\\.0\\.0\\.1:${port} +Delivered`));
     expect(said).toContain('"outcome":"delivered"');
     expect(said + notifier.log()).not.toContain('hunter2');
     workMs = 0;
-    await ends('BerthWebhookLag');
+    await onCall.ends('BerthWebhookLag');
 
-    await shell.mend('BerthWebhookLag', 'kubectl -n TENANT delete webhook NAME', { TENANT: namespace, NAME: made.id });
+    await onCall.run('BerthWebhookLag', 'kubectl -n TENANT delete webhook NAME', { TENANT: namespace, NAME: made.id });
     await waitFor('its end', async () => (await call('GET', `/webhooks/${made.id}`)).status === 404);
   });
 });

@@ -10,41 +10,44 @@ import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { instanceState, type ReadyReason } from '../../src/resources/instances/instance-state.ts';
 import { TOKEN_RECORDS } from '../../src/resources/token-record.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
-import { ALERTS_TEXT } from '../support/alert-rules.ts';
+import { ALERTS_TEXT, faster } from '../support/alert-rules.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { writeKubeconfig } from '../support/fault-proxy/kubeconfig.ts';
 import { type FaultProxy, faultProxy } from '../support/fault-proxy/proxy.ts';
 import { type Call, clientOf } from '../support/http/client.ts';
 import { addNode, gpuNode } from '../support/http/fleet.ts';
 import { kindsCounted } from '../support/kinds-counted.ts';
+import { LONG_MS, OnCall } from '../support/on-call.ts';
 import { PlayedNode } from '../support/played-node.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { addDeadWebhook, type Refusal, refusePods, refuseRecords } from '../support/refusals.ts';
-import { namedBy, RunbookShell } from '../support/runbook.ts';
 import type { ScriptedEngine } from '../support/scripted-engine.ts';
 import { serveModel } from '../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-// Each alert is fired by the fault that it is for, and then its runbook is followed. Times in the rules pass faster by
-// one factor, and so do the bookmarks of the API server, by which a cache knows that it is fresh.
+// Each alert is fired by the fault that it is for, and then its runbook is followed. Times in the rules pass faster, and
+// so do the bookmarks of the API server, by which a cache knows that it is fresh.
 
 const FACTOR = 40;
+/** For hours: what must last for one decides how long this file takes. */
+const HOURS_FACTOR = 60;
 const BOOKMARK_MS = 60_000 / FACTOR;
 /** Longer than the 600 seconds of BerthStartsSlow. */
 const SLOW_PULL_MS = 720_000 / FACTOR;
-/** Longer than any alert or any step takes. */
-const LONG_MS = 120_000;
 const OUT_OF_SERVICE = 'kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
+const STOP = `kubectl -n TENANT patch gpuinstance NAME --type merge -p '{"spec":{"powerState":"Stopped"}}'`;
+const DRAIN = 'kubectl drain NODE --pod-selector=app.kubernetes.io/managed-by=berth --delete-emptydir-data';
+const SICK_GPU = 'GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8';
+/** As NVIDIA's device plugin writes it. */
+const PLUGIN_LOG = `'nvidia.com/gpu' device marked unhealthy: ${SICK_GPU}\n`;
 const { kubeconfig, programs } = inject('cluster');
 
-/** Minutes of rules and queries, and their thresholds in seconds. */
-function faster(text: string): string {
-  return text
-    .replaceAll(/(for: |\[)(\d+)m/g, (_, before: string, minutes: string) => {
-      return `${before}${(Number(minutes) * 60_000) / FACTOR}ms`;
-    })
-    .replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
+/** Rules and queries whose minutes pass faster, and so do their thresholds in seconds. */
+function hastened(text: string): string {
+  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => {
+    return `> ${Number(seconds) / (Number(seconds) < 3600 ? FACTOR : HOURS_FACTOR)}`;
+  });
 }
 
 const product = (of: string): string => `NVIDIA-RUNBOOK-${of.toUpperCase()}`;
@@ -58,11 +61,11 @@ let upstream: KubeConnection;
 const proxies: FaultProxy[] = [];
 let roles: Record<'controller' | 'api' | 'ssh' | 'other', BerthProcess>;
 let hung: FaultProxy;
-let nodes: Record<'slow' | 'lost' | 'off', PlayedNode>;
+let nodes: Record<'slow' | 'lost' | 'off' | 'full' | 'sick', PlayedNode>;
 const removals: (() => Promise<void>)[] = [];
 let engine: ScriptedEngine;
 let prometheus: Prometheus;
-let shell: RunbookShell;
+let onCall: OnCall;
 let call: Call;
 let noUsage: Refusal | undefined;
 
@@ -102,7 +105,8 @@ beforeAll(async () => {
   const play = (of: string, pullMs = 0): Promise<PlayedNode> =>
     PlayedNode.start(client, { name: `${name}-${of}`, product: product(of), gpus: 8, pullMs });
   const [slow, lost, off] = await Promise.all([play('slow', SLOW_PULL_MS), play('lost'), play('off')]);
-  nodes = { slow, lost, off };
+  const [full, sick] = await Promise.all([play('full'), play('sick')]);
+  nodes = { slow, lost, off, full, sick };
   await addSpare('quick');
   const [[controller], [api], [ssh], [other, way]] = await Promise.all([
     startBehind('controller'),
@@ -139,9 +143,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 }, LONG_MS);
 
-async function rent(of: string, name: string, { client, name: namespace } = tenant): Promise<void> {
+async function rent(of: string, name: string, count = 1, { client, name: namespace } = tenant): Promise<void> {
   const metadata = { name, namespace };
-  await client.create(GPU_INSTANCES, { metadata, spec: { gpu: { product: product(of), count: 1 } } } as never);
+  await client.create(GPU_INSTANCES, { metadata, spec: { gpu: { product: product(of), count } } } as never);
+}
+
+async function nodeOf(name: string): Promise<string | undefined> {
+  const { status } = await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name });
+  return status?.claim?.node;
 }
 
 function reached(name: string, reason: ReadyReason, { client, name: namespace } = tenant): Promise<unknown> {
@@ -152,80 +161,35 @@ function reached(name: string, reason: ReadyReason, { client, name: namespace } 
   );
 }
 
-/** Alerts whose fault was made and that are not over. */
-const faults = new Set<string>();
-
-/** These alerts, and those that their runbooks lead to. */
-function withNamed(alerts: Iterable<string>): Set<string> {
-  return new Set([...alerts].flatMap((alert) => [alert, ...namedBy(alert)]));
-}
-
-/** What fires after a moment. An alert without a fault that is for it, or that leads to it, fails the test. */
-async function firing(): Promise<string[]> {
-  const found = await prometheus.firing();
-  const explained = withNamed(faults);
-  expect(found.filter((alert) => !explained.has(alert))).toEqual([]);
-  return found;
-}
-
-/** Waits until the alert fires. Meanwhile it does again and again what the fault spoils. */
-async function fires(alert: string, use: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
-  faults.add(alert);
-  await waitFor(
-    `${alert} to fire`,
-    async () => {
-      await use();
-      return (await firing()).includes(alert);
-    },
-    LONG_MS,
-  );
-}
-
-/** Does what the runbook says under Look until it prints this. Returns all that it prints. */
-function shows(alert: string, what: RegExp, names: Parameters<RunbookShell['look']>[1] = {}): Promise<string> {
-  return waitFor(`the runbook of ${alert} to show ${what}`, async () => {
-    const said = await shell.look(alert, names).catch(String);
-    return what.test(said) && said;
-  });
-}
-
-/** Waits until the alert is over, with what came of its fault. */
-async function ends(alert: string, use: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
-  await waitFor(
-    `${alert} to be over`,
-    async () => {
-      await use();
-      const others = withNamed([...faults].filter((one) => one !== alert));
-      const left = [...withNamed([alert])].filter((one) => one === alert || !others.has(one));
-      const found = await firing();
-      return left.every((one) => !found.includes(one));
-    },
-    LONG_MS,
-  );
-  faults.delete(alert);
-}
-
 describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', { timeout: LONG_MS }, () => {
   beforeAll(async () => {
-    prometheus = await startPrometheus(targets(), faster(ALERTS_TEXT));
-    const logOf = (component: string): string => roles[component as keyof typeof roles].log();
-    shell = new RunbookShell({ kubeconfig, programs, prometheus: prometheus.url, logOf, faster });
+    prometheus = await startPrometheus(targets(), hastened(ALERTS_TEXT));
+    const logs: Record<string, () => string> = {
+      controller: () => roles.controller.log(),
+      api: () => roles.api.log(),
+      'nvidia-device-plugin-daemonset': () => PLUGIN_LOG,
+    };
+    const logOf = (label: string): string => logs[label]?.() ?? '';
+    onCall = new OnCall(prometheus, { kubeconfig, programs, namespace: home.name, logOf, faster: hastened, env: {} });
   });
   afterAll(() => prometheus[Symbol.asyncDispose]());
 
   it('no alert fires while instances run', async () => {
     await waitFor('all targets', async () => (await prometheus.query('sum(up) == 4')).length > 0);
-    await rent('quick', 'deleted', unbilled);
+    await rent('quick', 'deleted', 1, unbilled);
     for (const name of ['kept', 'going']) await rent('lost', name);
     await rent('off', 'moved');
+    await rent('full', 'holds', 8);
+    await rent('sick', 'ill');
     await Promise.all([reached('deleted', 'Running', unbilled), reached('kept', 'Running')]);
-    await Promise.all([reached('going', 'Running'), reached('moved', 'Running')]);
-    expect(await firing()).toEqual([]);
+    for (const name of ['going', 'moved', 'holds', 'ill']) await reached(name, 'Running');
+    expect(await onCall.firing()).toEqual([]);
   });
 
   it('faults come whose alerts take long: nodes that fall silent, a record that is refused, an image that comes slowly', async () => {
     const { client, name: namespace } = unbilled;
-    for (const alert of ['BerthNodeLost', 'BerthLedgerLag', 'BerthStartsSlow']) faults.add(alert);
+    onCall.expect('BerthNodeLost', 'BerthLedgerLag', 'BerthStartsSlow', 'BerthWaitingLong');
+    await rent('full', 'waits', 8);
     await Promise.all([nodes.lost.silence(), nodes.off.silence()]);
     noUsage = await refuseRecords(unbilled, 'usagerecords');
     await client.delete(GPU_INSTANCES, { namespace, name: 'deleted' });
@@ -236,9 +200,9 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
   });
 
   it('BerthStartsSlow: an image comes slowly', async () => {
-    await fires('BerthStartsSlow');
+    await onCall.fires('BerthStartsSlow');
     await rent('slow', 'slow-7');
-    await shows('BerthStartsSlow', /slow-7 +PullingImage/, { TENANT: tenant.name });
+    await onCall.shows('BerthStartsSlow', /slow-7 +PullingImage/, { TENANT: tenant.name });
     const stages = await prometheus.query('ALERTS{alertname="BerthStartsSlow",alertstate="firing"}');
     expect(stages.map(({ metric }) => metric['stage'])).toEqual(['started']);
     nodes.slow.hasImages();
@@ -249,9 +213,9 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     await using refusal = await refusePods(tenant);
     const refused = [1, 2, 3, 4, 5].map((index) => `refused-${index}`);
     for (const name of refused) await rent('quick', name);
-    await fires('BerthStartsFailing');
+    await onCall.fires('BerthStartsFailing');
     // The message names the policy.
-    await shows('BerthStartsFailing', new RegExp(`PodRejected.*${refusal.name}`));
+    await onCall.shows('BerthStartsFailing', new RegExp(`PodRejected.*${refusal.name}`));
     await refusal.remove();
     for (const name of refused) await reached(name, 'Running');
   });
@@ -263,8 +227,8 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       (await fetch(`${url}/api/v1/${word.padEnd(500, '-')}`)).arrayBuffer();
     onTestFinished(() => void child.stdout?.resume());
     child.stdout?.pause();
-    await fires('BerthLogLinesDropped', () => Promise.all(Array.from({ length: 1000 }, () => ask('unread'))));
-    await shows('BerthLogLinesDropped', /DiskPressure +False/, { NODE: spareOf('quick') });
+    await onCall.fires('BerthLogLinesDropped', () => Promise.all(Array.from({ length: 1000 }, () => ask('unread'))));
+    await onCall.shows('BerthLogLinesDropped', /DiskPressure +False/, { NODE: spareOf('quick') });
     child.stdout?.resume();
     await waitFor('new lines', async () => {
       await ask('read-again');
@@ -272,75 +236,99 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     });
   });
 
-  it('BerthTokenLedgerLag: a quota refuses the token records', async () => {
-    await using refusal = await refuseRecords(tenant, 'tokenrecords');
-    const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
-    expect((await call('POST', '/chat/completions', body)).status).toBe(200);
-    await fires('BerthTokenLedgerLag');
-    await shows('BerthTokenLedgerLag', new RegExp(`exceeded quota: ${refusal.name}`));
-    await refusal.remove();
-    await ends('BerthTokenLedgerLag');
-    const { items } = await tenant.client.list(TOKEN_RECORDS, { namespace: tenant.name });
-    expect(items.map(({ spec }) => spec.calls)).toEqual([1]);
-  });
+  describe('at the same time', () => {
+    it.concurrent('BerthTokenLedgerLag: a quota refuses the token records', async () => {
+      await using refusal = await refuseRecords(tenant, 'tokenrecords');
+      const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
+      expect((await call('POST', '/chat/completions', body)).status).toBe(200);
+      await onCall.fires('BerthTokenLedgerLag');
+      await onCall.shows('BerthTokenLedgerLag', new RegExp(`exceeded quota: ${refusal.name}`));
+      await refusal.remove();
+      await onCall.ends('BerthTokenLedgerLag');
+      const { items } = await tenant.client.list(TOKEN_RECORDS, { namespace: tenant.name });
+      expect(items.map(({ spec }) => spec.calls)).toEqual([1]);
+    });
 
-  it('BerthHTTPErrors: the API server fails where an admission webhook does not answer', async () => {
-    await using webhook = await addDeadWebhook(tenant);
-    const post = (): Promise<{ status: number }> =>
-      call('POST', '/instances', { gpu: { name: product('quick'), count: 1 } });
-    await waitFor('the webhook to be asked', async () => (await post()).status === 503);
-    await fires('BerthHTTPErrors', post);
-    const said = await shows('BerthHTTPErrors', new RegExp(webhook.name));
-    expect(said).toContain('"metric":{"code":"503","route":"/instances"}');
-    // Its runbook leads to that of BerthAPIServerErrors: admission webhooks that do not answer.
-    await webhook.remove();
-    await waitFor('an instance', async () => (await post()).status === 201);
-    await ends('BerthHTTPErrors', () => call('GET', '/instances'));
-  });
+    it.concurrent('BerthHTTPErrors: the API server fails where an admission webhook does not answer', async () => {
+      await using webhook = await addDeadWebhook(tenant);
+      const post = (): Promise<{ status: number }> =>
+        call('POST', '/instances', { gpu: { name: product('quick'), count: 1 } });
+      await waitFor('the webhook to be asked', async () => (await post()).status === 503);
+      await onCall.fires('BerthHTTPErrors', post);
+      const said = await onCall.shows('BerthHTTPErrors', new RegExp(webhook.name));
+      expect(said).toContain('"metric":{"code":"503","route":"/instances"}');
+      // Its runbook leads to that of BerthAPIServerErrors: admission webhooks that do not answer.
+      await webhook.remove();
+      await waitFor('an instance', async () => (await post()).status === 201);
+      await onCall.ends('BerthHTTPErrors', () => call('GET', '/instances'));
+    });
 
-  it('BerthCachesStale: nothing more comes over the connections of one replica', async () => {
-    hung.faults.silent = () => true;
-    await fires('BerthCachesStale');
-    const said = await shows('BerthCachesStale', /readyz check passed/);
-    const host = new URL(roles.other.metricsUrl).host;
-    const replicas = [...said.matchAll(/"instance":"([^"]+)"/g)].map(([, instance]) => instance);
-    expect(new Set(replicas)).toEqual(new Set([host]));
-    // One replica alone: its pod is deleted, and the Deployment makes another.
-    const exited = once(roles.other.child, 'exit');
-    roles.other.child.kill('SIGTERM');
-    const [[fresh]] = await Promise.all([startBehind('ssh'), exited]);
-    roles.other = fresh;
-    await prometheus.scrape(targets());
-    await waitFor('all targets', async () => (await prometheus.query('sum(up) == 4')).length > 0);
-    await ends('BerthCachesStale');
+    it.concurrent('BerthCachesStale: nothing more comes over the connections of one replica', async () => {
+      hung.faults.silent = () => true;
+      await onCall.fires('BerthCachesStale');
+      const said = await onCall.shows('BerthCachesStale', /readyz check passed/);
+      const host = new URL(roles.other.metricsUrl).host;
+      const replicas = [...said.matchAll(/"instance":"([^"]+)"/g)].map(([, instance]) => instance);
+      expect(new Set(replicas)).toEqual(new Set([host]));
+      // One replica alone: its pod is deleted, and the Deployment makes another.
+      const exited = once(roles.other.child, 'exit');
+      roles.other.child.kill('SIGTERM');
+      const [[fresh]] = await Promise.all([startBehind('ssh'), exited]);
+      roles.other = fresh;
+      await prometheus.scrape(targets());
+      await waitFor('all targets', async () => (await prometheus.query('sum(up) == 4')).length > 0);
+      await onCall.ends('BerthCachesStale');
+    });
+
+    it.concurrent('BerthGPUsUnhealthy: a device plugin takes a GPU out of service', async () => {
+      const { name: NODE } = nodes.sick;
+      await nodes.sick.failGpu(SICK_GPU);
+      await onCall.fires('BerthGPUsUnhealthy');
+      const said = await onCall.shows('BerthGPUsUnhealthy', new RegExp(`marked unhealthy: ${SICK_GPU}`));
+      expect(said).toMatch(new RegExp(`${NODE} +8 +7\n`));
+      expect(said).toMatch(new RegExp(`${tenant.name} +ill +${SICK_GPU}\n`));
+      await addSpare('sick');
+      for (const command of ['kubectl cordon NODE', DRAIN]) await onCall.run('BerthGPUsUnhealthy', command, { NODE });
+      await reached('ill', 'Running');
+      expect(await nodeOf('ill')).toBe(spareOf('sick'));
+      await nodes.sick.mendGpus();
+      await onCall.run('BerthGPUsUnhealthy', 'kubectl uncordon NODE', { NODE });
+      await onCall.ends('BerthGPUsUnhealthy');
+    });
   });
 
   it('BerthLedgerLag: a record is refused, and a pod does not end', async () => {
-    await fires('BerthLedgerLag');
-    const said = await shows('BerthLedgerLag', new RegExp(`exceeded quota: ${noUsage?.name}`));
+    await onCall.fires('BerthLedgerLag');
+    const said = await onCall.shows('BerthLedgerLag', new RegExp(`exceeded quota: ${noUsage?.name}`));
     for (const name of ['deleted', 'going']) expect(said).toMatch(new RegExp(`${name} +Deleting`));
     // What refuses it goes. The pod is on a node that does not answer: BerthNodeLost is next.
     await noUsage?.remove();
   });
 
+  it('BerthWaitingLong: the GPUs that an instance needs are those of another', async () => {
+    await onCall.fires('BerthWaitingLong');
+    await onCall.shows('BerthWaitingLong', /waits +WaitingForCapacity/);
+    await onCall.run('BerthWaitingLong', STOP, { TENANT: tenant.name, NAME: 'holds' });
+    await reached('waits', 'Running');
+    await onCall.ends('BerthWaitingLong');
+  });
+
   it('BerthNodeLost: a node comes back, and another is off for good', async () => {
-    await fires('BerthNodeLost');
-    const said = await shows('BerthNodeLost', /kept +NodeLost/);
+    await onCall.fires('BerthNodeLost');
+    const said = await onCall.shows('BerthNodeLost', /kept +NodeLost/);
     expect(said).toMatch(/moved +NodeLost/);
     for (const { name } of [nodes.lost, nodes.off]) expect(said).toMatch(new RegExp(`${name} +NotReady`));
     nodes.lost.answer();
     await reached('kept', 'Running');
     await addSpare('off');
-    await shell.mend('BerthNodeLost', OUT_OF_SERVICE, { NODE: nodes.off.name });
+    await onCall.run('BerthNodeLost', OUT_OF_SERVICE, { NODE: nodes.off.name });
     await reached('moved', 'Running');
-    const moved = await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name: 'moved' });
-    expect(moved.status?.claim?.node).not.toBe(nodes.off.name);
-    await ends('BerthNodeLost');
+    expect(await nodeOf('moved')).toBe(spareOf('off'));
+    await onCall.ends('BerthNodeLost');
   });
 
   it('and all are over in the end, with every bill written', async () => {
-    for (const alert of faults) await ends(alert);
-    expect(await firing()).toEqual([]);
+    await onCall.allEnd();
     const billed = await Promise.all(
       [unbilled, tenant].map(async ({ client, name: namespace }) => {
         const { items } = await client.list(USAGE_RECORDS, { namespace });

@@ -1,8 +1,10 @@
 import type { KubeClient } from '../../src/kube/client/client.ts';
 
-interface Rule {
+/** A rule of a Role. */
+export interface Rule {
   apiGroups: string[];
   resources: string[];
+  resourceNames?: string[];
   verbs: string[];
 }
 

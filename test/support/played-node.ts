@@ -8,6 +8,7 @@ import { addNode, gpuNode } from './http/fleet.ts';
 /** Kubernetes takes a node for lost after 50 seconds without one. */
 const HEARTBEAT_MS = 10_000;
 const LOOK_MS = 250;
+const GPUS = 'nvidia.com/gpu';
 const STATUS = { type: 'strategic', subresource: 'status' } as const;
 
 export interface PlayedNodeOptions {
@@ -22,15 +23,17 @@ export interface PlayedNodeOptions {
 export class PlayedNode implements AsyncDisposable {
   readonly name: string;
   readonly #client: KubeClient;
+  readonly #gpus: number;
   readonly #remove: () => Promise<void>;
   #pullMs: number;
   /** Ends what the kubelet does; undefined while it is silent. */
   #playing: AbortController | undefined;
   #done: Promise<void> = Promise.resolve();
 
-  private constructor(client: KubeClient, { name, pullMs = 0 }: PlayedNodeOptions, remove: () => Promise<void>) {
+  private constructor(client: KubeClient, { name, gpus, pullMs = 0 }: PlayedNodeOptions, remove: () => Promise<void>) {
     this.name = name;
     this.#client = client;
+    this.#gpus = gpus;
     this.#pullMs = pullMs;
     this.#remove = remove;
   }
@@ -65,6 +68,24 @@ export class PlayedNode implements AsyncDisposable {
     this.#pullMs = 0;
   }
 
+  /** The device plugin takes a GPU of every pod out of service. */
+  async failGpu(id: string): Promise<void> {
+    await this.#allocate(this.#gpus - 1);
+    const allocatedResourcesStatus = [{ name: GPUS, resources: [{ resourceID: id, health: 'Unhealthy' }] }];
+    for (const { metadata, status } of await this.#pods()) {
+      const statuses = status?.containerStatuses ?? [];
+      const containerStatuses = statuses.map((one) =>
+        one.name === 'main' ? { ...one, allocatedResourcesStatus } : one,
+      );
+      await this.#client.patch(PODS, metadata, { status: { containerStatuses } }, STATUS);
+    }
+  }
+
+  /** It gives all of them out again. */
+  async mendGpus(): Promise<void> {
+    await this.#allocate(this.#gpus);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.silence();
     await this.#remove();
@@ -77,10 +98,22 @@ export class PlayedNode implements AsyncDisposable {
         beatAt = performance.now();
         await this.#beat();
       }
-      const { items } = await this.#client.list(PODS, { fieldSelector: `spec.nodeName=${this.name}` });
-      for (const pod of items) await this.#tend(pod).catch(unlessGone);
+      for (const pod of await this.#pods()) await this.#tend(pod).catch(unlessGone);
       await delay(LOOK_MS, undefined, { signal: silent }).catch(() => undefined);
     }
+  }
+
+  async #pods(): Promise<Pod[]> {
+    return (await this.#client.list(PODS, { fieldSelector: `spec.nodeName=${this.name}` })).items;
+  }
+
+  async #allocate(count: number): Promise<void> {
+    await this.#client.patch(
+      NODES,
+      { name: this.name },
+      { status: { allocatable: { [GPUS]: String(count) } } },
+      STATUS,
+    );
   }
 
   async #beat(): Promise<void> {

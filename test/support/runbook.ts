@@ -13,7 +13,7 @@ const SECTIONS = new Map(
 );
 
 /** What stands in a runbook for a name of the cluster. */
-type Names = Readonly<Partial<Record<'NODE' | 'TENANT' | 'NAME', string>>>;
+type Names = Readonly<Partial<Record<'NODE' | 'TENANT' | 'NAME' | 'POD' | 'HOST' | 'PORT' | 'https://HOST', string>>>;
 
 function sectionOf(alert: string): string {
   const section = SECTIONS.get(alert);
@@ -30,12 +30,14 @@ export interface RunbookShellOptions {
   kubeconfig: string;
   /** The folder of kubectl; undefined where it is on the PATH. */
   programs: string | undefined;
-  /** URL of Prometheus. */
-  prometheus: string;
-  /** What the processes of a component have logged. */
-  logOf: (component: string) => string;
+  /** Stands for `berth-system`. */
+  namespace: string;
+  /** What the pods with this label would have logged. */
+  logOf: (label: string) => string;
   /** Changes the times in a query as those in the rules were changed. */
   faster: (text: string) => string;
+  /** Variables that runbooks use. */
+  env: Readonly<Partial<Record<'PROM' | 'BERTH_URL' | 'BERTH_API_KEY', string>>>;
 }
 
 /** Does what runbooks say, in a shell. The processes of the test have no pods, so their logs are read from files. */
@@ -54,27 +56,28 @@ export class RunbookShell {
     return printed.join('');
   }
 
-  /** Runs a command of kubectl that stands in the section of the alert. */
-  async mend(alert: string, command: string, names: Names = {}): Promise<void> {
+  /** Runs a command that stands in the section of the alert. Returns what it printed. Throws when it fails. */
+  async run(alert: string, command: string, names: Names = {}): Promise<string> {
     const words = sectionOf(alert).replaceAll(/\s+/g, ' ');
     if (!words.includes(`\`${command}\``)) throw new Error(`The runbook of ${alert} does not say: ${command}`);
-    await this.#run(command, names);
+    return await this.#run(command, names);
   }
 
   async #run(line: string, names: Names): Promise<string> {
-    const { kubeconfig, programs, prometheus, logOf, faster } = this.#options;
+    const { kubeconfig, programs, namespace, logOf, faster, env } = this.#options;
     const folder = await mkdtemp(join(tmpdir(), 'berth-runbook-'));
     try {
-      const [, component = ''] = LOGS.exec(line) ?? [];
-      await writeFile(join(folder, 'log'), component === '' ? '' : logOf(component));
+      const [, label = ''] = LOGS.exec(line) ?? [];
+      await writeFile(join(folder, 'log'), label === '' ? '' : logOf(label));
       const named = Object.entries(names).reduce(
         (text, [word, name]) => text.replaceAll(new RegExp(`\\b${word}\\b`, 'g'), name),
-        line,
+        line.replace(LOGS, `tail -n $2 ${folder}/log`).replaceAll('berth-system', namespace),
       );
-      const command = faster(named.replace(LOGS, `tail -n $2 ${folder}/log`));
-      const path = [programs, process.env['PATH']].filter(Boolean).join(delimiter);
-      const env = { ...process.env, PATH: path, KUBECONFIG: kubeconfig, PROM: prometheus };
-      const { code, stdout, stderr } = await run('bash', ['-c', `set -o pipefail; ${command}`], { env });
+      const command = faster(named);
+      const PATH = [programs, process.env['PATH']].filter(Boolean).join(delimiter);
+      const { code, stdout, stderr } = await run('bash', ['-c', `set -o pipefail; ${command}`], {
+        env: { ...process.env, ...env, PATH, KUBECONFIG: kubeconfig },
+      });
       if (code !== 0) throw new Error(`${command} ended with ${code}: ${stdout}${stderr}`);
       return stdout;
     } finally {
@@ -83,4 +86,4 @@ export class RunbookShell {
   }
 }
 
-const LOGS = /kubectl -n berth-system logs -l app\.kubernetes\.io\/component=(\w+) --tail=(\d+)/;
+const LOGS = /kubectl -n \S+ logs -l [^\s=]+=(\S+) --tail=(\d+)/;

@@ -1,20 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { ForbiddenError } from '../../../src/kube/errors.ts';
-import { type KubeObject, SECRETS } from '../../../src/kube/types.ts';
+import { SECRETS } from '../../../src/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { ROOT } from '../../../tools/lib/paths.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { runLlamaPod } from '../../support/llama/pod.ts';
 import { LLAMA_MODEL } from '../../support/llama/server.ts';
+import { RoleAccount, writeKubeconfigOf } from '../../support/role-account.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const ENGINE_KEY = 'sk-engine-0123456789';
@@ -22,32 +21,6 @@ const LISTED = 'llama-key';
 const OTHER = 'other-key';
 /** What the chart adds to the role for `models.engineSecrets`; its own tests compare this with what it renders. */
 const RULE = { apiGroups: [''], resources: ['secrets'], resourceNames: [LISTED], verbs: ['get'] };
-const PATHS: Readonly<Record<string, string>> = {
-  ServiceAccount: '/api/v1/namespaces/NAMESPACE/serviceaccounts',
-  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles',
-  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/rolebindings',
-  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
-  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
-};
-
-interface Manifest extends KubeObject {
-  kind: string;
-  rules?: object[];
-}
-
-/** The account of the api role and its rights as the chart renders them, in a namespace and under names of its own. */
-function rightsIn(namespace: string): Manifest[] {
-  const text = readFileSync(join(ROOT, 'deploy/base/api.yaml'), 'utf8').replaceAll('berth-system', namespace);
-  const all = parseAllDocuments(text).map((document) => document.toJS() as Manifest);
-  return all
-    .filter(({ kind }) => PATHS[kind] !== undefined)
-    .map(
-      (one) =>
-        JSON.parse(JSON.stringify(one).replaceAll('"name":"berth-api"', `"name":"${namespace}-api"`)) as Manifest,
-    )
-    .map((one) => (one.kind === 'Role' ? { ...one, rules: [...(one.rules ?? []), RULE] } : one));
-}
-
 const { kubeconfig, realNode, initPid, programs } = inject('cluster');
 
 describe.runIf(realNode !== undefined)('the key of an engine, with the rights of the api role alone', () => {
@@ -58,20 +31,7 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
   let api: BerthProcess;
   let account: KubeClient;
   let key: string;
-  let made: Manifest[] = [];
-
-  const pathOf = ({ kind }: Manifest): string => (PATHS[kind] ?? '').replace('NAMESPACE', own);
-
-  /** A kubeconfig of the test cluster with the token of the role's account. */
-  async function configOfAccount(): Promise<string> {
-    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
-    const path = `/api/v1/namespaces/${own}/serviceaccounts/${own}-api/token`;
-    const { status } = await cluster.client.raw<{ status: { token: string } }>('POST', path, request);
-    const file = join(folder, 'kubeconfig');
-    const text = readFileSync(kubeconfig, 'utf8').replace(/"token": "[^"]+"/, `"token": "${status.token}"`);
-    writeFileSync(file, text, { mode: 0o600 });
-    return file;
-  }
+  let rights: RoleAccount;
 
   function secret(namespace: string, name: string, value: string): Promise<unknown> {
     const annotations = { 'berth.dev/model-credential-for': `${models}/llama` };
@@ -86,8 +46,7 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
     await secret(own, LISTED, ENGINE_KEY);
     await secret(own, OTHER, 'sk-of-another');
     await secret(models, LISTED, 'sk-of-the-tenant');
-    made = rightsIn(own);
-    for (const one of made) await cluster.client.raw('POST', pathOf(one), one);
+    rights = await RoleAccount.make({ client: cluster.client, name: own }, 'api', [RULE]);
     await runLlamaPod(cluster.client, {
       node: { initPid, programs },
       nodeName: realNode ?? '',
@@ -95,7 +54,7 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
       services: { llama: { 'berth.dev/model-credential': LISTED } },
       parameters: { api_keys: [ENGINE_KEY] },
     });
-    const config = await configOfAccount();
+    const config = await writeKubeconfigOf(join(folder, 'kubeconfig'), kubeconfig, await rights.token());
     account = createKubeClient(await loadKubeConfig({ kubeconfig: config }), { clock: systemClock() });
     api = await startBerth(config, 'api', own, { env: { BERTH_ENGINE_SECRETS: LISTED } });
     key = await cluster.key(models, { scopes: ['models'] }, { url: api.url, replicas: [api.url, api.url] });
@@ -104,8 +63,7 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
   afterAll(async () => {
     await api[Symbol.asyncDispose]();
     await account.close();
-    for (const one of made.filter(({ kind }) => kind.startsWith('Cluster')))
-      await cluster.client.raw('DELETE', `${pathOf(one)}/${one.metadata.name}`);
+    await rights[Symbol.asyncDispose]();
     await cluster[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });
@@ -147,8 +105,7 @@ describe.runIf(realNode !== undefined)('the key of an engine, with the rights of
   });
 
   it('is used no more when the operator takes the right away', async () => {
-    const role = made.find(({ kind }) => kind === 'Role');
-    await cluster.client.raw('DELETE', `${pathOf(role ?? { kind: '', metadata: { name: '' } })}/${own}-api`);
+    await rights.lose('get', 'secrets');
     const refused = await waitFor(
       'the engine to get no calls',
       async () => {

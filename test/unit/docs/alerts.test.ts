@@ -131,7 +131,7 @@ it('every alert has a fault', () => {
 });
 
 it('every alert is fired by a real fault in an integration test', () => {
-  const files = ['signals', 'runbooks', 'notifier-alerts'].map((name) =>
+  const files = ['runbooks', 'runbooks-of-roles', 'notifier-alerts'].map((name) =>
     join(ROOT, `test/integration/${name}.test.ts`),
   );
   const text = files.map((file) => readFileSync(file, 'utf8')).join('');
