@@ -93,6 +93,8 @@ beforeAll(async () => {
   });
   const [controller, api, ssh] = await Promise.all([start('controller'), start('api'), start('ssh')]);
   roles = { controller, api, ssh };
+  await rent('first');
+  if (realNode !== undefined) await rent('entered', 'NVIDIA-L4');
 }, LONG_MS);
 
 afterAll(async () => {
@@ -162,8 +164,6 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
 
   it('no alert fires while instances run and a model answers', async () => {
     await waitFor('all targets', async () => (await prometheus.query('sum(up) == 3')).length > 0);
-    await rent('first');
-    if (realNode !== undefined) await rent('entered', 'NVIDIA-L4');
     await running('first');
     if (realNode !== undefined) await running('entered');
     await waitFor('the model', async () => (await askModel()) === 200);
@@ -179,7 +179,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       onCall.expect('BerthModelServersOut', 'BerthModelCallsFailing');
       await model.crash();
       await onCall.fires('BerthModelCallsFailing', askModel);
-      await onCall.fires('BerthModelServersOut', askModel);
+      await onCall.fires('BerthModelServersOut');
       const said = await onCall.shows('BerthModelCallsFailing', /"berth_outcome":"unavailable"/);
       expect(said).toMatch(/"state":"open"\},"value":\[[\d.]+,"1"\]/);
       const service = `"service":"${home.name}/engine"`;
@@ -234,6 +234,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     });
 
     it.concurrent('BerthAPIDown: a setting is wrong', async () => {
+      onCall.expect('BerthAPIDown');
       await failToStart('api', { BERTH_LOG_LEVEL: 'loud' });
       await onCall.fires('BerthAPIDown');
       await onCall.shows('BerthAPIDown', /BERTH_LOG_LEVEL: Invalid option/);
@@ -244,6 +245,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     });
 
     testWith('ssh').concurrent('BerthSSHDown: nobody may read the host key', async () => {
+      onCall.expect('BerthSSHDown');
       await accounts.ssh.lose('get', 'secrets');
       await failToStart('ssh');
       await onCall.fires('BerthSSHDown');

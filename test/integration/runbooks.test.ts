@@ -26,12 +26,10 @@ import { serveModel } from '../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-// Each alert is fired by the fault that it is for, and then its runbook is followed. Times in the rules pass faster, and
-// so do the bookmarks of the API server, by which a cache knows that it is fresh.
+// Each alert is fired by the fault that it is for, and then its runbook is followed. Times in the rules pass faster by
+// one factor, and so do the bookmarks of the API server, by which a cache knows that it is fresh.
 
 const FACTOR = 40;
-/** For hours: what must last for one decides how long this file takes. */
-const HOURS_FACTOR = 60;
 const BOOKMARK_MS = 60_000 / FACTOR;
 /** Longer than the 600 seconds of BerthStartsSlow. */
 const SLOW_PULL_MS = 720_000 / FACTOR;
@@ -45,9 +43,7 @@ const { kubeconfig, programs } = inject('cluster');
 
 /** Rules and queries whose minutes pass faster, and so do their thresholds in seconds. */
 function hastened(text: string): string {
-  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => {
-    return `> ${Number(seconds) / (Number(seconds) < 3600 ? FACTOR : HOURS_FACTOR)}`;
-  });
+  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
 }
 
 const product = (of: string): string => `NVIDIA-RUNBOOK-${of.toUpperCase()}`;
@@ -209,6 +205,22 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     await reached('slow-7', 'Running');
   });
 
+  it('BerthGPUsUnhealthy: a device plugin takes a GPU out of service', async () => {
+    const { name: NODE } = nodes.sick;
+    await nodes.sick.failGpu(SICK_GPU);
+    await onCall.fires('BerthGPUsUnhealthy');
+    const said = await onCall.shows('BerthGPUsUnhealthy', new RegExp(`marked unhealthy: ${SICK_GPU}`));
+    expect(said).toMatch(new RegExp(`${NODE} +8 +7\n`));
+    expect(said).toMatch(new RegExp(`${tenant.name} +ill +${SICK_GPU}\n`));
+    await addSpare('sick');
+    for (const command of ['kubectl cordon NODE', DRAIN]) await onCall.run('BerthGPUsUnhealthy', command, { NODE });
+    await reached('ill', 'Running');
+    expect(await nodeOf('ill')).toBe(spareOf('sick'));
+    await nodes.sick.mendGpus();
+    await onCall.run('BerthGPUsUnhealthy', 'kubectl uncordon NODE', { NODE });
+    await onCall.ends('BerthGPUsUnhealthy');
+  });
+
   it('BerthStartsFailing: a policy of the cluster refuses the pods', async () => {
     await using refusal = await refusePods(tenant);
     const refused = [1, 2, 3, 4, 5].map((index) => `refused-${index}`);
@@ -236,65 +248,47 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
     });
   });
 
-  describe('at the same time', () => {
-    it.concurrent('BerthTokenLedgerLag: a quota refuses the token records', async () => {
-      await using refusal = await refuseRecords(tenant, 'tokenrecords');
-      const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
-      expect((await call('POST', '/chat/completions', body)).status).toBe(200);
-      await onCall.fires('BerthTokenLedgerLag');
-      await onCall.shows('BerthTokenLedgerLag', new RegExp(`exceeded quota: ${refusal.name}`));
-      await refusal.remove();
-      await onCall.ends('BerthTokenLedgerLag');
-      const { items } = await tenant.client.list(TOKEN_RECORDS, { namespace: tenant.name });
-      expect(items.map(({ spec }) => spec.calls)).toEqual([1]);
-    });
+  it('BerthTokenLedgerLag: a quota refuses the token records', async () => {
+    await using refusal = await refuseRecords(tenant, 'tokenrecords');
+    const body = { model: 'tiny', messages: [{ role: 'user', content: 'Hello' }] };
+    expect((await call('POST', '/chat/completions', body)).status).toBe(200);
+    await onCall.fires('BerthTokenLedgerLag');
+    await onCall.shows('BerthTokenLedgerLag', new RegExp(`exceeded quota: ${refusal.name}`));
+    await refusal.remove();
+    await onCall.ends('BerthTokenLedgerLag');
+    const { items } = await tenant.client.list(TOKEN_RECORDS, { namespace: tenant.name });
+    expect(items.map(({ spec }) => spec.calls)).toEqual([1]);
+  });
 
-    it.concurrent('BerthHTTPErrors: the API server fails where an admission webhook does not answer', async () => {
-      await using webhook = await addDeadWebhook(tenant);
-      const post = (): Promise<{ status: number }> =>
-        call('POST', '/instances', { gpu: { name: product('quick'), count: 1 } });
-      await waitFor('the webhook to be asked', async () => (await post()).status === 503);
-      await onCall.fires('BerthHTTPErrors', post);
-      const said = await onCall.shows('BerthHTTPErrors', new RegExp(webhook.name));
-      expect(said).toContain('"metric":{"code":"503","route":"/instances"}');
-      // Its runbook leads to that of BerthAPIServerErrors: admission webhooks that do not answer.
-      await webhook.remove();
-      await waitFor('an instance', async () => (await post()).status === 201);
-      await onCall.ends('BerthHTTPErrors', () => call('GET', '/instances'));
-    });
+  it('BerthHTTPErrors: the API server fails where an admission webhook does not answer', async () => {
+    await using webhook = await addDeadWebhook(tenant);
+    const post = (): Promise<{ status: number }> =>
+      call('POST', '/instances', { gpu: { name: product('quick'), count: 1 } });
+    await waitFor('the webhook to be asked', async () => (await post()).status === 503);
+    await onCall.fires('BerthHTTPErrors', post);
+    const said = await onCall.shows('BerthHTTPErrors', new RegExp(webhook.name));
+    expect(said).toContain('"metric":{"code":"503","route":"/instances"}');
+    // Its runbook leads to that of BerthAPIServerErrors: admission webhooks that do not answer.
+    await webhook.remove();
+    await waitFor('an instance', async () => (await post()).status === 201);
+    await onCall.ends('BerthHTTPErrors', () => call('GET', '/instances'));
+  });
 
-    it.concurrent('BerthCachesStale: nothing more comes over the connections of one replica', async () => {
-      hung.faults.silent = () => true;
-      await onCall.fires('BerthCachesStale');
-      const said = await onCall.shows('BerthCachesStale', /readyz check passed/);
-      const host = new URL(roles.other.metricsUrl).host;
-      const replicas = [...said.matchAll(/"instance":"([^"]+)"/g)].map(([, instance]) => instance);
-      expect(new Set(replicas)).toEqual(new Set([host]));
-      // One replica alone: its pod is deleted, and the Deployment makes another.
-      const exited = once(roles.other.child, 'exit');
-      roles.other.child.kill('SIGTERM');
-      const [[fresh]] = await Promise.all([startBehind('ssh'), exited]);
-      roles.other = fresh;
-      await prometheus.scrape(targets());
-      await waitFor('all targets', async () => (await prometheus.query('sum(up) == 4')).length > 0);
-      await onCall.ends('BerthCachesStale');
-    });
-
-    it.concurrent('BerthGPUsUnhealthy: a device plugin takes a GPU out of service', async () => {
-      const { name: NODE } = nodes.sick;
-      await nodes.sick.failGpu(SICK_GPU);
-      await onCall.fires('BerthGPUsUnhealthy');
-      const said = await onCall.shows('BerthGPUsUnhealthy', new RegExp(`marked unhealthy: ${SICK_GPU}`));
-      expect(said).toMatch(new RegExp(`${NODE} +8 +7\n`));
-      expect(said).toMatch(new RegExp(`${tenant.name} +ill +${SICK_GPU}\n`));
-      await addSpare('sick');
-      for (const command of ['kubectl cordon NODE', DRAIN]) await onCall.run('BerthGPUsUnhealthy', command, { NODE });
-      await reached('ill', 'Running');
-      expect(await nodeOf('ill')).toBe(spareOf('sick'));
-      await nodes.sick.mendGpus();
-      await onCall.run('BerthGPUsUnhealthy', 'kubectl uncordon NODE', { NODE });
-      await onCall.ends('BerthGPUsUnhealthy');
-    });
+  it('BerthCachesStale: nothing more comes over the connections of one replica', async () => {
+    hung.faults.silent = () => true;
+    await onCall.fires('BerthCachesStale');
+    const said = await onCall.shows('BerthCachesStale', /readyz check passed/);
+    const host = new URL(roles.other.metricsUrl).host;
+    const replicas = [...said.matchAll(/"instance":"([^"]+)"/g)].map(([, instance]) => instance);
+    expect(new Set(replicas)).toEqual(new Set([host]));
+    // One replica alone: its pod is deleted, and the Deployment makes another.
+    const exited = once(roles.other.child, 'exit');
+    roles.other.child.kill('SIGTERM');
+    const [[fresh]] = await Promise.all([startBehind('ssh'), exited]);
+    roles.other = fresh;
+    await prometheus.scrape(targets());
+    await waitFor('all targets', async () => (await prometheus.query('sum(up) == 4')).length > 0);
+    await onCall.ends('BerthCachesStale');
   });
 
   it('BerthLedgerLag: a record is refused, and a pod does not end', async () => {
