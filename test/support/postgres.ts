@@ -24,20 +24,33 @@ export async function hasPostgres(): Promise<boolean> {
   return (await installed()) !== undefined || (await findProgram('apt-get')) !== undefined;
 }
 
+/** The packages of the server, and of the libraries that it names. What those need every Debian with curl has. */
+async function packages(): Promise<string[]> {
+  const needs = async (name: string): Promise<string[]> =>
+    [...(await run('apt-cache', ['depends', name])).stdout.matchAll(/Depends: (\S+)/g)].map(([, found = '']) => found);
+  const server = (await needs('postgresql')).find((name) => /^postgresql-\d+$/.test(name)) ?? 'postgresql';
+  // It compiles with LLVM only what takes long, and runs without. libc is that of the machine.
+  const libraries = (await needs(server)).filter((name) => /^lib(?!c6|llvm)/.test(name));
+  return [server, ...libraries];
+}
+
 /** The programs: those of this machine, or of Debian's packages, which are unpacked into the cache and not installed. */
 async function programs(folder: string): Promise<{ bin: string; env: NodeJS.ProcessEnv }> {
   const found = await installed();
   if (found !== undefined) return { bin: dirname(found), env: process.env };
   const cache = join(cacheFolder(process.env), 'postgresql');
   if (globSync(`${cache}${INSTALLED}`).length === 0) {
-    const wanted = ['install', '--print-uris', '--yes', '--no-install-recommends', 'postgresql'];
-    const { stdout } = await run('apt-get', wanted);
-    const names = [...stdout.matchAll(/^'[^']+' ((?:postgresql-\d+|lib[^_]+))_/gm)].map(([, name = '']) => name);
     await mkdir(dirname(cache), { recursive: true });
     // Whole or not at all: other tests may look for it meanwhile.
     const part = await mkdtemp(`${cache}.`);
-    for (const deb of await debFiles(names, dirname(cache))) await unpackDeb(deb, part);
-    await rename(part, cache);
+    try {
+      for (const deb of await debFiles(await packages(), dirname(cache))) await unpackDeb(deb, part);
+      await rename(part, cache).catch((error: unknown) => {
+        if (globSync(`${cache}${INSTALLED}`).length === 0) throw error;
+      });
+    } finally {
+      await rm(part, { recursive: true, force: true });
+    }
   }
   // The cache may be in a home that nobody else may read.
   await cp(cache, join(folder, 'programs'), { recursive: true, verbatimSymlinks: true });

@@ -163,6 +163,9 @@ test('a correction is a credit or an adjustment, of an instance, a model or neit
     SkuId: null,
     x_ChargeId: `adjustment/default/credit-1/${at(DAY)}`,
   });
+  // As in a report: the first moment of a month belongs to the month before.
+  const [first] = chargesOfRecord(recordOf({ adjustment, endedAt: at(0) }));
+  expect(first).toMatchObject({ month: '2026-01', row: { ChargePeriodStart: at(-DAY), ChargePeriodEnd: at(0) } });
   const charge = { ...adjustment, type: 'Charge' as const };
   const model = recordOf({ adjustment: charge, instance: 'model/Qwen/Qwen3-8B', instanceUid: '' });
   expect(rowsOf(chargesOfRecord(model))).toMatchObject([

@@ -177,6 +177,7 @@ test('a charge in another currency, and one that the sink lost, are differences'
   }
   const lost = await run(new Losing(), { records });
   expect(lost.text).toMatch(/USD +1 +0\.10 +0 +0\.00 +DIFFERS/);
+  expect(lost.exported.tally.isSound()).toBe(false);
 });
 
 test('a record that cannot be read stops no other, and the run is not complete', async () => {

@@ -25,8 +25,8 @@ function resolve(lock: Lock, from: string, name: string): string | undefined {
 
 /**
  * The paths of the packages that the program needs at run time, sorted: its dependencies and theirs, without `excluded`
- * and what only those need. Optional dependencies are left out: they are native add-ons that ssh2 runs without. Throws when
- * the lock file lacks a package.
+ * and what only those need. Optional dependencies are left out: ssh2 runs without its native add-ons, and pg without the
+ * sockets of Cloudflare. Throws when the lock file lacks a package.
  */
 export function runtimePackages(lock: Lock, excluded: readonly string[]): string[] {
   const found = new Set<string>();
