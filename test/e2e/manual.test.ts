@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -10,6 +10,7 @@ import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../src/resources/usage-record.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { blockWith, lastBlock, readManual } from '../support/manual.ts';
+import { hasPostgres, startPostgres } from '../support/postgres.ts';
 import { openRegistry } from '../support/registry/serve.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { INSTANCE_IMAGE, NON_ROOT_IMAGE } from './support/images.ts';
@@ -23,6 +24,8 @@ import { World } from './support/world.ts';
 const MINUTES = 60_000;
 const ROLL_OUT = `kubectl -n ${NAMESPACE} rollout status deployment --timeout=5m`;
 const options = inject('e2e');
+/** Only the node that is made here has an address of this machine that is known. */
+const hasDatabase = options.initPid !== undefined && (await hasPostgres());
 
 describe('the commands of the manual', () => {
   let world: World;
@@ -104,9 +107,9 @@ describe('the commands of the manual', () => {
     const upgrade = blockWith(operations, 'tracing.endpoint').trim();
     await follow(`${upgrade} --set tracing.headersSecret=collector-key`, chart());
     expect(await follow(ROLL_OUT)).toContain('deployment "berth-controller" successfully rolled out');
-    // Of all its pods: one from before the upgrade may still be on its way out.
-    const logs = `kubectl -n ${NAMESPACE} logs -l app.kubernetes.io/component=controller --tail=-1`;
-    expect(await follow(logs)).toContain('Traces are sent');
+    // The replicas of before may still be stopping, and kubectl takes any.
+    const log = `kubectl -n ${NAMESPACE} logs deployment/berth-controller`;
+    await waitFor('a controller with traces', async () => (await follow(log)).includes('Traces are sent'));
   });
 
   it('put the chart into a registry, and install it from there', async () => {
@@ -200,6 +203,37 @@ describe('the commands of the manual', () => {
     expect(blockWith(install, 'kubectl label pvc')).toBe(disk);
     await follow(disk, { NAME: 'second' });
     await reached('second', 'Running');
+  });
+
+  it.runIf(hasDatabase)('copy the bills to a PostgreSQL', async () => {
+    // The address of this machine on its link to the node: see tools/cluster/built/network.ts.
+    const [, link = ''] = /https:\/\/(\d+\.\d+\.\d+)\.2:/.exec(await readFile(options.kubeconfig, 'utf8')) ?? [];
+    // The correction of the manual, dated today.
+    const [, credit = ''] = /^```yaml\n([^`]*kind: UsageRecord\n[^`]*)^```/m.exec(operations) ?? [];
+    const today = new Date().toISOString().slice(0, 10);
+    const correction = credit
+      .replaceAll('2026-11-23', today)
+      .replace('"2026-11"', `"${today.slice(0, 7)}"`)
+      .replace('team-a', TENANT);
+    const { code, stderr } = await world.kubectl(['create', '-f', '-'], correction);
+    expect(code, stderr).toBe(0);
+    await using postgres = await startPostgres({ host: `${link}.1` });
+    const url = await postgres.database('bills');
+    const sound = 'The sink has every charge that was read.';
+    const first = await follow(`echo '${url}' >bills-url.txt\n${blockWith(operations, 'bills-url.txt')}`, {
+      ...chart(),
+      "{10.20.0.0/16}'": `{${link}.1/32}' --set 'usageSink.ports={${postgres.port}}'`,
+    });
+    expect(first).toContain(sound);
+    const question = 'SELECT "BillingAccountId" AS tenant, "BilledCost"::text AS cost FROM berth_usage';
+    expect(await postgres.query(url, question)).toContainEqual({ tenant: TENANT, cost: '-12.50' });
+    const all = await follow(blockWith(operations, '/containers/0/args/-'));
+    expect(all).toContain('token records: all.');
+    expect(all.trim().endsWith(sound)).toBe(true);
+    expect(first + all).not.toContain(postgres.password);
+    // There is none of that month.
+    await follow(lastBlock(operations, 'Bills'));
+    expect(await records()).toHaveLength(2);
   });
 
   it('hand over the bills of a month', async () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync } from 'node:fs';
-import { chmod, chown, cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
@@ -69,8 +69,11 @@ export interface Postgres extends AsyncDisposable {
   query<T>(url: string, text: string): Promise<T[]>;
 }
 
-/** A PostgreSQL on the loopback, with TLS where a certificate is given. */
-export async function startPostgres(tls?: { certificate: string; key: string }): Promise<Postgres> {
+/** A PostgreSQL at an address of this machine, the loopback by default, with TLS where a certificate is given. */
+export async function startPostgres({
+  host = '127.0.0.1',
+  tls,
+}: { host?: string; tls?: { certificate: string; key: string } } = {}): Promise<Postgres> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-postgres-'));
   const data = join(folder, 'data');
   const owner = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
@@ -97,8 +100,9 @@ export async function startPostgres(tls?: { certificate: string; key: string }):
   const initdb = await start('initdb', ['-D', data, ...auth]);
   const [code] = (await initdb.exited) as [number | null];
   if (code !== 0) throw new Error(`initdb failed:\n${initdb.log()}`);
+  await appendFile(join(data, 'pg_hba.conf'), 'host all all all scram-sha-256\n');
   const settings = {
-    listen_addresses: '127.0.0.1',
+    listen_addresses: host,
     port,
     unix_socket_directories: '',
     fsync: 'off',
@@ -107,7 +111,7 @@ export async function startPostgres(tls?: { certificate: string; key: string }):
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = await start('postgres', ['-D', data, ...flags]);
   const urlOf = (database: string, user = 'berth'): string =>
-    `postgresql://${user}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/${database}?sslmode=disable`;
+    `postgresql://${user}:${encodeURIComponent(PASSWORD)}@${host}:${port}/${database}?sslmode=disable`;
   async function query<T>(url: string, text: string): Promise<T[]> {
     const client = new Client({ connectionString: url });
     await client.connect();

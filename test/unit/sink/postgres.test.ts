@@ -34,7 +34,7 @@ describe.skipIf(!(await hasPostgres()))('a PostgreSQL', { timeout: 60_000 }, () 
   let server: Server;
   beforeAll(async () => {
     const { certificate, key } = issue(authority, { commonName: 'db', hosts: ['localhost'] });
-    server = await startPostgres({ certificate, key });
+    server = await startPostgres({ tls: { certificate, key } });
   }, 120_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
