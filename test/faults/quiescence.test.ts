@@ -40,7 +40,9 @@ test('at rest nothing is written', async () => {
   writes.length = 0;
   // The test is about time passing, so it waits for a time and not for a condition.
   await delay(REST_MS);
-  expect(writes).toEqual([]);
+  // A new leader ends the histories of instances that went while nobody led: those of the tests before.
+  const own = writes.filter(({ namespace }) => namespace === undefined || namespace === world.namespace);
+  expect(own).toEqual([]);
   expect(await versions()).toEqual(before);
   expect(await violationsAtRest(world, replica)).toEqual([]);
 });

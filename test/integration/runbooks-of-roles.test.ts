@@ -163,6 +163,8 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
   afterAll(() => prometheus[Symbol.asyncDispose]());
 
   it('no alert fires while instances run and a model answers', async () => {
+    // None led at first.
+    onCall.expect('BerthNoLeader');
     await waitFor('all targets', async () => (await prometheus.query('sum(up) == 3')).length > 0);
     await running('first');
     if (realNode !== undefined) await running('entered');
@@ -171,6 +173,7 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       const [rented] = await prometheus.query(`berth_gpus{product="${PRODUCT}",state="rented"}`);
       return rented?.value === 1;
     });
+    await onCall.ends('BerthNoLeader');
     expect(await onCall.firing()).toEqual([]);
   });
 

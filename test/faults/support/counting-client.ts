@@ -5,9 +5,11 @@ import { EVENTS, type KubeObject, type ResourceType } from '../../../src/kube/ty
 export interface Write {
   verb: string;
   kind: string;
+  namespace: string | undefined;
   name: string;
 }
 
+type Named = Pick<KubeObject['metadata'], 'namespace' | 'name'>;
 type Around = (write: Write, send: () => Promise<unknown>) => Promise<unknown>;
 
 function isEvent(type: ResourceType): boolean {
@@ -16,23 +18,28 @@ function isEvent(type: ResourceType): boolean {
 
 /** A client that passes every write to `around`. Events are left out: they change nothing. */
 function withWrites(client: KubeClient, around: Around): KubeClient {
-  function through<T>(verb: string, type: ResourceType, name: string, send: () => Promise<T>): Promise<T> {
+  function through<T>(
+    verb: string,
+    type: ResourceType,
+    { namespace, name }: Named,
+    send: () => Promise<T>,
+  ): Promise<T> {
     if (isEvent(type)) return send();
-    return around({ verb, kind: type.kind, name }, send) as Promise<T>;
+    return around({ verb, kind: type.kind, namespace, name }, send) as Promise<T>;
   }
   return {
     ...client,
     create: <T extends KubeObject>(...args: [ResourceType<T>, T, object?]) =>
-      through('create', args[0], args[1].metadata.name, () => client.create(...args)),
+      through('create', args[0], args[1].metadata, () => client.create(...args)),
     apply: (type, object, options) =>
-      through('apply', type, object.metadata.name, () => client.apply(type, object, options)),
+      through('apply', type, object.metadata, () => client.apply(type, object, options)),
     patch: (type, ref, body, options) =>
-      through(options.subresource === 'status' ? 'patch status' : 'patch', type, ref.name, () =>
+      through(options.subresource === 'status' ? 'patch status' : 'patch', type, ref, () =>
         client.patch(type, ref, body, options),
       ),
     replace: (type, object, options) =>
-      through('replace', type, object.metadata.name, () => client.replace(type, object, options)),
-    delete: (type, ref, options) => through('delete', type, ref.name, () => client.delete(type, ref, options)),
+      through('replace', type, object.metadata, () => client.replace(type, object, options)),
+    delete: (type, ref, options) => through('delete', type, ref, () => client.delete(type, ref, options)),
   };
 }
 
