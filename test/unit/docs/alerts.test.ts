@@ -20,6 +20,8 @@ const HEALTHY: Series = {
   'berth_ssh_connections{instance="s"}': '0x100',
   'berth_informer_synced{kind="Pod",instance="c1"}': '1x100',
   'berth_informer_synced{kind="Webhook",instance="a"}': '1x100',
+  'berth_informer_synced{kind="APIKey",instance="a"}': '1x100',
+  'berth_informer_synced{kind="SSHKey",instance="s"}': '1x100',
   'berth_informer_stale_seconds{kind="Pod",instance="c1"}': '45x100',
   'berth_leader_caches_behind{instance="c1"}': '0x100',
   'rest_client_requests_total{code="200",instance="c1"}': '0+100x100',
@@ -157,6 +159,12 @@ describe.skipIf(!(await hasPrometheus()))('the alerts', () => {
     const names = ['BerthNoLeader', 'BerthAPIDown', 'BerthSSHDown', 'BerthNotifierDown'];
     const gone = Object.assign({}, ...names.map((name) => FAULTS[name])) as (typeof FAULTS)[string];
     expect(await verdict(fires([], gone, '1m30s'), fires(names, gone, '2m30s'))).toEqual([0, '']);
+  });
+
+  it('take a role that hangs at its start for one that is gone', async () => {
+    const api = { 'berth_informer_synced{kind="APIKey",instance="a"}': '0x100' };
+    const ssh = { 'berth_informer_synced{kind="SSHKey",instance="s"}': '0x100' };
+    expect(await verdict(fires(['BerthAPIDown'], api, '45m'), fires(['BerthSSHDown'], ssh, '45m'))).toEqual([0, '']);
   });
 
   it('know a notifier that has gone from webhooks that are off', async () => {
