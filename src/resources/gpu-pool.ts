@@ -205,6 +205,9 @@ export interface GpuPool extends KubeObject {
 
 export const GPU_POOLS = berthType<GpuPool>('GPUPool', 'gpupools', false);
 
+/** Another text after each change of the spec. Unlike its resource version, it stays when the status changes. */
+export const specVersion = ({ metadata: { uid, generation } }: GpuPool): string => `${uid}/${generation}`;
+
 export const gpuPoolResource: CustomResource = {
   ...GPU_POOLS,
   shortNames: ['gpool'],

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ApiError } from '../http/errors/api-error.ts';
 import { parseBody } from '../http/middleware/validate.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
-import { GPU_POOLS, gpuPoolSpecSchema } from '../resources/gpu-pool.ts';
+import { GPU_POOLS, gpuPoolSpecSchema, specVersion } from '../resources/gpu-pool.ts';
 import { mayAccess } from './reviews.ts';
 import { requireSession, userOf, type WebContext } from './session-routes.ts';
 
@@ -12,7 +12,7 @@ const { currency, prices, sizes } = gpuPoolSpecSchema.shape;
 /** What people change of a pool in the page. The rest of its spec decides where containers run, and stays with kubectl. */
 const changeSchema = z.strictObject({
   /** Of the pool that the person saw: another change in between is not overwritten. */
-  resource_version: z.string().min(1).max(64),
+  version: z.string().regex(/^[-0-9a-f]{36}\/\d{1,18}$/, 'the version of the pool as it was read'),
   currency: currency.unwrap(),
   sizes: sizes.unwrap(),
   prices: prices.unwrap(),
@@ -57,10 +57,15 @@ export function poolsRouter(context: WebContext): Router {
         `${username} may not patch gpupools.berth.dev. An administrator of the cluster can allow it: ${roleCommands(username)}`,
       );
     }
-    const { resource_version: resourceVersion, ...spec } = parseBody(changeSchema, request.body);
+    const { version, ...fields } = parseBody(changeSchema, request.body);
     const name = parseBody(nameSchema, request.params['name']);
-    const change = { metadata: { resourceVersion }, spec };
-    const pool = await client.patch(GPU_POOLS, { name }, change, { type: 'merge' }).catch((error: unknown) => {
+    const [uid, generation] = version.split('/');
+    const operations = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'test', path: '/metadata/generation', value: Number(generation) },
+      ...Object.entries(fields).map(([field, value]) => ({ op: 'add', path: `/spec/${field}`, value })),
+    ];
+    const pool = await client.patch(GPU_POOLS, { name }, operations, { type: 'json' }).catch((error: unknown) => {
       if (error instanceof NotFoundError) {
         throw new ApiError('not_found', `There is no GPUPool ${name}. Make one: kubectl create -f.`);
       }
@@ -71,7 +76,7 @@ export function poolsRouter(context: WebContext): Router {
       );
     });
     log.info({ user: username, pool: name }, 'Changed the prices of a pool');
-    response.json({ object: 'pool', name, resource_version: pool.metadata.resourceVersion ?? '' });
+    response.json({ object: 'pool', name, version: specVersion(pool) });
   });
   return router;
 }

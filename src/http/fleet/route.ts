@@ -4,6 +4,7 @@ import { compareText } from '../../lib/compare.ts';
 import { keyOf } from '../../kube/types.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../resources/instances/instance-state.ts';
+import { specVersion } from '../../resources/gpu-pool.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 import type { ApiContext } from '../context.ts';
 import { timeText } from '../schemas/common.ts';
@@ -31,9 +32,10 @@ function poolRecord({ stores }: Source, pool: Pool, nodes: readonly FleetNode[])
   const gpus = own.flatMap((node) => node.gpus);
   const open = own.filter(({ state }) => state === 'ready').flatMap((node) => node.gpus);
   const { currency, sizes, prices } = pool.spec;
+  const stored = stores.pools.get(pool.name);
   return {
     name: pool.name,
-    resource_version: stores.pools.get(pool.name)?.metadata.resourceVersion ?? null,
+    version: stored === undefined ? null : specVersion(stored),
     currency,
     sizes: [...sizes],
     nodes: own.length,

@@ -50,10 +50,10 @@ const nodeSchema = z
 const poolSchema = z
   .object({
     name: z.string(),
-    resource_version: z
+    version: z
       .string()
       .nullable()
-      .describe('metadata.resourceVersion, for a change that overwrites no other. null: there is no GPUPool yet.'),
+      .describe('Another one after each change of the spec; null: there is no GPUPool yet.'),
     currency: z.string(),
     sizes: z.array(countSchema).describe('How many whole GPUs one instance may have.'),
     nodes: countSchema,

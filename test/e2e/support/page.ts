@@ -53,7 +53,12 @@ export async function tryKeys(world: World): Promise<string> {
   await waitFor('the key is dead', async () => (await offers()) === 401);
   const { metadata, spec } = await world.client.get(GPU_POOLS, { name: 'default' });
   const price = { product: '*', onDemand: '36', interruptible: '18' };
-  const change = { resource_version: metadata.resourceVersion, currency: 'USD', sizes: spec.sizes, prices: [price] };
+  const change = {
+    version: `${metadata.uid}/${metadata.generation}`,
+    currency: 'USD',
+    sizes: spec.sizes,
+    prices: [price],
+  };
   expect((await admin('PATCH', '/pools/default', change)).status).toBe(403);
   const { token: own } = await operator(world.client);
   const priced = await (await openSession(own, base))('PATCH', '/pools/default', change);

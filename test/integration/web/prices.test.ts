@@ -80,7 +80,7 @@ describeWith('chromium')('an operator in the page', () => {
     await card().getByText('Change the prices').click();
     await card().getByText(`kubectl patch gpupool ${pool}`).waitFor();
     expect(await page.getByRole('button', { name: /^Change the prices/ }).count()).toBe(0);
-    const body = { resource_version: '1', currency: 'USD', sizes: [1], prices: [] };
+    const body = { version: `${crypto.randomUUID()}/1`, currency: 'USD', sizes: [1], prices: [] };
     const headers = { 'x-berth-dashboard': '1' };
     const url = `${world.api.url}/dashboard/api/pools/${pool}`;
     const refused = await page.context().request.patch(url, { headers, data: body });
@@ -92,6 +92,8 @@ describeWith('chromium')('an operator in the page', () => {
     const { page } = view;
     await view.signIn(setter.token, '/fleet');
     await open();
+    // Not of the prices: somebody rents or gives back.
+    await client.patch(GPU_POOLS, { name: pool }, { status: { free: 0 } }, { type: 'merge', subresource: 'status' });
     await dialog().getByLabel('On demand').fill('-3');
     await dialog().getByLabel('GPUs of one instance').fill('1, 2, 4');
     await dialog().getByRole('button', { name: 'Add a price' }).click();

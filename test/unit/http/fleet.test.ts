@@ -52,7 +52,7 @@ const WORLD: Omit<LoneApiOptions, 'tenants'> = {
   pools: [
     {
       ...gpuPool('all', { prices: [{ product: '*', onDemand: '2.00', interruptible: '1.00' }] }),
-      metadata: { name: 'all', resourceVersion: '7' },
+      metadata: { name: 'all', uid: 'pool-1', generation: 7 },
     },
   ],
   instances: [
@@ -114,7 +114,7 @@ it('says of each GPU who has it, and of each node whether it is for rent', async
   expect(pools).toEqual([
     {
       name: 'all',
-      resource_version: '7',
+      version: 'pool-1/7',
       currency: 'USD',
       sizes: [1, 2, 4, 8],
       // Also those without GPUs are in the pool; here stand those with some.

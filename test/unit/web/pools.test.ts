@@ -2,16 +2,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { ConflictError, NotFoundError } from '../../../src/kube/errors.ts';
+import { NotFoundError, PatchTestFailedError } from '../../../src/kube/errors.ts';
 import { gpuPoolSpecSchema } from '../../../src/resources/gpu-pool.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { type LoneDashboard, PAGE_HEADERS, startLoneDashboard } from '../../support/lone-dashboard.ts';
 
-const CONFLICT = new ConflictError({ message: 'changed', status: 409, reason: 'Conflict' });
+const CONFLICT = new PatchTestFailedError({ message: 'a test failed', status: 422, reason: 'Invalid' });
 const GONE = new NotFoundError({ message: 'gone', status: 404, reason: 'NotFound' });
 const PRICE = { product: '*', onDemand: '2.50', interruptible: '1' };
-const CHANGE = { resource_version: '7', currency: 'EUR', sizes: [1, 2], prices: [PRICE] };
+const UID = '7d444840-9dc0-11d1-b245-5ffdce74fad2';
+const CHANGE = { version: `${UID}/7`, currency: 'EUR', sizes: [1, 2], prices: [PRICE] };
 
 let dashboard: LoneDashboard;
 let cookie: string;
@@ -24,7 +25,7 @@ let answer: () => Promise<unknown>;
 
 beforeEach(async () => {
   [isOperator, questions, patches] = [true, [], []];
-  answer = () => Promise.resolve({ metadata: { name: 'all', resourceVersion: '8' } });
+  answer = () => Promise.resolve({ metadata: { name: 'all', uid: UID, generation: 8 } });
   const client = {
     raw: (_method: string, path: string, body: { spec: { resourceAttributes?: unknown } }) => {
       const user = { username: "o'neil" };
@@ -55,14 +56,16 @@ function change(body: object = CHANGE, name = 'all', headers: Record<string, str
 describe('changing the prices of a pool in the page', () => {
   it('asks the cluster about the person, and writes no more than was seen and said', async () => {
     const changed = await change();
-    expect([changed.status, await changed.json()]).toEqual([
-      200,
-      { object: 'pool', name: 'all', resource_version: '8' },
-    ]);
+    expect([changed.status, await changed.json()]).toEqual([200, { object: 'pool', name: 'all', version: `${UID}/8` }]);
     expect(questions).toEqual([{ group: 'berth.dev', resource: 'gpupools', namespace: '', verb: 'patch' }]);
-    const spec = { currency: 'EUR', sizes: [1, 2], prices: [PRICE] };
-    const body = { metadata: { resourceVersion: '7' }, spec };
-    expect(patches).toEqual([{ ref: { name: 'all' }, body, type: 'merge' }]);
+    const body = [
+      { op: 'test', path: '/metadata/uid', value: UID },
+      { op: 'test', path: '/metadata/generation', value: 7 },
+      { op: 'add', path: '/spec/currency', value: 'EUR' },
+      { op: 'add', path: '/spec/sizes', value: [1, 2] },
+      { op: 'add', path: '/spec/prices', value: [PRICE] },
+    ];
+    expect(patches).toEqual([{ ref: { name: 'all' }, body, type: 'json' }]);
   });
 
   it('is for those whom the cluster lets patch pools, and says how to let others', async () => {
@@ -91,7 +94,8 @@ describe('changing the prices of a pool in the page', () => {
     ['what nodes it has', { ...CHANGE, nodeSelector: {} }, 'nodeSelector'],
     ['its metadata', { ...CHANGE, metadata: {} }, 'metadata'],
     ['a price that is none', { ...CHANGE, prices: [{ ...PRICE, onDemand: '-1' }] }, 'prices[0].onDemand'],
-    ['no version', { ...CHANGE, resource_version: undefined }, 'resource_version'],
+    ['no version', { ...CHANGE, version: undefined }, 'version'],
+    ['the version of something else', { ...CHANGE, version: '7' }, 'version'],
   ])('refuses %s', async (_what, body, path) => {
     const refused = await change(body);
     expect(refused.status).toBe(422);

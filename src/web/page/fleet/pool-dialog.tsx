@@ -35,10 +35,10 @@ function changeOf({ currency, sizes, prices }: Draft): PoolChange {
   return { currency, sizes: numbers.map(Number), prices };
 }
 
-function saved(pool: Pool, { currency, sizes, prices }: PoolChange, resourceVersion: string): Pool {
+function saved(pool: Pool, { currency, sizes, prices }: PoolChange, version: string): Pool {
   return {
     ...pool,
-    resource_version: resourceVersion,
+    version,
     currency,
     sizes: [...sizes],
     prices: prices.map((one) => ({
@@ -104,11 +104,11 @@ export function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (poo
   async function save(): Promise<void> {
     setRefusal(NO_REFUSAL);
     try {
-      const body = { resource_version: pool.resource_version, ...change };
+      const body = { version: pool.version, ...change };
       const path = `/pools/${encodeURIComponent(pool.name)}`;
-      const answer = await callDashboard<{ resource_version: string }>('PATCH', path, body);
+      const answer = await callDashboard<{ version: string }>('PATCH', path, body);
       note.value = 'Prices saved';
-      onSaved(saved(pool, change, answer.resource_version));
+      onSaved(saved(pool, change, answer.version));
     } catch (error) {
       setRefusal(refusalOf(error));
     }

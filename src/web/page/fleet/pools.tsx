@@ -66,7 +66,7 @@ export function Pools({ pools, onSaved }: { pools: readonly Pool[]; onSaved: (po
           <PoolCard
             key={pool.name}
             pool={pool}
-            onChange={mayChange && pool.resource_version !== null ? () => setChanged(pool) : undefined}
+            onChange={mayChange && pool.version !== null ? () => setChanged(pool) : undefined}
           />
         ))}
       </ul>
