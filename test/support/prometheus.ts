@@ -53,7 +53,7 @@ export interface Prometheus extends AsyncDisposable {
 /** URLs of processes by the name of their job. */
 type Targets = Readonly<Record<string, string>>;
 
-/** A Prometheus that scrapes these URLs every second and evaluates these rules as often. */
+/** A Prometheus that scrapes these URLs every second, and evaluates these rules as often once it has scraped each. */
 export async function startPrometheus(targets: Targets, rules: string): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-prometheus-'));
   const [port = 0] = await freePorts(1);
@@ -69,17 +69,17 @@ export async function startPrometheus(targets: Targets, rules: string): Promise<
     await rename(join(folder, 'targets.new'), join(folder, 'targets.json'));
   }
   await scrape(targets);
-  await writeFile(join(folder, 'rules.yaml'), rules);
   await writeFile(join(folder, 'config.yaml'), JSON.stringify(config));
   const flags = {
     'config.file': join(folder, 'config.yaml'),
     'storage.tsdb.path': join(folder, 'data'),
     'web.listen-address': `127.0.0.1:${port}`,
+    'web.enable-lifecycle': '',
     'log.level': 'warn',
   };
   const child = spawn(
     await debProgram('prometheus', PACKAGE),
-    Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
+    Object.entries(flags).map(([name, value]) => (value === '' ? `--${name}` : `--${name}=${value}`)),
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
   const exited = once(child, 'exit');
@@ -102,6 +102,11 @@ export async function startPrometheus(targets: Targets, rules: string): Promise<
     if (body.data === undefined) throw new Error(`${expression}: ${body.error}`);
     return body.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
   }
+  const all = Object.keys(targets).length;
+  await waitFor('the first scrapes', async () => (await query(`count(up) == ${all}`)).length > 0);
+  await writeFile(join(folder, 'rules.yaml'), rules);
+  const reloaded = await fetch(`${base}/-/reload`, { method: 'POST' });
+  if (!reloaded.ok) throw new Error(await reloaded.text());
   return {
     url: base,
     scrape,
