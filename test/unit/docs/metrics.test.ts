@@ -7,7 +7,21 @@ import { allMetrics } from '../../support/all-metrics.ts';
 import { hasPrometheus, promtool } from '../../support/prometheus.ts';
 
 /** What a query may name beside metrics: functions and words of PromQL, labels, and values in quotes are taken out. */
-const WORDS = new Set(['by', 'on', 'and', 'or', 'sum', 'max', 'rate', 'increase', 'absent', 'count', 'vector', 'le']);
+const WORDS = new Set([
+  'by',
+  'on',
+  'and',
+  'or',
+  'sum',
+  'min',
+  'max',
+  'rate',
+  'increase',
+  'absent',
+  'count',
+  'vector',
+  'le',
+]);
 
 /** The metrics that a query reads. */
 function metricsOf(query: string): string[] {
