@@ -1,13 +1,9 @@
+import { plainText } from '../lib/plain-text.ts';
 import type { Finding, Severity } from './finding.ts';
 import type { Report } from './examine.ts';
 
 const WIDTH = 100;
 const INDENT = '           ';
-
-/** Names and words of the cluster without what a terminal would take for a command. */
-function plain(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '?');
-}
 
 function wrap(text: string): string[] {
   const lines: string[] = [];
@@ -23,12 +19,12 @@ function wrap(text: string): string[] {
 
 /** A command stays on one line, so that it can be pasted. */
 function findingLines({ severity, message, why, remedy }: Finding): string[] {
-  const [first = '', ...rest] = wrap(plain(message));
+  const [first = '', ...rest] = wrap(plainText(message));
   return [
     `  ${severity.padEnd(9)}${first}`,
     ...rest.map((line) => `${INDENT}${line}`),
-    ...wrap(plain(why)).map((line) => `${INDENT}${line}`),
-    `${INDENT}$ ${plain(remedy)}`,
+    ...wrap(plainText(why)).map((line) => `${INDENT}${line}`),
+    `${INDENT}$ ${plainText(remedy)}`,
   ];
 }
 
@@ -47,7 +43,7 @@ export function printReport({ namespace, kubernetes, checks }: Report): string {
   const sound = checks.length - wrong.length;
   const sums = [count(of('error'), 'error'), count(of('warning'), 'warning'), `${of('unknown')} unknown`].join(', ');
   return [
-    `Berth in namespace ${plain(namespace)}, Kubernetes ${plain(kubernetes)}`,
+    `Berth in namespace ${plainText(namespace)}, Kubernetes ${plainText(kubernetes)}`,
     '',
     ...sections,
     `${count(checks.length, 'check')}: ${sound} found nothing. ${sums}.`,

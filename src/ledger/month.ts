@@ -1,3 +1,5 @@
+import { ENDED_LABEL } from '../resources/usage-record.ts';
+
 /** Months before one whose records are left out by their label. Older ones are read, and count for nothing. */
 const MONTHS_BACK = 24;
 /** No record is older. */
@@ -25,4 +27,9 @@ export function monthsBefore(ms: number): string[] {
   return Array.from({ length: MONTHS_BACK }, (_, back) =>
     new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - back - 1)).toISOString().slice(0, 7),
   );
+}
+
+/** Label selector of the records that ended in the month of `ms` or later. Those without the label are among them. */
+export function endedFrom(ms: number): string {
+  return `${ENDED_LABEL} notin (${monthsBefore(ms).join(',')})`;
 }

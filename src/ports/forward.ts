@@ -67,7 +67,7 @@ async function begin(
 async function firstOf<T>(answers: Promise<T>[], stream: Duplex, port: number): Promise<T> {
   // The stream may serve other requests, and must not keep a listener for each.
   const over = new AbortController();
-  // The kubelet may have refused the port in the same read that opened the connection.
+  // It may have ended before the request had it.
   const end = stream.closed ? Promise.resolve() : once(stream, 'close', over);
   const closed = end.then(() => Promise.reject(new Error('the connection was closed')));
   for (const each of [...answers, closed]) each.catch(() => undefined);

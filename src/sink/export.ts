@@ -1,11 +1,11 @@
 import type { KubeClient } from '../kube/client/client.ts';
 import { everyObject } from '../kube/client/every.ts';
 import type { KubeObject } from '../kube/types.ts';
-import { monthOf, monthsBefore } from '../ledger/month.ts';
+import { endedFrom, monthOf } from '../ledger/month.ts';
 import type { Clock } from '../lib/clock.ts';
 import { GPU_INSTANCES } from '../resources/instances/gpu-instance.ts';
 import { TOKEN_RECORDS } from '../resources/token-record.ts';
-import { ENDED_LABEL, USAGE_RECORDS } from '../resources/usage-record.ts';
+import { USAGE_RECORDS } from '../resources/usage-record.ts';
 import type { Charge } from './columns.ts';
 import type { Sink } from './postgres.ts';
 import { Tally } from './tally.ts';
@@ -80,8 +80,7 @@ export async function exportUsage({ client, sink, clock }: ExportDependencies, a
   const now = clock.now();
   const first = firstMoment(all ? undefined : await sink.completeAt(), now);
   // Records without the label are few: those of operators, and of earlier releases.
-  const labelSelector =
-    first === undefined ? {} : { labelSelector: `${ENDED_LABEL} notin (${monthsBefore(first).join(',')})` };
+  const labelSelector = first === undefined ? {} : { labelSelector: endedFrom(first) };
   const writer = new Writer(sink);
   const read = { instances: 0, usageRecords: 0, tokenRecords: 0, growing: 0 };
   /** Charges of instances that are there: a record may have the same. */

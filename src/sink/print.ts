@@ -1,3 +1,4 @@
+import { plainText } from '../lib/plain-text.ts';
 import { formatMoney } from '../resources/money.ts';
 import type { Exported } from './export.ts';
 import type { TallyLine } from './tally.ts';
@@ -23,11 +24,6 @@ function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Names in it are of operators' own objects, but a terminal must take nothing for a command. */
-function plain(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '?');
-}
-
 /** For people: what was read and written, and whether both sides say the same, month by month. */
 export function printExport({ tally, from, read }: Exported): string {
   const { added, differing, unreadable } = tally;
@@ -46,7 +42,7 @@ export function printExport({ tally, from, read }: Exported): string {
     '',
     ...(lines.length === 0 ? ['There is no charge yet.'] : table([HEAD, ...lines.map(cells)])),
     '',
-    ...faults.map(plain),
+    ...faults.map(plainText),
     tally.isSound()
       ? 'The sink has every charge that was read.'
       : 'NOT SAFE: the sink and the cluster differ. Delete no record.',

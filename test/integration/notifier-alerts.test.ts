@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { stringify } from 'yaml';
 import { createKey } from '../../src/access/create-key.ts';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
-import { ALERTS, faster } from '../support/alert-rules.ts';
+import { ALERTS, hastened } from '../support/alert-rules.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { type Call, clientOf } from '../support/http/client.ts';
 import { kindsCounted } from '../support/kinds-counted.ts';
@@ -21,10 +21,7 @@ const WORK_MS = 4_000;
 const OWN = new Set(['BerthNotifierDown', 'BerthWebhookLag']);
 const { kubeconfig, programs } = inject('cluster');
 
-/** Minutes of rules and queries, and their thresholds in seconds. */
-function hastened(text: string): string {
-  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
-}
+const quick = (text: string): string => hastened(text, FACTOR);
 
 let tenant: TestNamespace;
 let berth: BerthProcess;
@@ -65,9 +62,9 @@ afterAll(async () => {
 describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', { timeout: 2 * LONG_MS }, () => {
   beforeAll(async () => {
     const rules = ALERTS.filter(({ alert }) => OWN.has(alert));
-    prometheus = await startPrometheus(targets(), hastened(stringify({ groups: [{ name: 'notifier', rules }] })));
+    prometheus = await startPrometheus(targets(), quick(stringify({ groups: [{ name: 'notifier', rules }] })));
     const logOf = (component: string): string => (component === 'notifier' ? notifier.log() : '');
-    const options = { kubeconfig, programs, namespace: 'berth-system', logOf, faster: hastened, env: {} };
+    const options = { kubeconfig, programs, namespace: 'berth-system', logOf, faster: quick, env: {} };
     onCall = new OnCall(prometheus, options);
     const leads = 'leader_election_master_status{name="berth-notifier"} == 1';
     await waitFor('a leader', async () => (await prometheus.query(leads)).length === 1, LONG_MS);

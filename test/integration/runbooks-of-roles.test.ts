@@ -6,7 +6,6 @@ import { createKey } from '../../src/access/create-key.ts';
 import { ensurePriorityClasses } from '../../src/controllers/priority-classes.ts';
 import { NotFoundError } from '../../src/kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';
-import { instanceState } from '../../src/resources/instances/instance-state.ts';
 import { SSH_KEYS } from '../../src/resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../../src/resources/tenants/tenant-limit.ts';
 import { newEd25519Key } from '../../src/ssh/login/ed25519-key.ts';
@@ -19,6 +18,7 @@ import { LONG_MS, OnCall } from '../support/on-call.ts';
 import { fillLevel } from '../support/priority-levels.ts';
 import { hasPrometheus, type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { RoleAccount, writeKubeconfigOf } from '../support/role-account.ts';
+import { runningInstance } from '../support/running-instance.ts';
 import { ModelPod } from '../support/serve-model.ts';
 import { sshTrue } from '../support/ssh-command.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
@@ -113,16 +113,7 @@ async function rent(name: string, product = PRODUCT): Promise<void> {
   await tenant.client.create(GPU_INSTANCES, { metadata, spec: { gpu: { product, count: 1 } } } as never);
 }
 
-function running(name: string): Promise<GpuInstance> {
-  return waitFor(
-    `${name} to run`,
-    async () => {
-      const instance = await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name });
-      return instanceState(instance).state === 'running' && instance;
-    },
-    LONG_MS,
-  );
-}
+const running = (name: string): Promise<GpuInstance> => runningInstance(tenant, name, LONG_MS);
 
 async function askModel(): Promise<number> {
   const answer = await fetch(`${roles.api.url}/api/v1/chat/completions`, {

@@ -10,7 +10,7 @@ import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
 import { instanceState, type ReadyReason } from '../../src/resources/instances/instance-state.ts';
 import { TOKEN_RECORDS } from '../../src/resources/token-record.ts';
 import { USAGE_RECORDS } from '../../src/resources/usage-record.ts';
-import { ALERTS_TEXT, faster } from '../support/alert-rules.ts';
+import { ALERTS_TEXT, hastened } from '../support/alert-rules.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { writeKubeconfig } from '../support/fault-proxy/kubeconfig.ts';
 import { type FaultProxy, faultProxy } from '../support/fault-proxy/proxy.ts';
@@ -41,10 +41,7 @@ const SICK_GPU = 'GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8';
 const PLUGIN_LOG = `'nvidia.com/gpu' device marked unhealthy: ${SICK_GPU}\n`;
 const { kubeconfig, programs } = inject('cluster');
 
-/** Rules and queries whose minutes pass faster, and so do their thresholds in seconds. */
-function hastened(text: string): string {
-  return faster(text, FACTOR).replaceAll(/> (\d{3,})\b/g, (_, seconds: string) => `> ${Number(seconds) / FACTOR}`);
-}
+const quick = (text: string): string => hastened(text, FACTOR);
 
 const product = (of: string): string => `NVIDIA-RUNBOOK-${of.toUpperCase()}`;
 
@@ -159,14 +156,14 @@ function reached(name: string, reason: ReadyReason, { client, name: namespace } 
 
 describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', { timeout: LONG_MS }, () => {
   beforeAll(async () => {
-    prometheus = await startPrometheus(targets(), hastened(ALERTS_TEXT));
+    prometheus = await startPrometheus(targets(), quick(ALERTS_TEXT));
     const logs: Record<string, () => string> = {
       controller: () => roles.controller.log(),
       api: () => roles.api.log(),
       'nvidia-device-plugin-daemonset': () => PLUGIN_LOG,
     };
     const logOf = (label: string): string => logs[label]?.() ?? '';
-    onCall = new OnCall(prometheus, { kubeconfig, programs, namespace: home.name, logOf, faster: hastened, env: {} });
+    onCall = new OnCall(prometheus, { kubeconfig, programs, namespace: home.name, logOf, faster: quick, env: {} });
   });
   afterAll(() => prometheus[Symbol.asyncDispose]());
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey } from '../../src/access/create-key.ts';
 import { GPU_INSTANCES, type GpuInstance, TRACEPARENT } from '../../src/resources/instances/gpu-instance.ts';
-import { instanceState } from '../../src/resources/instances/instance-state.ts';
 import { lookForGo } from '../../tools/lib/go/find.ts';
 import { type BerthProcess, startBerth } from '../support/berth-process.ts';
 import { addNode, gpuNode } from '../support/http/fleet.ts';
 import type { ScriptedEngine } from '../support/scripted-engine.ts';
+import { runningInstance } from '../support/running-instance.ts';
 import { serveModel } from '../support/serve-model.ts';
 import { type TestNamespace, testNamespace } from '../support/test-cluster.ts';
 import { type Collector, startCollector } from '../support/tracing/collector.ts';
@@ -75,16 +75,7 @@ describe.skipIf(!(await lookForGo()).usable)('an OpenTelemetry Collector beside 
     });
   }
 
-  function running(name: string): Promise<GpuInstance> {
-    return waitFor(
-      `${name} to run`,
-      async () => {
-        const instance = await tenant.client.get(GPU_INSTANCES, { namespace: tenant.name, name });
-        return instanceState(instance).state === 'running' && instance;
-      },
-      60_000,
-    );
-  }
+  const running = (name: string): Promise<GpuInstance> => runningInstance(tenant, name, 60_000);
 
   /** Waits for the trace's spans with these names. They come by batches of two processes. */
   function spansOf(names: readonly string[], isOne: (span: SentSpan) => boolean): Promise<SentSpan[]> {

@@ -5,11 +5,11 @@ import { Informer } from '../../kube/watch/reflector.ts';
 import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
 import { pick } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type Month, monthOf, monthsBefore } from '../../ledger/month.ts';
+import { endedFrom, type Month, monthOf } from '../../ledger/month.ts';
 import { RecordedSpending } from '../../ledger/spending.ts';
 import type { Interval } from '../../resources/instances/interval.ts';
 import { TOKEN_RECORDS, type TokenRecord } from '../../resources/token-record.ts';
-import { ENDED_LABEL, USAGE_RECORDS, type UsageRecord } from '../../resources/usage-record.ts';
+import { USAGE_RECORDS, type UsageRecord } from '../../resources/usage-record.ts';
 
 export interface BudgetRecordsDeps {
   client: KubeClient;
@@ -109,7 +109,7 @@ export class BudgetRecords {
   #read(month: Month): Reading {
     const abort = new AbortController();
     const spending = new RecordedSpending(month);
-    const common = { ...this.#deps, labelSelector: `${ENDED_LABEL} notin (${monthsBefore(month.from).join(',')})` };
+    const common = { ...this.#deps, labelSelector: endedFrom(month.from) };
     const usage = new Informer({ ...common, type: USAGE_RECORDS, indexers: INDEXES, prune });
     const tokens = new Informer({ ...common, type: TOKEN_RECORDS, prune: pruneTokens });
     const stores = [usage.store, tokens.store];

@@ -1,11 +1,11 @@
 import { Bills } from '../../ledger/bills.ts';
-import { monthsBefore } from '../../ledger/month.ts';
+import { endedFrom } from '../../ledger/month.ts';
 import { type Line, totalsOf, UsageReport } from '../../ledger/report.ts';
 import { type TokenCounts, tokenBillsOf } from '../../ledger/tokens.ts';
 import { everyObject } from '../../kube/client/every.ts';
 import { formatMoney } from '../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../resources/token-record.ts';
-import { ENDED_LABEL, USAGE_RECORDS } from '../../resources/usage-record.ts';
+import { USAGE_RECORDS } from '../../resources/usage-record.ts';
 import type { ApiContext } from '../context.ts';
 import { validationFailed } from '../errors/api-error.ts';
 import { overloaded } from '../errors/busy.ts';
@@ -52,8 +52,7 @@ async function read(
 ): Promise<Line[]> {
   const report = new UsageReport({ from, to, group, most: MOST_ITEMS });
   const bills = new Bills(stores.instances.by('namespace', namespace), now, (billed) => report.add(billed));
-  const labelSelector = `${ENDED_LABEL} notin (${monthsBefore(from).join(',')})`;
-  const pages = { namespace, labelSelector, signal };
+  const pages = { namespace, labelSelector: endedFrom(from), signal };
   try {
     for await (const record of everyObject(client, USAGE_RECORDS, pages)) bills.addRecord(record);
     for await (const record of everyObject(client, TOKEN_RECORDS, pages))

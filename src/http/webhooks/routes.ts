@@ -24,6 +24,11 @@ function toJson(webhook: Webhook, { scopes }: Principal): string {
   return JSON.stringify(toWebhookRecord(webhook, scopes.includes('compute:write')));
 }
 
+/** For who has just made the webhook or its secret, and so may write. */
+function withSecret(webhook: Webhook, secretKey: Buffer): string {
+  return JSON.stringify({ ...toWebhookRecord(webhook, true), secret: signingSecret(secretKey, webhook) });
+}
+
 /** Throws 404 where webhooks are off. */
 function partsOf({ webhooks }: ApiContext): WebhookParts {
   if (webhooks !== undefined) return webhooks;
@@ -109,10 +114,7 @@ export const webhookRoutes = [
       const { object, replayed } = await createOnce(context, wanted);
       if (replayed) response.set('idempotent-replayed', 'true');
       response.status(201).location(`/api/v1/webhooks/${object.metadata.name}`);
-      sendJson(
-        response,
-        JSON.stringify({ ...toWebhookRecord(object, true), secret: signingSecret(secretKey, object) }),
-      );
+      sendJson(response, withSecret(object, secretKey));
     },
   }),
   route({
@@ -143,10 +145,7 @@ export const webhookRoutes = [
     async handle(context, { request, response, caller: { namespace } }) {
       const secretKey = await keyOfSecrets(partsOf(context));
       const changed = await rotate(context, namespace, await webhookOf(context, namespace, request));
-      sendJson(
-        response,
-        JSON.stringify({ ...toWebhookRecord(changed, true), secret: signingSecret(secretKey, changed) }),
-      );
+      sendJson(response, withSecret(changed, secretKey));
     },
   }),
   route({
