@@ -1,7 +1,6 @@
 /**
  * The SSH gateway against kubectl exec to the same pod on the real node, and under load:
- * `node --expose-gc test/bench/ssh.ts [speed|load|all] [MiB] [rounds] [idle connections] [cycles]` prints Markdown tables.
- * Brings up its own cluster; needs root. Everything stays on this machine.
+ * `npm run bench:ssh -- [speed|load|all] [MiB] [rounds] [idle connections] [cycles]` prints Markdown tables. Brings up its own cluster; needs root. Everything stays on this machine.
  */
 import { cpus } from 'node:os';
 import { load } from './ssh/load.ts';

@@ -10,6 +10,7 @@ import { readOptions } from '../../../tools/cluster/options.ts';
 import { cacheFolder, stateFolder } from '../../../tools/lib/paths.ts';
 import { plainProgress } from '../../../tools/lib/progress.ts';
 import { toolsImage } from '../../../tools/lib/images/tools-image.ts';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { TOOLS_BIN, toolsVolume } from '../../../src/resources/pod/tools-volume.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
@@ -78,23 +79,25 @@ export async function makePlace(): Promise<Place> {
     const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
     return `ssh ${flags} -l i-one`;
   };
-  const direct = await loneGateway({ endpoint }, target);
-  const exec = await loneGateway({ endpoint }, { ...target, address: undefined });
+  // The clients are those of one tenant.
+  const ceilings = { ...DEFAULT_CEILINGS, ssh: { ...DEFAULT_CEILINGS.ssh, connections: 100_000 } };
+  const server = { endpoint, ceilingsOf: () => ceilings };
+  const direct = await loneGateway(server, target);
+  const exec = await loneGateway(server, { ...target, address: undefined });
   const lines = [lineTo(direct, 'direct'), lineTo(exec, 'exec')];
   const run = `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main --`;
   const wrapper = join(folder, 'kubectl-shell');
   writeFileSync(wrapper, `#!/bin/sh\nshift\nexec ${run} "$@"\n`, { mode: 0o700 });
-  const { server, key } = direct;
   return {
-    server,
-    privateKey: key,
+    server: direct.server,
+    privateKey: direct.key,
     ssh: `${lines[0]} 127.0.0.1`,
     sshByExec: `${lines[1]} 127.0.0.1`,
     remoteShells: [...lines, wrapper],
     folder,
     kubectl: `${run} ${TOOLS_BIN}/busybox`,
     stop: async () => {
-      await Promise.all([server.close(0), exec.server.close(0)]);
+      await Promise.all([direct.server.close(0), exec.server.close(0)]);
       await cluster.stop();
       rmSync(folder, { recursive: true, force: true });
     },
