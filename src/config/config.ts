@@ -129,7 +129,7 @@ export interface Config {
   terminalUrl: URL | undefined;
   /** Where model servers may scale to zero and back. */
   scaleNamespaces: readonly string[];
-  /** Whether the api role has webhooks. The notifier role always has. */
+  /** Whether the api role has webhooks, and the dashboard shows them. The notifier role always has. */
   webhooks: boolean;
   /** Networks beside the internet where webhooks may lead. */
   webhookNetworks: readonly IpNetwork[];

@@ -21,6 +21,6 @@ export const apiWithDashboardRole: Role = async (context) => {
   const people = new People({ readKey, clock });
   const terminals = new TerminalGateway(await startTerminals(context, LOOPBACK, people));
   const oidc = config.oidc && new OidcProvider(config.oidc, clock);
-  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc });
+  const dashboard = dashboardRouter({ ...process, stores, sessionKey, oidc, webhooks: config.webhooks });
   await startApiRole(context, { dashboard, people, terminals });
 };

@@ -14,6 +14,7 @@ export const dashboardRole: Role = async ({ process, caches, shutdown }) => {
     stores: caches.pick(['apiKeys']),
     sessionKey: sessionKeyReader(client, { namespace: config.namespace, name: SESSION_SECRETS.dashboard }),
     oidc: config.oidc && new OidcProvider(config.oidc, clock),
+    webhooks: config.webhooks,
     trustProxy: config.trustProxy,
     address: config.http,
   });

@@ -53,7 +53,8 @@ export interface Access {
     | 'sshkeys'
     | 'tenantlimits'
     | 'tokenrecords'
-    | 'usagerecords';
+    | 'usagerecords'
+    | 'webhooks';
   /** Empty: in all namespaces, and objects that have none. */
   namespace: string;
   verb: 'list' | 'create' | 'patch' | 'delete';

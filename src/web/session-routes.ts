@@ -25,6 +25,8 @@ export interface WebDeps {
   sessionKey: () => Promise<Buffer>;
   /** Where people sign in beside the cluster's own tokens; undefined: nowhere. */
   oidc?: OidcProvider | undefined;
+  /** Whether the installation has webhooks, so that the page shows them. */
+  webhooks: boolean;
 }
 
 /** The dependencies, and what all routes of the dashboard share. */
@@ -148,8 +150,9 @@ export function limitSignIns(): RequestHandler {
 
 /** POST, GET and DELETE /session, and GET /session/ways: how people sign in. */
 export function sessionRouter(context: WebContext): Router {
-  const { clock, log, oidc, readJson, sessionKey, users } = context;
+  const { clock, log, oidc, readJson, sessionKey, users, webhooks } = context;
   const router = Router({ caseSensitive: true });
+  const answerOf = ({ username }: User) => ({ object: 'session', username, webhooks });
 
   router.post('/', limitSignIns(), readJson, async (request, response) => {
     const token = parseBody(signInSchema, request.body).token.trim();
@@ -164,7 +167,7 @@ export function sessionRouter(context: WebContext): Router {
       throw new ApiError('not_allowed', `${error.message} Create one with "kubectl create token".`);
     }
     log.info({ user: user.username }, 'Signed in to the dashboard');
-    response.status(201).json({ object: 'session', username: user.username });
+    response.status(201).json(answerOf(user));
   });
 
   router.get('/ways', (_request, response) => {
@@ -172,7 +175,7 @@ export function sessionRouter(context: WebContext): Router {
   });
 
   router.get('/', requireSession(context), (request, response) => {
-    response.json({ object: 'session', username: userOf(request).username });
+    response.json(answerOf(userOf(request)));
   });
 
   router.delete('/', async (request, response) => {

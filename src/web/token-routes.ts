@@ -56,6 +56,14 @@ const NEEDS = {
   ],
 } as const satisfies Record<CallerScope, readonly Wanted[]>;
 
+/** What `compute:write` needs beside that where there are webhooks: it shows their URLs whole. */
+const WEBHOOK_NEEDS: readonly Wanted[] = [
+  { resource: 'webhooks', verb: 'list' },
+  { resource: 'webhooks', verb: 'create' },
+  { resource: 'webhooks', verb: 'patch' },
+  { resource: 'webhooks', verb: 'delete' },
+];
+
 /** What SubjectAccessReview takes for all namespaces. */
 const EVERYWHERE = '';
 
@@ -71,7 +79,7 @@ async function maySeeFleet(client: KubeClient, user: User): Promise<boolean> {
 }
 
 /** The scopes that the user's roles in the namespace give. Throws 403 when there is none. */
-async function scopesOf(client: KubeClient, user: User, namespace: string): Promise<CallerScope[]> {
+async function scopesOf({ client, webhooks }: WebContext, user: User, namespace: string): Promise<CallerScope[]> {
   const reads = await mayAll(client, user, namespace, NEEDS['compute:read']);
   if (!reads) {
     throw new ApiError(
@@ -81,7 +89,7 @@ async function scopesOf(client: KubeClient, user: User, namespace: string): Prom
     );
   }
   const [writes, asks, sees] = await Promise.all([
-    mayAll(client, user, namespace, NEEDS['compute:write']),
+    mayAll(client, user, namespace, [...NEEDS['compute:write'], ...(webhooks ? WEBHOOK_NEEDS : [])]),
     mayAll(client, user, namespace, NEEDS.models),
     maySeeFleet(client, user),
   ]);
@@ -95,7 +103,7 @@ async function scopesOf(client: KubeClient, user: User, namespace: string): Prom
 
 /** POST /token: what a page calls /api/v1 with. GET /signing-key: what the api role checks such a token with. */
 export function tokenRouter(context: WebContext): Router {
-  const { client, clock, readJson, sessionKey, users } = context;
+  const { clock, readJson, sessionKey, users } = context;
   const router = Router({ caseSensitive: true });
 
   router.get('/signing-key', async (_request, response) => {
@@ -108,7 +116,7 @@ export function tokenRouter(context: WebContext): Router {
     // Asked now: what was true half a minute ago would be true for longer than a minute with a token on top.
     const user = await users.review(session);
     if (user === undefined) throw sessionOver(session);
-    const scopes = await scopesOf(client, user, namespace);
+    const scopes = await scopesOf(context, user, namespace);
     const expires = Math.min(clock.now() + TOKEN_MS, session.expires);
     const id = hash('sha256', credentialOf(session)).slice(0, 32);
     const claims = { id, username: user.username, namespace, scopes, expires, until: session.expires };

@@ -28,7 +28,11 @@ export const BERTH_VIEW = [
 ];
 export const BERTH_EDIT = [
   ...BERTH_VIEW,
-  group(['gpuinstances', 'sshkeys', 'instancetemplates'], ['create', 'update', 'patch', 'delete', 'deletecollection']),
+  group(
+    ['gpuinstances', 'sshkeys', 'instancetemplates', 'webhooks'],
+    ['create', 'update', 'patch', 'delete', 'deletecollection'],
+  ),
+  group(['webhooks'], ['get', 'list', 'watch']),
   group(['registrycredentials'], ['delete', 'deletecollection']),
 ];
 

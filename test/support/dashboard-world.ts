@@ -11,13 +11,18 @@ export interface DashboardWorld extends AsyncDisposable {
   dashboard: BerthProcess;
 }
 
-/** The dashboard, two replicas of the api role behind a proxy, and the controller, in a namespace of the shared cluster. */
-export async function dashboardWorld(): Promise<DashboardWorld> {
+/**
+ * The dashboard, two replicas of the api role behind a proxy, and the controller, in a namespace of the shared cluster.
+ * @param settings of dashboard and api, beside their own
+ */
+export async function dashboardWorld(settings: Record<string, string> = {}): Promise<DashboardWorld> {
   const { kubeconfig } = inject('cluster');
   const tenant = await testNamespace();
   const namespace = tenant.name;
-  const dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { BERTH_TRUST_PROXY: '1' } });
-  const env = { BERTH_DASHBOARD_URL: dashboard.url, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE };
+  const dashboard = await startBerth(kubeconfig, 'dashboard', namespace, {
+    env: { ...settings, BERTH_TRUST_PROXY: '1' },
+  });
+  const env = { ...settings, BERTH_DASHBOARD_URL: dashboard.url, BERTH_DEFAULT_IMAGE: BUSYBOX_IMAGE };
   const [api, controller] = await Promise.all([
     startReplicas(kubeconfig, { namespace, env }),
     startBerth(kubeconfig, 'controller', namespace),

@@ -24,13 +24,14 @@ export async function startLoneDashboard(options: {
   /** Calls of the API server; TokenReview takes a `raw`. */
   client: Partial<KubeClient>;
   clock: Clock;
+  webhooks?: boolean;
 }): Promise<LoneDashboard> {
-  const { client, clock } = options;
+  const { client, clock, webhooks = false } = options;
   const log = pino({ level: 'silent' });
   const sessionKey = () => Promise.resolve(Buffer.alloc(32, 1));
   const stores = { apiKeys: new FakeStore<ApiKey>() };
   const app = express();
-  app.use('/dashboard', dashboardRouter({ client: client as KubeClient, stores, clock, log, sessionKey }));
+  app.use('/dashboard', dashboardRouter({ client: client as KubeClient, stores, clock, log, sessionKey, webhooks }));
   app.use(errorHandler(log));
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');

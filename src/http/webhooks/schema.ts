@@ -63,4 +63,5 @@ export const webhookListSchema = listOf(webhookSchema);
 export const deletedWebhookSchema = deletedOf(z.string(), 'webhook');
 
 export type WebhookRecord = z.infer<typeof webhookSchema>;
+export type WebhookWithSecret = z.infer<typeof webhookWithSecretSchema>;
 export type CreateWebhook = z.infer<typeof createWebhookSchema>;

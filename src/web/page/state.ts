@@ -3,6 +3,8 @@ import { callDashboard, CallError, forgetToken, messageOf, tokenFor } from './ca
 
 interface Session {
   username: string;
+  /** Whether the installation has webhooks. */
+  webhooks: boolean;
 }
 
 /** Undefined until the server has said whether there is one. */

@@ -155,7 +155,7 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     offers: new Inventory({ ...stores, storageClasses: filled([]) }, clock),
     models: options.models?.({ registry, log, clock }) ?? { router: Router(), calls: new Map() },
     authenticator: new Authenticator({ apiKeys: stores.apiKeys, clock }),
-    dashboard: dashboardRouter({ client, stores, clock, log, sessionKey }),
+    dashboard: dashboardRouter({ client, stores, clock, log, sessionKey, webhooks: options.webhooks !== undefined }),
     people: new People({ readKey: async () => publicPart(personSigningKey(await sessionKey())), clock }),
     ports: fakePorts(options.portHost),
     webhooks: options.webhooks,

@@ -18,6 +18,7 @@ type Case = [who: string, allowed: (review: Review) => boolean, scopes: string[]
 
 const isInside = ({ namespace }: Review): boolean => namespace === 'team-a';
 
+let client: KubeClient;
 let dashboard: LoneDashboard;
 let url: string;
 let hasAccount: boolean;
@@ -34,7 +35,8 @@ beforeEach(async () => {
     const user = { username: 'ann@example.com' };
     return Promise.resolve({ status: hasAccount ? { authenticated: true, user, audiences: ['berth'] } : {} });
   };
-  dashboard = await startLoneDashboard({ client: { raw } as unknown as KubeClient, clock });
+  client = { raw } as unknown as KubeClient;
+  dashboard = await startLoneDashboard({ client, clock });
   ({ url } = dashboard);
 });
 
@@ -90,6 +92,19 @@ it.each<Case>([
   mayDo = allowed;
   expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).toEqual(scopes);
 });
+
+it.each(['list', 'create', 'patch', 'delete'])(
+  'who may not %s webhooks writes only where there are none',
+  async (verb) => {
+    mayDo = ({ resource, verb: asked }) => resource !== 'webhooks' || asked !== verb;
+    expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).toContain('compute:write');
+    await using other = await startLoneDashboard({ client, clock, webhooks: true });
+    ({ url } = other);
+    expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).not.toContain('compute:write');
+    mayDo = () => true;
+    expect((await claimsOf(await ask({ cookie: await cookie() })))?.scopes).toContain('compute:write');
+  },
+);
 
 it('is refused where the roles give nothing, with the roles that would', async () => {
   mayDo = ({ namespace }) => namespace === 'team-a';

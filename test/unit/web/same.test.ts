@@ -64,6 +64,13 @@ describe('the same action elsewhere', () => {
     ['delete', () => same.sameDelete('team', 'i-1'), ['berth', 'rm', '--yes', 'i-1']],
     ['log', () => same.sameLog('team', 'i-1'), ['berth', 'logs', '-f', 'i-1']],
     ['events', () => same.sameEvents('team', 'i-1'), ['berth', 'events', 'i-1']],
+    [
+      'a webhook',
+      () => lists.sameAddWebhook({ url: 'https://a.b/c?d=e&f', events: ['budget.spent'], name: "it's" }),
+      ['berth', 'webhooks', 'add', '--event=budget.spent', "--name=it's", 'https://a.b/c?d=e&f'],
+    ],
+    ['another secret', () => lists.sameRotateWebhook('w-1'), ['berth', 'webhooks', 'rotate', 'w-1']],
+    ['a webhook less', () => lists.sameRemoveWebhook('team', 'w-1'), ['berth', 'webhooks', 'rm', 'w-1']],
     ['a key less', () => same.sameRemoveKey('team', 7), ['berth', 'keys', 'rm', '7']],
   ])('%s is a command of berth', (_name, make, words) => {
     expect(wordsWith(make().berth)).toEqual(words);

@@ -4,8 +4,9 @@ import { callDashboard } from '../calls/call.ts';
 import { CopyButton, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { SameElsewhere } from '../parts/same-elsewhere.tsx';
 import { sameRevokeApiKey } from '../parts/same.ts';
-import { attempt, note, tenant } from '../state.ts';
+import { attempt, note, session, tenant } from '../state.ts';
 import { CreateDialog } from './create-key.tsx';
+import { Webhooks } from './webhooks.tsx';
 
 const titleOf = ({ name, id }: KeyRecord): string => (name === '' ? id : name);
 
@@ -107,7 +108,7 @@ export function AccessView() {
     note.value = 'Key revoked';
   }
   return (
-    <section aria-labelledby="keys-title">
+    <section class="access" aria-labelledby="keys-title">
       <div class="title">
         <div>
           <h1 id="keys-title">API access</h1>
@@ -133,6 +134,7 @@ export function AccessView() {
           </Table>
         )}
       </div>
+      {session.value?.webhooks && <Webhooks />}
       {isCreating && (
         <CreateDialog
           close={() => setCreating(false)}

@@ -1,6 +1,7 @@
 import { toContent } from '../../../http/instances/to-content.ts';
 import type { RegistryRecord } from '../../../http/schemas/registry.ts';
 import type { TemplateBody } from '../../../http/schemas/template.ts';
+import type { CreateWebhook } from '../../../http/webhooks/schema.ts';
 import { curl, kubectlById } from './commands.ts';
 import { quote } from './quote.ts';
 import { berth, creation, type Same } from './same.ts';
@@ -58,5 +59,30 @@ export function sameRemoveTemplate(namespace: string, id: number): Same {
     curl: curl('DELETE', `/templates/${id}`),
     berth: berth('templates', 'rm', String(id)),
     kubectl: kubectlById('delete', 'instancetemplate', { namespace, id }),
+  };
+}
+
+/** Making a webhook. With kubectl nobody is told its signing secret. */
+export function sameAddWebhook(body: CreateWebhook): Same {
+  const { url, events, name } = body;
+  const types = (events ?? []).map((type) => `--event=${type}`);
+  return {
+    curl: curl('POST', '/webhooks', body),
+    berth: berth('webhooks', 'add', ...types, ...(name ? [`--name=${name}`] : []), url),
+  };
+}
+
+export function sameRotateWebhook(id: string): Same {
+  return {
+    curl: curl('POST', `/webhooks/${encodeURIComponent(id)}/secret`),
+    berth: berth('webhooks', 'rotate', id),
+  };
+}
+
+export function sameRemoveWebhook(namespace: string, id: string): Same {
+  return {
+    curl: curl('DELETE', `/webhooks/${encodeURIComponent(id)}`),
+    berth: berth('webhooks', 'rm', id),
+    kubectl: `kubectl delete webhook ${id} -n ${namespace}`,
   };
 }

@@ -1,0 +1,190 @@
+import { useState } from 'preact/hooks';
+import type { WebhookRecord, WebhookWithSecret } from '../../../http/webhooks/schema.ts';
+import { callApi } from '../calls/call.ts';
+import { Alert, CopyButton, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
+import { DeleteDialog } from '../parts/delete-dialog.tsx';
+import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { sameRemoveWebhook, sameRotateWebhook } from '../parts/same-lists.ts';
+import { useRead } from '../parts/use-read.ts';
+import { attempt, mayWrite, tenant } from '../state.ts';
+import { AddWebhook } from './add-webhook.tsx';
+
+/** Milliseconds between two looks at how the deliveries go. */
+const READ_MS = 5_000;
+
+const titleOf = ({ name, id }: WebhookRecord): string => (name === '' ? id : name);
+
+/** How the deliveries go, in words that say what to do. */
+function Deliveries({ webhook: { delivering, dropped } }: { webhook: WebhookRecord }) {
+  return (
+    <>
+      {delivering === null ? 'not known yet' : delivering.message}
+      {delivering?.status === false && <span class="badge">{delivering.reason}</span>}
+      {dropped > 0 && <span class="badge">{dropped} dropped</span>}
+    </>
+  );
+}
+
+function Row(props: { webhook: WebhookRecord; onRotate: () => void; onDelete: () => void }) {
+  const { webhook, onRotate, onDelete } = props;
+  const title = titleOf(webhook);
+  return (
+    <tr>
+      <th scope="row">{title}</th>
+      <td data-label="URL" class="long">
+        <code>{webhook.url}</code>
+      </td>
+      <td data-label="Events">
+        {(webhook.events ?? ['all']).map((type) => (
+          <span class="chip" key={type}>
+            {type}
+          </span>
+        ))}
+      </td>
+      <td data-label="Deliveries" class="long">
+        <Deliveries webhook={webhook} />
+      </td>
+      <td data-label="Last">
+        <Time at={webhook.last_delivered_at} absent="never" />
+      </td>
+      <td class="action">
+        {mayWrite.value && (
+          <div class="buttons">
+            <button type="button" class="quiet" aria-label={`New secret of ${title}`} onClick={onRotate}>
+              New secret
+            </button>
+            <RowButton verb="Delete" name={title} onClick={onDelete} />
+          </div>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** The signing secret, once. When the dialog closes, the page has it no more. */
+function SecretDialog({ secret, close }: { secret: string; close: () => void }) {
+  return (
+    <Dialog id="webhook-secret" title="Signing secret" onClose={close} held>
+      <p>
+        Copy it now: no other answer has it. With it your receiver checks who sent an event, by a library of Standard
+        Webhooks for example.
+      </p>
+      <label for="signing-secret">Secret</label>
+      <div class="copy">
+        <input id="signing-secret" readOnly spellcheck={false} autocomplete="off" value={secret} />
+        <CopyButton text={secret} what="the secret" field="signing-secret" />
+      </div>
+      <div class="actions">
+        <button class="primary" type="button" onClick={close}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function RotateDialog(props: { webhook: WebhookRecord; close: () => void; onMade: (made: WebhookWithSecret) => void }) {
+  const { webhook, close, onMade } = props;
+  const [refusal, setRefusal] = useState('');
+  async function rotate(): Promise<void> {
+    onMade(await callApi<WebhookWithSecret>(tenant.value, 'POST', `/webhooks/${webhook.id}/secret`));
+  }
+  return (
+    <Dialog id="rotate" title="Replace the secret?" onClose={close}>
+      <p>
+        The old one signs nothing any more. What the receiver of <strong>{titleOf(webhook)}</strong> refuses until it
+        has the new one is delivered again.
+      </p>
+      <Alert text={refusal} />
+      <SameElsewhere same={sameRotateWebhook(webhook.id)} />
+      <div class="actions">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button class="danger" type="button" onClick={() => void attempt(rotate, setRefusal)}>
+          Replace
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** The URLs that are told what happens. */
+export function Webhooks() {
+  const { value: list, trouble, change } = useRead<{ data: WebhookRecord[] }>('/webhooks', READ_MS);
+  const [isAdding, setAdding] = useState(false);
+  const [secret, setSecret] = useState<string>();
+  const [rotating, setRotating] = useState<WebhookRecord>();
+  const [leaving, setLeaving] = useState<WebhookRecord>();
+  const set = (next: (before: readonly WebhookRecord[]) => WebhookRecord[]): void =>
+    change(({ data, ...rest }) => ({ ...rest, data: next(data) }));
+  return (
+    <section aria-labelledby="webhooks-title">
+      <div class="title">
+        <div>
+          <h2 id="webhooks-title">Webhooks</h2>
+          <p>URLs of yours that Berth calls when an instance is ready, its GPU fails, or your budget is spent.</p>
+        </div>
+        {mayWrite.value && (
+          <button class="primary" type="button" onClick={() => setAdding(true)}>
+            Add webhook
+          </button>
+        )}
+      </div>
+      <Alert text={trouble} />
+      {list !== undefined && (
+        <div class="card flush">
+          {list.data.length === 0 ? (
+            <Empty title="No webhooks yet">
+              <p>With one, your programs need not ask again and again what became of an instance.</p>
+            </Empty>
+          ) : (
+            <Table title="Webhooks" columns={['Name', 'URL', 'Events', 'Deliveries', 'Last delivered']} actions>
+              {list.data.map((one) => (
+                <Row key={one.id} webhook={one} onRotate={() => setRotating(one)} onDelete={() => setLeaving(one)} />
+              ))}
+            </Table>
+          )}
+        </div>
+      )}
+      {isAdding && (
+        <AddWebhook
+          close={() => setAdding(false)}
+          onMade={({ secret: made, ...webhook }) => {
+            setAdding(false);
+            set((data) => [...data, webhook]);
+            setSecret(made);
+          }}
+        />
+      )}
+      {rotating !== undefined && (
+        <RotateDialog
+          webhook={rotating}
+          close={() => setRotating(undefined)}
+          onMade={({ secret: made }) => {
+            setRotating(undefined);
+            setSecret(made);
+          }}
+        />
+      )}
+      {secret !== undefined && <SecretDialog secret={secret} close={() => setSecret(undefined)} />}
+      {leaving !== undefined && (
+        <DeleteDialog
+          title="Delete this webhook?"
+          path={`/webhooks/${leaving.id}`}
+          same={sameRemoveWebhook(tenant.value, leaving.id)}
+          done="Webhook deleted"
+          close={() => setLeaving(undefined)}
+          onDeleted={() => {
+            set((data) => data.filter(({ id }) => id !== leaving.id));
+            setLeaving(undefined);
+          }}
+        >
+          <p>
+            What <strong>{titleOf(leaving)}</strong> was not told yet, it is not told any more.
+          </p>
+        </DeleteDialog>
+      )}
+    </section>
+  );
+}
