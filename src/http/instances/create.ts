@@ -76,7 +76,8 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
  * No instance stays that its client does not know of. With an Idempotency-Key it stays whatever happens to the
  * connection, and a retry finds it. Without one it carries an annotation until it is answered. When the client goes away
  * before, this function deletes the instance; when this process dies before, the reaper of any replica does. The reaper
- * of this replica deletes what this function could not.
+ * of this replica deletes what this function could not. A process that dies after it has taken the annotation away, and
+ * before the client has the answer, leaves the instance in the client's list.
  * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting, too_many_at_once, overloaded; KubeError
  */
 export async function createInstance(

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { startBerth } from '../berth-process.ts';
+import { type BerthProcess, startBerth } from '../berth-process.ts';
 import { waitFor } from '../wait-for.ts';
 import { connect } from './api.ts';
 import { type Call, clientOf } from './client.ts';
@@ -15,6 +15,7 @@ const REFUSED = '409 "offer_unavailable"';
 /** Eight GPUs, a controller, two replicas of the API, and a tenant who wants the GPUs. */
 export interface Rush extends AsyncDisposable {
   api: Replicas;
+  controller: BerthProcess;
   /** The tenant, through the proxy. */
   call: Call;
   /** The offer of one GPU. */
@@ -31,7 +32,7 @@ export async function startRush(kubeconfig: string): Promise<Rush> {
   const api = stack.use(await startReplicas(kubeconfig));
   const cluster = stack.use(await connect(kubeconfig, api, pino({ level: 'fatal' })));
   const namespace = await cluster.namespace('http-rush');
-  stack.use(await startBerth(kubeconfig, 'controller', namespace));
+  const controller = stack.use(await startBerth(kubeconfig, 'controller', namespace));
   stack.defer(await addNode(cluster.client, gpuNode(`node-${product.toLowerCase()}`, product, GPUS)));
   const call = clientOf(api.url, await cluster.key(namespace));
 
@@ -58,7 +59,7 @@ export async function startRush(kubeconfig: string): Promise<Rush> {
   const offer = await free();
   stack.defer(clear);
   const all = stack.move();
-  return { api, call, offer, instances, clear, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { api, controller, call, offer, instances, clear, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** Many clients want one of the last GPUs at the same time. Checks who got one and what is left, then cleans up. */
