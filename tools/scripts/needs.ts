@@ -71,6 +71,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:http': { packages: [], cluster: true },
   'bench:shares': { packages: [], cluster: true },
   'bench:gateway': { packages: ['Python venv'], cluster: true },
+  'bench:ports': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap'], programs: [GO], realNode: true },
   'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh'], programs: [GO], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   release: { packages: IMAGE_PACKAGES, programs: [GO, APT] },

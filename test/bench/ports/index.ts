@@ -1,0 +1,117 @@
+import { once } from 'node:events';
+import { loadavg } from 'node:os';
+import { Pool } from 'undici';
+import { WebSocket } from 'ws';
+import { runMain } from '../../../tools/lib/failure.ts';
+import { withCluster } from '../cluster.ts';
+import { quantile } from '../figures.ts';
+import { makePlace, type Place, type Way } from './place.ts';
+
+// Ports of instances through Berth, beside connections to the address of the pod, in turns:
+// `npm run bench:ports [-- MESSAGES [ROUNDS]]`. Brings up its own cluster; needs root.
+
+const [messages = 1000, rounds = 5] = process.argv.slice(2).map(Number);
+const SERVER_PORT = 7000;
+const LARGE_MESSAGES = 256;
+const LARGE_MIB = LARGE_MESSAGES / 4;
+
+async function open({ url, headers }: Way, port: number, path: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url(port).replace('http', 'ws')}${path}`, { headers, perMessageDeflate: false });
+  await once(socket, 'open');
+  return socket;
+}
+
+async function closed(socket: WebSocket): Promise<void> {
+  const close = once(socket, 'close');
+  socket.close();
+  await close;
+}
+
+/** Milliseconds of each of `count` calls of `work`, one after the other. */
+async function times(count: number, work: () => Promise<unknown>): Promise<number[]> {
+  const all: number[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const start = performance.now();
+    await work();
+    all.push(performance.now() - start);
+  }
+  return all;
+}
+
+/** Median milliseconds of a message of 64 bytes there and back. */
+async function echo(way: Way): Promise<number> {
+  const socket = await open(way, SERVER_PORT, '/echo');
+  const message = Buffer.alloc(64, 'x');
+  const all = await times(messages, async () => {
+    const back = once(socket, 'message');
+    socket.send(message);
+    await back;
+  });
+  await closed(socket);
+  return quantile(all, 0.5);
+}
+
+/** Milliseconds until a WebSocket has taken what the instance sends. */
+async function large(way: Way): Promise<number> {
+  const socket = await open(way, SERVER_PORT, '/large');
+  const [ms = Number.NaN] = await times(1, async () => {
+    const all = Promise.withResolvers<void>();
+    let arrived = 0;
+    socket.on('message', () => {
+      arrived += 1;
+      if (arrived === LARGE_MESSAGES) all.resolve();
+    });
+    socket.send(String(LARGE_MESSAGES));
+    await all.promise;
+  });
+  await closed(socket);
+  return ms;
+}
+
+/** Median milliseconds of a page of 1 KiB on a connection that is kept. */
+async function page({ url, headers }: Way): Promise<number> {
+  const { origin, pathname } = new URL(`${url(SERVER_PORT)}/`);
+  const pool = new Pool(origin, { connections: 1 });
+  const all = await times(messages / 2, async () => {
+    const { body } = await pool.request({ method: 'GET', path: pathname, headers });
+    await body.dump();
+  });
+  await pool.close();
+  return quantile(all, 0.5);
+}
+
+type Format = (ms: number) => string;
+const asMs: Format = (ms) => `${ms.toFixed(2)} ms`;
+const asRate: Format = (ms) => `${((LARGE_MIB / ms) * 1000).toFixed(0)} MiB/s`;
+
+/** Prints the medians of rounds in which the ways take turns, after one that does not count. */
+async function row(name: string, ways: readonly Way[], measure: (way: Way) => Promise<number>, format: Format) {
+  const all = ways.map((): number[] => []);
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [index, way] of ways.entries()) {
+      const value = await measure(way);
+      if (round > 0) all[index]?.push(value);
+    }
+  }
+  const [berth = Number.NaN, direct = Number.NaN] = all.map((values) => quantile(values, 0.5));
+  const ratio = berth / direct;
+  const aim = `≤ 1.3${ratio > 1.3 ? ' (missed)' : ''}`;
+  console.log(`| ${[name, format(berth), format(direct), ratio.toFixed(2), aim].join(' | ')} |`);
+}
+
+async function measureAll({ berth, direct }: Place): Promise<void> {
+  console.log(`load average at the start: ${loadavg()[0]?.toFixed(2)}\n`);
+  console.log('| figure | through Berth | pod address | ratio of the times | to reach |');
+  console.log('|---|---|---|---|---|');
+  const ways = [berth, direct];
+  await row('WebSocket, 64 bytes there and back', ways, echo, asMs);
+  await row(`WebSocket, ${LARGE_MIB} MiB out`, ways, large, asRate);
+  await row('page of 1 KiB', ways, page, asMs);
+}
+
+await runMain(() =>
+  withCluster(async (kubeconfig, cluster) => {
+    await using place = await makePlace(kubeconfig, cluster);
+    await measureAll(place);
+  }),
+);
