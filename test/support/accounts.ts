@@ -36,6 +36,9 @@ export const BERTH_EDIT = [
   group(['registrycredentials'], ['delete', 'deletecollection']),
 ];
 
+/** What the page needs to list, make and revoke API keys. */
+export const KEY_RIGHTS = [group(['apikeys'], ['list', 'create', 'patch'])];
+
 /** A token as `kubectl create token` makes it; without an audience, for the API server. */
 export async function tokenOf(
   client: KubeClient,

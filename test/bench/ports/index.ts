@@ -11,12 +11,11 @@ import { makePlace, type Place, type Way } from './place.ts';
 // `npm run bench:ports [-- MESSAGES [ROUNDS]]`. Brings up its own cluster; needs root.
 
 const [messages = 1000, rounds = 5] = process.argv.slice(2).map(Number);
-const SERVER_PORT = 7000;
 const LARGE_MESSAGES = 256;
 const LARGE_MIB = LARGE_MESSAGES / 4;
 
-async function open({ url, headers }: Way, port: number, path: string): Promise<WebSocket> {
-  const socket = new WebSocket(`${url(port).replace('http', 'ws')}${path}`, { headers, perMessageDeflate: false });
+async function open({ url, headers }: Way, path: string): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}${path}`, { headers, perMessageDeflate: false });
   await once(socket, 'open');
   return socket;
 }
@@ -40,7 +39,7 @@ async function times(count: number, work: () => Promise<unknown>): Promise<numbe
 
 /** Median milliseconds of a message of 64 bytes there and back. */
 async function echo(way: Way): Promise<number> {
-  const socket = await open(way, SERVER_PORT, '/echo');
+  const socket = await open(way, '/echo');
   const message = Buffer.alloc(64, 'x');
   const all = await times(messages, async () => {
     const back = once(socket, 'message');
@@ -53,7 +52,7 @@ async function echo(way: Way): Promise<number> {
 
 /** Milliseconds until a WebSocket has taken what the instance sends. */
 async function large(way: Way): Promise<number> {
-  const socket = await open(way, SERVER_PORT, '/large');
+  const socket = await open(way, '/large');
   const [ms = Number.NaN] = await times(1, async () => {
     const all = Promise.withResolvers<void>();
     let arrived = 0;
@@ -70,7 +69,7 @@ async function large(way: Way): Promise<number> {
 
 /** Median milliseconds of a page of 1 KiB on a connection that is kept. */
 async function page({ url, headers }: Way): Promise<number> {
-  const { origin, pathname } = new URL(`${url(SERVER_PORT)}/`);
+  const { origin, pathname } = new URL(`${url}/`);
   const pool = new Pool(origin, { connections: 1 });
   const all = await times(messages / 2, async () => {
     const { body } = await pool.request({ method: 'GET', path: pathname, headers });

@@ -12,12 +12,14 @@ import { compileBerth } from '../compiled.ts';
 
 const NAMESPACE = 'bench';
 const NAME = 'lab';
+/** Of server.py. */
+const PORT = 7000;
 const SERVER = readFileSync(new URL('./server.py', import.meta.url), 'utf8');
 
-/** A way to the ports of the instance. */
+/** A way to the server in the instance. */
 export interface Way {
-  /** Where a port is, without a slash at the end. */
-  url: (port: number) => string;
+  /** Without a slash at the end. */
+  url: string;
   /** What each request has to have. */
   headers: Record<string, string>;
 }
@@ -28,12 +30,12 @@ export interface Place extends AsyncDisposable {
   direct: Way;
 }
 
-/** Returns the address of the pod, once it runs. The image of Jupyter has what the server is written with. */
+/** Returns the address of the pod, once Jupyter answers there. Its image has what the server is written with. */
 async function createLab(client: KubeClient): Promise<string> {
   const ref = { namespace: NAMESPACE, name: NAME };
   const onStart = `python3 -c '${SERVER.replaceAll("'", String.raw`'\''`)}'`;
   const gpu = { product: 'NVIDIA-L4', count: 1 };
-  const spec = { gpu, runtype: 'jupyter', image: JUPYTER, ports: [{ containerPort: 7000 }], onStart };
+  const spec = { gpu, runtype: 'jupyter', image: JUPYTER, ports: [{ containerPort: PORT }], onStart };
   await client.create(GPU_INSTANCES, { metadata: ref, spec } as never);
   await waitFor(
     'Jupyter',
@@ -57,10 +59,10 @@ export async function makePlace(kubeconfig: string, { client, initPid, programs 
   const address = await createLab(client);
   return {
     berth: {
-      url: (port) => `${berth.url}/api/v1/instances/${NAME}/proxy/${port}`,
+      url: `${berth.url}/api/v1/instances/${NAME}/proxy/${PORT}`,
       headers: { authorization: `Bearer ${token}` },
     },
-    direct: { url: (port) => `http://${address}:${port}`, headers: {} },
+    direct: { url: `http://${address}:${PORT}`, headers: {} },
     [Symbol.asyncDispose]: () => berth[Symbol.asyncDispose](),
   };
 }

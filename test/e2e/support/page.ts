@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
-import { GPU_POOLS } from '../../../src/resources/gpu-pool.ts';
+import { GPU_POOLS, specVersion } from '../../../src/resources/gpu-pool.ts';
 import { BERTH_EDIT, clusterAccount } from '../../support/accounts.ts';
 import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -51,12 +51,12 @@ export async function tryKeys(world: World): Promise<string> {
   await waitFor('the key works', async () => (await offers()) === 200);
   expect((await admin('POST', `/keys/${TENANT}/${String(made.body['id'])}/revoke`, {})).status).toBe(200);
   await waitFor('the key is dead', async () => (await offers()) === 401);
-  const { metadata, spec } = await world.client.get(GPU_POOLS, { name: 'default' });
+  const pool = await world.client.get(GPU_POOLS, { name: 'default' });
   const price = { product: '*', onDemand: '36', interruptible: '18' };
   const change = {
-    version: `${metadata.uid}/${metadata.generation}`,
+    version: specVersion(pool),
     currency: 'USD',
-    sizes: spec.sizes,
+    sizes: pool.spec.sizes,
     prices: [price],
   };
   expect((await admin('PATCH', '/pools/default', change)).status).toBe(403);

@@ -4,7 +4,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { account, tokenOf as makeToken } from '../../support/accounts.ts';
+import { account, tokenOf as makeToken, KEY_RIGHTS } from '../../support/accounts.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
@@ -21,8 +21,6 @@ let namespace: string;
 let owner: string;
 let guest: string;
 
-const MANAGE_KEYS = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
-
 /** A token of the account for these audiences; without one, for the API server. */
 function tokenOf(name: string, ...audiences: string[]): Promise<string> {
   return makeToken(cluster.client, namespace, name, audiences);
@@ -35,7 +33,7 @@ beforeAll(async () => {
   const env = { BERTH_LOG_LEVEL: 'trace' };
   dashboard = await startBerth(kubeconfig, 'dashboard', namespace, { env: { ...env, BERTH_TRUST_PROXY: '1' } });
   api = await startReplicas(kubeconfig, { namespace, env: { ...env, BERTH_DASHBOARD_URL: dashboard.url } });
-  owner = await account(cluster.client, namespace, 'owner', MANAGE_KEYS);
+  owner = await account(cluster.client, namespace, 'owner', KEY_RIGHTS);
   guest = await account(cluster.client, namespace, 'guest', []);
 });
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
-import { account, BERTH_EDIT } from '../../support/accounts.ts';
+import { account, BERTH_EDIT, KEY_RIGHTS } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { describeWith } from '../../support/needs.ts';
 import type { ScriptedEngine } from '../../support/scripted-engine.ts';
@@ -18,7 +18,6 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const run = promisify(execFile);
 const PICTURES = process.env['BERTH_PICTURES'] ?? join(ROOT, '.berth/pictures');
-const KEYS = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
 
 /** As `npm start` leaves it: all of Berth in one process, a real node, and somebody with a token. */
 describeWith(
@@ -42,7 +41,7 @@ describeWith(
     engine.behave({ kind: 'answer', reply: { text: 'A berth is a place for a ship.' } });
     berth = await startBerth(kubeconfig, 'all', tenant.name);
     url = berth.url.replace('127.0.0.1', 'localhost');
-    const token = await account(tenant.client, tenant.name, 'newcomer', [...BERTH_EDIT, ...KEYS]);
+    const token = await account(tenant.client, tenant.name, 'newcomer', [...BERTH_EDIT, ...KEY_RIGHTS]);
     mkdirSync(PICTURES, { recursive: true });
     browser = await chromium.launch({ executablePath: (await findProgram('chromium')) ?? '', args: ['--no-sandbox'] });
     page = await browser.newPage({ viewport: { width: 1180, height: 1100 }, reducedMotion: 'reduce' });

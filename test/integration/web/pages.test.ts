@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SECRETS } from '../../../src/kube/types.ts';
-import { account, BERTH_EDIT, BERTH_VIEW } from '../../support/accounts.ts';
+import { account, BERTH_EDIT, BERTH_VIEW, KEY_RIGHTS } from '../../support/accounts.ts';
 import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
 import { type DashboardWorld, dashboardWorld } from '../../support/dashboard-world.ts';
 import { describeWith } from '../../support/needs.ts';
@@ -11,7 +11,6 @@ import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
 const PASSWORD = 'hunter2-and-a-half';
-const KEYS = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
 const METRICS = 'vllm:num_requests_running 7\nvllm:num_requests_waiting 3\n';
 const ANSWER = 'So that they have a place to rest. The harbour knows where each of them lies.';
 const MODEL = 'Qwen/Qwen3-8B';
@@ -40,7 +39,7 @@ beforeAll(async () => {
     reply: { text: ANSWER, reasoning: 'Ships are large.', inputTokens: 21, outputTokens: 9 },
     gapMs: 20,
   });
-  admin = await account(tenant.client, namespace, 'admin', [...BERTH_EDIT, ...KEYS]);
+  admin = await account(tenant.client, namespace, 'admin', [...BERTH_EDIT, ...KEY_RIGHTS]);
   viewer = await account(tenant.client, namespace, 'viewer', BERTH_VIEW);
 });
 

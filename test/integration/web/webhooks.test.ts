@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { account, BERTH_EDIT, BERTH_VIEW } from '../../support/accounts.ts';
+import { account, BERTH_EDIT, BERTH_VIEW, KEY_RIGHTS } from '../../support/accounts.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type DashboardView, openDashboard } from '../../support/dashboard-view.ts';
 import { type DashboardWorld, dashboardWorld } from '../../support/dashboard-world.ts';
@@ -14,7 +14,6 @@ import { describeWith } from '../../support/needs.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const HOSTILE = `<img src=x onerror="document.title='owned'">'"$(id)`;
-const KEYS = [{ apiGroups: ['berth.dev'], resources: ['apikeys'], verbs: ['list', 'create', 'patch'] }];
 /** Milliseconds. An event is recorded a quarter of a minute after it happened. */
 const RECORDED_MS = 60_000;
 
@@ -44,8 +43,8 @@ beforeAll(async () => {
   receiver = createServer((request, response) => void take(request, response)).listen(0, '127.0.0.1');
   await once(receiver, 'listening');
   url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook?of=us`;
-  editor = await account(client, name, 'editor', [...BERTH_EDIT, ...KEYS]);
-  viewer = await account(client, name, 'viewer', [...BERTH_VIEW, ...KEYS]);
+  editor = await account(client, name, 'editor', [...BERTH_EDIT, ...KEY_RIGHTS]);
+  viewer = await account(client, name, 'viewer', [...BERTH_VIEW, ...KEY_RIGHTS]);
 }, 120_000);
 
 afterAll(async () => {

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 import { sshKeySpecSchema } from '../../../src/resources/ssh-key.ts';
 import { instanceTemplateSpecSchema } from '../../../src/resources/instance-template.ts';
-import type * as Lists from '../../../src/web/page/parts/same-lists.ts';
-import type * as Module from '../../../src/web/page/parts/same.ts';
+import type * as Lists from '../../../src/web/page/same/same-lists.ts';
+import type * as Module from '../../../src/web/page/same/same.ts';
 
 const HOSTILE = `it's "$(touch /tmp/owned)" \`id\` ; rm -rf ~ #`;
 const NOW = Date.UTC(2026, 0, 1);
@@ -14,8 +14,8 @@ let lists: typeof Lists;
 
 beforeAll(async () => {
   vi.stubGlobal('location', { origin: 'https://gpu.example.com' });
-  same = await import('../../../src/web/page/parts/same.ts');
-  lists = await import('../../../src/web/page/parts/same-lists.ts');
+  same = await import('../../../src/web/page/same/same.ts');
+  lists = await import('../../../src/web/page/same/same-lists.ts');
 });
 
 /** What a shell makes of a line: the words of each command, and what is piped into the last one. */
@@ -195,7 +195,7 @@ describe('the same action elsewhere', () => {
   });
 
   it('changes the prices of a pool, whatever a product is called', async () => {
-    const { kubectlPool } = await import('../../../src/web/page/parts/commands.ts');
+    const { kubectlPool } = await import('../../../src/web/page/same/commands.ts');
     const spec = { currency: 'USD', sizes: [1], prices: [{ product: HOSTILE, onDemand: '1', interruptible: '1' }] };
     const words = wordsWith(kubectlPool('all', spec));
     expect(words.slice(0, 5)).toEqual(['kubectl', 'patch', 'gpupool', 'all', '--type=merge']);

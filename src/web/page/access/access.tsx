@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyRecord } from '../../key-record.ts';
 import { callDashboard } from '../calls/call.ts';
-import { CopyButton, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameRevokeApiKey } from '../parts/same.ts';
+import { Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
+import { CopyField, OnceDialog } from '../parts/once-dialog.tsx';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameRevokeApiKey } from '../same/same.ts';
 import { attempt, note, session, tenant } from '../state.ts';
 import { CreateDialog } from './create-key.tsx';
 import { Webhooks } from './webhooks.tsx';
@@ -43,28 +44,14 @@ function Row({ apiKey, onRevoke }: { apiKey: KeyRecord; onRevoke: () => void }) 
   );
 }
 
-/** The key, once. When the dialog closes, the page has it no more. */
 function MadeDialog({ token, close }: { token: string; close: () => void }) {
   const curl = `curl -H 'Authorization: Bearer ${token}' ${location.origin}/api/v1/offers`;
   return (
-    <Dialog id="made" title="Key created" onClose={close} held>
+    <OnceDialog id="made" title="Key created" close={close}>
       <p>Copy it now. It is not stored and cannot be shown again.</p>
-      <label for="made-token">Key</label>
-      <div class="copy">
-        <input id="made-token" readOnly spellcheck={false} autocomplete="off" value={token} />
-        <CopyButton text={token} what="the key" field="made-token" />
-      </div>
-      <label for="made-curl">Try it</label>
-      <div class="copy">
-        <textarea id="made-curl" readOnly rows={4} spellcheck={false} autocomplete="off" value={curl} />
-        <CopyButton text={curl} what="the command" field="made-curl" />
-      </div>
-      <div class="actions">
-        <button class="primary" type="button" onClick={close}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+      <CopyField id="made-token" label="Key" text={token} what="the key" />
+      <CopyField id="made-curl" label="Try it" text={curl} what="the command" rows={4} />
+    </OnceDialog>
   );
 }
 

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { CreateWebhook, WebhookWithSecret } from '../../../http/webhooks/schema.ts';
 import { callApi } from '../calls/call.ts';
-import { NO_REFUSAL, refusalOf } from '../calls/refusal.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameAddWebhook } from '../parts/same-lists.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameAddWebhook } from '../same/same-lists.ts';
+import { useRefusal } from '../parts/use-refusal.ts';
 import { tenant } from '../state.ts';
 
 const EMPTY = { url: '', events: '', name: '' };
@@ -18,18 +18,13 @@ function bodyOf({ url, events, name }: typeof EMPTY): CreateWebhook {
 /** Asks where events go, and makes the webhook. */
 export function AddWebhook({ close, onMade }: { close: () => void; onMade: (made: WebhookWithSecret) => void }) {
   const [draft, setDraft] = useState(EMPTY);
-  const [refusal, setRefusal] = useState(NO_REFUSAL);
+  const { refusal, send } = useRefusal();
   const body = bodyOf(draft);
   const set = (part: Partial<typeof EMPTY>): void => setDraft((before) => ({ ...before, ...part }));
   const fieldOf = (path: string): string => path.replace(/\[\d+\]$/, '');
   const why = (name: string): string => refusal.fields.find(({ path }) => fieldOf(path) === name)?.expected ?? '';
   async function add(): Promise<void> {
-    setRefusal(NO_REFUSAL);
-    try {
-      onMade(await callApi<WebhookWithSecret>(tenant.value, 'POST', '/webhooks', body));
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
+    onMade(await callApi<WebhookWithSecret>(tenant.value, 'POST', '/webhooks', body));
   }
   return (
     <Dialog id="add-webhook" title="Add webhook" onClose={close}>
@@ -37,7 +32,7 @@ export function AddWebhook({ close, onMade }: { close: () => void; onMade: (made
         autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
-          void add();
+          void send(add);
         }}
       >
         <Refused refusal={refusal} others={refusal.fields.filter(({ path }) => !(fieldOf(path) in EMPTY))} />

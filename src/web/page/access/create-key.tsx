@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import type { KeyRecord } from '../../key-record.ts';
 import { callDashboard } from '../calls/call.ts';
 import { Alert, Dialog } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameMakeApiKey } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameMakeApiKey } from '../same/same.ts';
 import { attempt, tenant } from '../state.ts';
 
 const DAY_MS = 86_400_000;

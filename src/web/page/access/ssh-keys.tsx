@@ -3,8 +3,8 @@ import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameAddKey, sameRemoveKey } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameAddKey, sameRemoveKey } from '../same/same.ts';
 import { attempt, mayWrite, note, tenant } from '../state.ts';
 
 /** The fields of a new key. A file that is dropped on them, or chosen, is read here and goes nowhere else. */

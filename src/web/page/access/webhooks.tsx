@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { WebhookRecord, WebhookWithSecret } from '../../../http/webhooks/schema.ts';
 import { callApi } from '../calls/call.ts';
-import { Alert, CopyButton, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
+import { Alert, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameRemoveWebhook, sameRotateWebhook } from '../parts/same-lists.ts';
+import { CopyField, OnceDialog } from '../parts/once-dialog.tsx';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameRemoveWebhook, sameRotateWebhook } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { attempt, mayWrite, tenant } from '../state.ts';
 import { AddWebhook } from './add-webhook.tsx';
@@ -61,25 +62,15 @@ function Row(props: { webhook: WebhookRecord; onRotate: () => void; onDelete: ()
   );
 }
 
-/** The signing secret, once. When the dialog closes, the page has it no more. */
 function SecretDialog({ secret, close }: { secret: string; close: () => void }) {
   return (
-    <Dialog id="webhook-secret" title="Signing secret" onClose={close} held>
+    <OnceDialog id="webhook-secret" title="Signing secret" close={close}>
       <p>
         Copy it now: no other answer has it. With it your receiver checks who sent an event, by a library of Standard
         Webhooks for example.
       </p>
-      <label for="signing-secret">Secret</label>
-      <div class="copy">
-        <input id="signing-secret" readOnly spellcheck={false} autocomplete="off" value={secret} />
-        <CopyButton text={secret} what="the secret" field="signing-secret" />
-      </div>
-      <div class="actions">
-        <button class="primary" type="button" onClick={close}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+      <CopyField id="signing-secret" label="Secret" text={secret} what="the secret" />
+    </OnceDialog>
   );
 }
 

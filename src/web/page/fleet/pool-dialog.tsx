@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import type { FleetRecord } from '../../../http/fleet/schema.ts';
 import { callDashboard } from '../calls/call.ts';
-import { NO_REFUSAL, refusalOf } from '../calls/refusal.ts';
-import { kubectlPool, type PoolChange } from '../parts/commands.ts';
+import { kubectlPool, type PoolChange } from '../same/commands.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { useRefusal } from '../parts/use-refusal.ts';
 import { note } from '../state.ts';
 
 export type Pool = FleetRecord['pools'][number];
@@ -94,7 +94,7 @@ function PriceRow(props: {
 export function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (pool: Pool) => void }) {
   const { pool, close, onSaved } = props;
   const [draft, setDraft] = useState<Draft>(() => ({ ...specOf(pool), sizes: pool.sizes.join(', ') }));
-  const [refusal, setRefusal] = useState(NO_REFUSAL);
+  const { refusal, send } = useRefusal();
   const change = changeOf(draft);
   const set = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
   const why = (path: string): string => refusal.fields.find((field) => field.path === path)?.expected ?? '';
@@ -102,16 +102,11 @@ export function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (poo
   const others = refusal.fields.filter((field) => isOther(field) && !field.path.startsWith('sizes'));
   const ofSizes = refusal.fields.find(({ path }) => path.startsWith('sizes'))?.expected ?? '';
   async function save(): Promise<void> {
-    setRefusal(NO_REFUSAL);
-    try {
-      const body = { version: pool.version, ...change };
-      const path = `/pools/${encodeURIComponent(pool.name)}`;
-      const answer = await callDashboard<{ version: string }>('PATCH', path, body);
-      note.value = 'Prices saved';
-      onSaved(saved(pool, change, answer.version));
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
+    const body = { version: pool.version, ...change };
+    const path = `/pools/${encodeURIComponent(pool.name)}`;
+    const answer = await callDashboard<{ version: string }>('PATCH', path, body);
+    note.value = 'Prices saved';
+    onSaved(saved(pool, change, answer.version));
   }
   return (
     <Dialog id="pool" title={`Prices of ${pool.name}`} onClose={close}>
@@ -119,7 +114,7 @@ export function PoolDialog(props: { pool: Pool; close: () => void; onSaved: (poo
         autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
-          void save();
+          void send(save);
         }}
       >
         <p class="help">Per GPU and hour. Instances that run keep the price of their place.</p>

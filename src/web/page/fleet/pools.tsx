@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { callDashboard } from '../calls/call.ts';
-import { kubectlPool } from '../parts/commands.ts';
+import { kubectlPool } from '../same/commands.ts';
 import { CopyLine } from '../parts/controls.tsx';
 import { money } from '../parts/words.ts';
 import { type Pool, PoolDialog, specOf } from './pool-dialog.tsx';

@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import type { InstanceRecord, UpdateInstance } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Dialog } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameChange, sameDelete } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameChange, sameDelete } from '../same/same.ts';
 import { titleOf } from '../parts/words.ts';
 import { attempt, mayWrite, note, now, tenant } from '../state.ts';
 

@@ -3,8 +3,8 @@ import type { EventListRecord } from '../../../http/schemas/event.ts';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameEvents } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameEvents } from '../same/same.ts';
 import { attempt, tenant } from '../state.ts';
 
 /** What happened to the instance. Read again when its state or reason changes. */

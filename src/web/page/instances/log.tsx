@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import type { ServerEvent } from '../calls/follow.ts';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameLog } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameLog } from '../same/same.ts';
 import { useFollow } from '../parts/use-follow.ts';
 import { tenant } from '../state.ts';
 

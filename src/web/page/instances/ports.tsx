@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../http/schemas/instance.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { samePort } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { samePort } from '../same/same.ts';
 import { attempt, mayWrite, tenant } from '../state.ts';
 
 /** The ports that a browser can open, with their names. The API knows the port of Jupyter: it is the one without a number. */

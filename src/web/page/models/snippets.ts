@@ -1,4 +1,4 @@
-import { quote } from '../parts/quote.ts';
+import { quote } from '../same/quote.ts';
 
 export interface Snippet {
   name: string;

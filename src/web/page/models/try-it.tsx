@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Choice } from '../parts/choice.tsx';
-import { curl } from '../parts/commands.ts';
+import { curl } from '../same/commands.ts';
 import { Alert } from '../parts/controls.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { attempt } from '../state.ts';
 import { ask } from './ask.ts';
 import { APIS, type Dialect, type Piece } from './dialects.ts';

@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import { callApi } from '../calls/call.ts';
 import { attempt, note, tenant } from '../state.ts';
 import { Alert, Dialog } from './controls.tsx';
-import { SameElsewhere } from './same-elsewhere.tsx';
-import type { Same } from './same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import type { Same } from '../same/same.ts';
 
 /** Asks before something is deleted, and deletes it. The children say what is lost. */
 export function DeleteDialog(props: {

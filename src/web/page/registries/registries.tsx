@@ -4,8 +4,8 @@ import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
 import { Field } from '../parts/field.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameAddRegistry, sameRemoveRegistry } from '../parts/same-lists.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameAddRegistry, sameRemoveRegistry } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { attempt, mayWrite, note, tenant } from '../state.ts';
 

@@ -4,11 +4,11 @@ import type { FoundOffer } from '../../../http/schemas/offer.ts';
 import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
-import { NO_REFUSAL, refusalOf } from '../calls/refusal.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameRent } from '../parts/same.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameRent } from '../same/same.ts';
+import { useRefusal } from '../parts/use-refusal.ts';
 import { money } from '../parts/words.ts';
 import { attempt, go, note, tenant } from '../state.ts';
 import { TemplateField } from '../templates/template-field.tsx';
@@ -76,20 +76,17 @@ export function RentDialog(props: {
     keys: [],
     waits: offer.available === 0,
   });
-  const [refusal, setRefusal] = useState(NO_REFUSAL);
+  const { refusal, send } = useRefusal();
   const [isSending, setSending] = useState(false);
   const set = (part: Partial<Order>): void => setOrder((before) => ({ ...before, ...part }));
   const body = bodyOf(order, offer);
   async function rent(): Promise<void> {
-    setRefusal(NO_REFUSAL);
     setSending(true);
     try {
       const { id } = await callApi<InstanceRecord>(tenant.value, 'POST', '/instances', body);
       close();
       go(`/dashboard/instances/${id}`);
       note.value = 'Rented';
-    } catch (error) {
-      setRefusal(refusalOf(error));
     } finally {
       setSending(false);
     }
@@ -105,7 +102,7 @@ export function RentDialog(props: {
         autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
-          void rent();
+          void send(rent);
         }}
       >
         <Refused refusal={refusal} others={others} />

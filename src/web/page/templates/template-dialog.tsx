@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks';
 import type { TemplateListItem, TemplateRecord } from '../../../http/schemas/template.ts';
 import type { RegistryRecord } from '../../../http/schemas/registry.ts';
 import { callApi } from '../calls/call.ts';
-import { NO_REFUSAL, refusalOf } from '../calls/refusal.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';
-import { SameElsewhere } from '../parts/same-elsewhere.tsx';
-import { sameWriteTemplate } from '../parts/same-lists.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { useRefusal } from '../parts/use-refusal.ts';
+import { sameWriteTemplate } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { note, tenant } from '../state.ts';
 import { bodyOf, type Draft, draftOf, EMPTY, isPlain } from './content.ts';
@@ -100,20 +100,15 @@ export function TemplateDialog(props: {
 }) {
   const { template, close, onSaved } = props;
   const [draft, setDraft] = useState<Draft>(template === undefined ? EMPTY : draftOf(template));
-  const [refusal, setRefusal] = useState(NO_REFUSAL);
+  const { refusal, send } = useRefusal();
   const set = (part: Partial<Draft>): void => setDraft((before) => ({ ...before, ...part }));
   const fits = template === undefined || isPlain(template);
   const body = bodyOf(draft);
   const [method, path] =
     template === undefined ? (['POST', '/templates'] as const) : (['PUT', `/templates/${template.id}`] as const);
   async function save(): Promise<void> {
-    setRefusal(NO_REFUSAL);
-    try {
-      onSaved(await callApi<TemplateRecord>(tenant.value, method, path, body));
-      note.value = 'Template saved';
-    } catch (error) {
-      setRefusal(refusalOf(error));
-    }
+    onSaved(await callApi<TemplateRecord>(tenant.value, method, path, body));
+    note.value = 'Template saved';
   }
   const isAt = (field: string, at: string): boolean =>
     field === at || field.startsWith(`${at}.`) || field.startsWith(`${at}[`);
@@ -129,7 +124,7 @@ export function TemplateDialog(props: {
         autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
-          void save();
+          void send(save);
         }}
       >
         <Refused refusal={refusal} others={others} />

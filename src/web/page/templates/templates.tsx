@@ -3,7 +3,7 @@ import type { TemplateListItem, TemplateRecord } from '../../../http/schemas/tem
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, Link, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { sameRemoveTemplate } from '../parts/same-lists.ts';
+import { sameRemoveTemplate } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { attempt, mayWrite, tenant } from '../state.ts';
 import { TemplateDialog } from './template-dialog.tsx';

@@ -1,4 +1,4 @@
-import { CopyLine } from './controls.tsx';
+import { CopyLine } from '../parts/controls.tsx';
 import type { Same } from './same.ts';
 
 const TOOLS = ['curl', 'berth', 'kubectl'] as const;
