@@ -10,7 +10,7 @@ import type { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
-import { FairShares } from '../lib/fair-shares.ts';
+import { FairShares } from '../lib/shares/fair-shares.ts';
 import type { InstancePorts } from '../ports/instance-ports.ts';
 import type { ReadMonitor } from '../ports/read-monitor.ts';
 import type { Webhook } from '../resources/webhooks/webhook.ts';

@@ -3,7 +3,7 @@ import { isUidMismatch, NotFoundError } from '../kube/errors.ts';
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
-import { FairShares } from '../lib/fair-shares.ts';
+import { FairShares } from '../lib/shares/fair-shares.ts';
 import { sameJson } from '../lib/json.ts';
 import type { InstanceHistory } from '../resources/history/instance-history.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../resources/tenants/tenant-limit.ts';

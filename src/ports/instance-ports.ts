@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Activity } from '../access/activity.ts';
+import { dialTls } from '../direct/dial.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type Pod } from '../kube/types.ts';
 import { forwardPort } from '../kube/streams/port-forward.ts';
@@ -12,13 +13,15 @@ import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { signAccessToken, signingKey } from './access-token.ts';
 import { originOf, portHostOf, type PortHost } from './address.ts';
 import { PortError, STATUS_OF } from './errors.ts';
+import { PodLinks } from './direct/pod-links.ts';
 import { forwardHttp, forwardUpgrade, type ForwardDeps, type PortRequest } from './forward.ts';
 import type { Sender } from './headers.ts';
 import { answer, cookieToken, enter, ENTER_PATH, isCrossOrigin, send, SIGN_IN, TICKET_MS } from './host-pages.ts';
 import type { Answer, SignInDeps } from './host-pages.ts';
+import type { CountConnection } from './metrics.ts';
 import { OpenStreams, type User } from './open-streams.ts';
 import { targetOf } from './target.ts';
-import { Upstream } from './upstream.ts';
+import { type Connect, Upstream } from './upstream.ts';
 
 export interface PortsDeps {
   endpoint: StreamEndpoint;
@@ -35,6 +38,7 @@ export interface PortsDeps {
   /** Counts one more request of the API key. Resolves with why its limits refuse it, or with undefined. */
   countCall: (user: User) => Promise<string | undefined>;
   activity: Pick<Activity, 'began'>;
+  countConnection: CountConnection;
   clock: Clock;
   log: Logger;
 }
@@ -64,14 +68,21 @@ export interface ApiCall {
 export class InstancePorts {
   readonly #deps: PortsDeps;
   readonly #streams: OpenStreams;
+  readonly #links: PodLinks;
   readonly #upstream: Upstream;
   readonly #forwarding: ForwardDeps;
 
   constructor(deps: PortsDeps) {
     this.#deps = deps;
     this.#streams = new OpenStreams(deps.isAuthorized);
-    const { endpoint, clock, activity } = deps;
-    this.#upstream = new Upstream({ connect: (target, signal) => forwardPort(endpoint, target, signal), clock });
+    const { endpoint, clock, activity, countConnection } = deps;
+    this.#links = new PodLinks({ ...deps, dial: dialTls });
+    const connect: Connect = async (target, signal) => {
+      const direct = await this.#links.connect(target);
+      countConnection(direct === undefined ? 'forward' : 'direct');
+      return direct ?? (await forwardPort(endpoint, target, signal));
+    };
+    this.#upstream = new Upstream({ connect, clock });
     this.#forwarding = { upstream: this.#upstream, streams: this.#streams, activity };
   }
 
@@ -121,6 +132,7 @@ export class InstancePorts {
   close(): void {
     this.#streams.close();
     this.#upstream.close();
+    this.#links.close();
   }
 
   /** Forwards the request to the pod, or returns what the browser gets in its place. */

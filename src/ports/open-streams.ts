@@ -1,5 +1,5 @@
-import { FairShares } from '../lib/fair-shares.ts';
-import { Shares } from '../lib/shares.ts';
+import { FairShares } from '../lib/shares/fair-shares.ts';
+import { Shares } from '../lib/shares/shares.ts';
 import { PortError } from './errors.ts';
 
 export interface User {

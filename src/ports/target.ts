@@ -1,4 +1,4 @@
-import { runningPod } from '../access/pod-target.ts';
+import { podTarget, runningPod } from '../access/pod-target.ts';
 import { findCondition } from '../kube/conditions.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Pod } from '../kube/types.ts';
@@ -15,6 +15,8 @@ export interface PortTarget {
   pod: string;
   podUid: string;
   port: number;
+  /** Of the pod, where the instance has the tools of the direct way. */
+  address: string | undefined;
   /** Berth started Jupyter there, and knows its token. */
   jupyter: boolean;
 }
@@ -45,5 +47,6 @@ export function targetOf(instance: GpuInstance, port: number, pods: ReadStore<Po
   const jupyter = instance.status?.runtype === 'jupyter' && port === JUPYTER_PORT;
   const known = jupyter ? findCondition(instance.status?.conditions, 'Jupyter') : undefined;
   if (known?.reason === JUPYTER_MISSING) throw new PortError('port_unreachable', known.message);
-  return { namespace, instance: name, pod: pod.metadata.name, podUid: pod.metadata.uid ?? '', port, jupyter };
+  const { pod: podName, uid: podUid, tools, address } = podTarget(pod);
+  return { namespace, instance: name, pod: podName, podUid, port, address: tools ? address : undefined, jupyter };
 }

@@ -4,7 +4,6 @@ import { text } from 'node:stream/consumers';
 import { Lru } from '../lib/lru.ts';
 import { request as httpRequest } from '../lib/node-http.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ForwardTarget } from '../kube/streams/port-forward.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
 import { IdleForwards } from './idle-forwards.ts';
@@ -27,7 +26,7 @@ export interface Begun {
 }
 
 /** Opens a connection to a port on the loopback of a pod. */
-export type Connect = (target: ForwardTarget, signal: AbortSignal) => Promise<Duplex>;
+export type Connect = (target: PortTarget, signal: AbortSignal) => Promise<Duplex>;
 
 /** Requests that may be sent again, and that have no body to be sent again. */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -50,8 +49,8 @@ function mayReuse({ method, headers }: PodRequest): boolean {
 }
 
 /**
- * Sends requests to pods, through the API server and the kubelet. A connection costs a handshake with both, so one that
- * has answered a request without side effects waits for the next one of its user.
+ * Sends requests to pods. Each new connection costs more than a request, and through the API server a handshake with it and
+ * the kubelet: so one that has answered a request without side effects waits for the next one of its user.
  */
 export class Upstream {
   readonly #connect: Connect;

@@ -13,6 +13,7 @@ import { TerminalGateway } from '../http/terminal/pass-on.ts';
 import { Inventory } from '../inventory/inventory.ts';
 import { SECRETS } from '../kube/types.ts';
 import { InstancePorts } from '../ports/instance-ports.ts';
+import { createPortMetrics } from '../ports/metrics.ts';
 import { monitorReader } from '../ports/read-monitor.ts';
 import { type Counters, localCounters } from '../runtime/counter.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../web/pass-on.ts';
@@ -117,6 +118,7 @@ function createPorts(context: RoleContext, { authenticator, calls, counters, ses
       return (await calls.count({ keyId, namespace, ...(limits && { limits }) })).refused?.message;
     },
     activity: context.activity(),
+    countConnection: createPortMetrics(process.registry),
   });
   shutdown.defer(
     'ports',

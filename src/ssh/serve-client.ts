@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { guardRekey, guardWindow, type Gateway, type LiveConnection } from './connection.ts';
-import { DirectWay } from './direct/direct-way.ts';
+import { DirectWay } from './direct-way.ts';
 import { authenticate, type Authenticated } from './login/authentication.ts';
 import { permits } from './login/certificate.ts';
 import { guardPackets } from './login/packet-guard.ts';

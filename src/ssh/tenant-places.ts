@@ -1,5 +1,5 @@
 import type { CeilingsOf } from '../access/ceilings.ts';
-import { Shares } from '../lib/shares.ts';
+import { Shares } from '../lib/shares/shares.ts';
 
 /** Connections and channels that this replica serves at once, of all tenants together. */
 export interface ReplicaPlaces {

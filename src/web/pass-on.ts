@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../http/errors/api-error.ts';
-import { Shares } from '../lib/shares.ts';
+import { Shares } from '../lib/shares/shares.ts';
 import { Pool } from '../lib/undici.ts';
 
 /** Calls of one replica that are passed on at the same time: of all clients, and of one address. */

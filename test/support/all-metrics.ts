@@ -14,6 +14,7 @@ import { createLog } from '../../src/roles/log.ts';
 import { createControllerMetrics } from '../../src/runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../../src/runtime/lease/leader-metrics.ts';
 import { auditSink } from '../../src/ssh/audit.ts';
+import { createPortMetrics } from '../../src/ports/metrics.ts';
 import { createSshMetrics } from '../../src/ssh/ssh-metrics.ts';
 import { controllerWorld } from './controller-world.ts';
 
@@ -35,6 +36,7 @@ export function allMetrics(): RegisteredMetric[] {
   measureRequests({ registry, clock: deps.clock });
   watchBilling(registry, {} as TokenMeter);
   auditSink(log, {} as EventRecorder, registry);
+  createPortMetrics(registry);
   createSshMetrics(registry);
   createNotifierMetrics(registry, () => 0);
   // These are classes: what they count is of no interest here.

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
-import { dialTls, type Wire } from '../../src/ssh/direct/dial.ts';
-import { DirectLink } from '../../src/ssh/direct/direct-link.ts';
-import { FairBytes } from '../../src/ssh/ssh2/fair-bytes.ts';
+import { dialTls, type Wire } from '../../src/direct/dial.ts';
+import { DirectLink } from '../../src/direct/direct-link.ts';
+import { FairBytes } from '../../src/lib/shares/fair-bytes.ts';
+import { waitFor } from './wait-for.ts';
 
 /** The helper as a process of this machine, as exec starts it in a pod. */
 export interface Helper {
@@ -25,11 +28,21 @@ export interface Helper {
 const HOST = '127.0.0.1';
 
 /** The first line of a stream. */
-export async function firstLine(child: ChildProcessWithoutNullStreams): Promise<string> {
+export async function firstLine(stream: Readable): Promise<string> {
   let text = '';
-  child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part));
-  while (!text.includes('\n')) await once(child.stdout, 'data');
+  stream.setEncoding('utf8').on('data', (part: string) => (text += part));
+  while (!text.includes('\n')) await once(stream, 'data');
   return text;
+}
+
+function hello(token: Buffer): string {
+  return `${JSON.stringify({ version: 1, address: HOST, token: token.toString('hex') })}\n`;
+}
+
+async function linkOn(wire: Wire): Promise<DirectLink> {
+  const link = new DirectLink(wire, systemClock(), new FairBytes(64 * 1024 * 1024).of('team'));
+  await link.ready;
+  return link;
 }
 
 /** Starts a helper from the folder of its program. */
@@ -38,8 +51,8 @@ export async function startHelper(programs: string): Promise<Helper> {
   const exit = once(child, 'exit').then(([code]) => code as number | null);
   const token = randomBytes(32);
   child.stdin.on('error', () => undefined);
-  child.stdin.write(`${JSON.stringify({ version: 1, address: HOST, token: token.toString('hex') })}\n`);
-  const said = JSON.parse(await firstLine(child)) as { port: number; certificate: string };
+  child.stdin.write(hello(token));
+  const said = JSON.parse(await firstLine(child.stdout)) as { port: number; certificate: string };
   const { port } = said;
   const certificate = Buffer.from(said.certificate, 'base64');
   const dial = async (first: Buffer): Promise<Wire> => {
@@ -54,16 +67,51 @@ export async function startHelper(programs: string): Promise<Helper> {
     certificate,
     exit,
     dial,
-    link: async () => {
-      const link = new DirectLink(await dial(token), systemClock(), new FairBytes(64 * 1024 * 1024).of('team'));
-      await link.ready;
-      return link;
-    },
+    link: async () => await linkOn(await dial(token)),
     stranger: async () => {
       const socket = connect({ host: HOST, port, rejectUnauthorized: false });
       socket.on('error', () => undefined);
       await once(socket, 'secureConnect');
       return socket;
     },
+  };
+}
+
+/** The helper for ports as a process of this machine, as it runs in an instance. */
+export interface PortsHelper extends Disposable {
+  /** A connection to it through the loopback. */
+  stream(): Promise<Socket>;
+  link(): Promise<DirectLink>;
+}
+
+/** Starts it on a port of the loopback. */
+export async function startPortsHelper(programs: string, port: number): Promise<PortsHelper> {
+  const child = spawn(`${programs}/direct`, ['ports', String(port)]);
+  const stream = async (): Promise<Socket> => {
+    const socket = connectTcp(port, HOST).on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  };
+  const isUp = (): Promise<boolean> =>
+    stream().then(
+      (socket) => Boolean(socket.destroy()),
+      () => false,
+    );
+  await waitFor('the helper', isUp);
+  return {
+    stream,
+    link: async () => {
+      const token = randomBytes(32);
+      const socket = await stream();
+      socket.write(hello(token));
+      const said = JSON.parse(await firstLine(socket)) as { port: number; certificate: string };
+      const certificate = Buffer.from(said.certificate, 'base64');
+      const wire = await dialTls({ host: HOST, port: said.port, certificate }, new AbortController().signal);
+      wire.socket.write(token);
+      const link = await linkOn(wire);
+      socket.destroy();
+      return link;
+    },
+    [Symbol.dispose]: () => void child.kill('SIGKILL'),
   };
 }

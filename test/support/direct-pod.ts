@@ -1,6 +1,6 @@
 import { Duplex, PassThrough } from 'node:stream';
-import type { Wire } from '../../src/ssh/direct/dial.ts';
-import { headerOf } from '../../src/ssh/direct/frames.ts';
+import type { Wire } from '../../src/direct/dial.ts';
+import { headerOf } from '../../src/direct/frames.ts';
 
 /** One frame that the gateway sent. */
 export interface Received {
@@ -17,8 +17,12 @@ export class DirectPod {
   readonly frames: Received[] = [];
   readonly #toGateway = new PassThrough({ highWaterMark: 64 * 1024 * 1024 });
   #bytes = Buffer.alloc(0);
+  /** Bytes that come before the first frame. */
+  #before: number;
 
-  constructor() {
+  /** @param tokenBytes how many bytes the gateway sends before its first frame */
+  constructor(tokenBytes = 0) {
+    this.#before = tokenBytes;
     const fromGateway = new PassThrough();
     fromGateway.on('data', (chunk: Buffer) => this.#read(chunk));
     const ends: unknown = { readable: this.#toGateway, writable: fromGateway };
@@ -52,7 +56,9 @@ export class DirectPod {
   }
 
   #read(chunk: Buffer): void {
-    this.#bytes = Buffer.concat([this.#bytes, chunk]);
+    const skipped = Math.min(this.#before, chunk.length);
+    this.#before -= skipped;
+    this.#bytes = Buffer.concat([this.#bytes, chunk.subarray(skipped)]);
     while (this.#bytes.length >= 8) {
       const length = this.#bytes.readUIntBE(1, 3);
       if (this.#bytes.length < 8 + length) return;

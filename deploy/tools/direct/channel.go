@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,6 +20,8 @@ type openRequest struct {
 	// As net.Dial takes them.
 	Network string `json:"network"`
 	Address string `json:"address"`
+	// Of the loopback.
+	Port uint16 `json:"port"`
 }
 
 type terminal struct {
@@ -73,6 +77,8 @@ type inbox struct {
 	parts [][]byte
 	bytes int
 	ended bool
+	// Something came since this was last looked at.
+	isFresh atomic.Bool
 }
 
 func newInbox() *inbox {
@@ -87,6 +93,7 @@ func (b *inbox) put(part []byte) bool {
 	defer b.mu.Unlock()
 	b.bytes += len(part)
 	b.parts = append(b.parts, part)
+	b.isFresh.Store(true)
 	b.more.Signal()
 	return b.bytes <= inputWindow
 }
@@ -141,6 +148,8 @@ type channel struct {
 	peer peer
 	// The gateway wants no more of it.
 	abandoned bool
+	// It is joined to a connection, on which a small piece may be an answer that the other side waits for.
+	converses bool
 }
 
 func (l *link) open(id uint32, payload []byte) {
@@ -157,8 +166,13 @@ func (l *link) open(id uint32, payload []byte) {
 		err := json.Unmarshal(payload, &request)
 		switch {
 		case err != nil:
+		case request.Port != 0:
+			err = on.runConnection(func() (net.Conn, error) { return dialPort(request.Port) })
+		case l.onlyPorts:
+			err = errOnlyPorts
 		case request.Network != "":
-			err = on.runConnection(request.Network, request.Address)
+			dialer := net.Dialer{Timeout: dialTime}
+			err = on.runConnection(func() (net.Conn, error) { return dialer.Dial(request.Network, request.Address) })
 		default:
 			err = on.runProgram(request)
 		}
@@ -252,7 +266,8 @@ func (c *channel) passInput(to io.Writer) {
 }
 
 // Many programs write some KiB at a time. Each frame costs both sides as much as 16 KiB of its bytes, and each read wakes
-// this process: so after a small piece that came soon after the one before it, more of them may gather in the pipe.
+// this process: so after a small piece that came soon after the one before it, more of them may gather in the pipe. An
+// answer to what just came in is not one of many.
 const (
 	smallPiece = 16 * 1024
 	soon       = 2 * time.Millisecond
@@ -271,7 +286,8 @@ func (c *channel) passOutput(kind byte, from io.Reader, allowed *credit) {
 		}
 		count, err := from.Read(frame[headerBytes : headerBytes+room])
 		now := time.Now()
-		flows := count < smallPiece && now.Sub(last) < soon
+		answers := c.converses && c.in.isFresh.Swap(false)
+		flows := count < smallPiece && now.Sub(last) < soon && !answers
 		last = now
 		if count > 0 {
 			allowed.add(-count)

@@ -36,15 +36,15 @@ func (o *outgoing) abandon() {
 	o.conn.Close()
 }
 
-// runConnection joins the channel to a connection until both halves have ended. It returns an error only when there is
-// no connection.
-func (c *channel) runConnection(network, address string) error {
-	dialer := net.Dialer{Timeout: dialTime}
-	conn, err := dialer.Dial(network, address)
+// runConnection dials, and joins the channel to the connection until both halves have ended. It returns an error only when
+// there is no connection.
+func (c *channel) runConnection(dial func() (net.Conn, error)) error {
+	conn, err := dial()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	c.converses = true
 	to := &outgoing{conn: conn, over: c.over}
 	c.link.send(frameOpened, c.id, binary.BigEndian.AppendUint32(nil, 0))
 	if !c.join(to) {

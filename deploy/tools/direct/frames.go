@@ -53,13 +53,15 @@ var errProtocol = errors.New("the gateway broke the protocol")
 
 // link is the connection to the gateway, and the channels on it.
 type link struct {
-	conn     *gatewayConn
-	mu       sync.Mutex
-	channels map[uint32]*channel
+	conn *gatewayConn
+	// It opens ports of the loopback, and nothing else.
+	onlyPorts bool
+	mu        sync.Mutex
+	channels  map[uint32]*channel
 }
 
-func newLink(conn *gatewayConn) *link {
-	return &link{conn: conn, channels: map[uint32]*channel{}}
+func newLink(conn *gatewayConn, onlyPorts bool) *link {
+	return &link{conn: conn, onlyPorts: onlyPorts, channels: map[uint32]*channel{}}
 }
 
 // send writes one frame.

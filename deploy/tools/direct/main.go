@@ -45,11 +45,11 @@ type announcement struct {
 func readHello(from *bufio.Reader) (address net.IP, token []byte, err error) {
 	line, err := from.ReadSlice('\n')
 	if err != nil {
-		return nil, nil, errors.New("no line on stdin")
+		return nil, nil, errors.New("there is no line")
 	}
 	var said hello
 	if err := json.Unmarshal(line, &said); err != nil {
-		return nil, nil, errors.New("the line on stdin is no JSON")
+		return nil, nil, errors.New("the line is no JSON")
 	}
 	if said.Version != version {
 		return nil, nil, fmt.Errorf("the gateway speaks version %d, this program %d", said.Version, version)
@@ -57,14 +57,15 @@ func readHello(from *bufio.Reader) (address net.IP, token []byte, err error) {
 	token, err = hex.DecodeString(said.Token)
 	address = net.ParseIP(said.Address)
 	if err != nil || len(token) != tokenBytes || address == nil {
-		return nil, nil, errors.New("the line on stdin lacks an address or a token")
+		return nil, nil, errors.New("the line lacks an address or a token")
 	}
 	return address, token, nil
 }
 
-func connection() (*gatewayConn, error) {
-	stdin := bufio.NewReaderSize(os.Stdin, maxHelloLine)
-	address, token, err := readHello(stdin)
+// connection reads the line of a gateway, answers it, and returns the connection that the gateway then makes.
+func connection(from io.Reader, to io.Writer) (*gatewayConn, error) {
+	lines := bufio.NewReaderSize(from, maxHelloLine)
+	address, token, err := readHello(lines)
 	if err != nil {
 		return nil, err
 	}
@@ -81,28 +82,37 @@ func connection() (*gatewayConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Printf("%s\n", line); err != nil {
+	if _, err := fmt.Fprintf(to, "%s\n", line); err != nil {
 		return nil, err
 	}
 	// The gateway has given up: nobody will come with the token.
 	go func() {
-		io.Copy(io.Discard, stdin)
+		io.Copy(io.Discard, lines)
 		listener.Close()
 	}()
 	return acceptOne(listener, identity, token)
 }
 
+// sayWhy tells the gateway why it gets no connection.
+func sayWhy(to io.Writer, err error) {
+	fmt.Fprintf(to, "{\"error\":%q}\n", err.Error())
+}
+
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "ports" {
+		fmt.Fprintln(os.Stderr, servePorts(os.Args[2]))
+		os.Exit(1)
+	}
 	// The threads that start programs must last as long as this process: see start in program.go.
 	runtime.LockOSThread()
-	conn, err := connection()
+	conn, err := connection(os.Stdin, os.Stdout)
 	if err != nil {
-		fmt.Printf("{\"error\":%q}\n", err.Error())
+		sayWhy(os.Stdout, err)
 		os.Exit(1)
 	}
 	served := make(chan struct{})
 	go func() {
-		newLink(conn).serve()
+		newLink(conn, false).serve()
 		close(served)
 	}()
 	for {

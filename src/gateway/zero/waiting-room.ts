@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Shares } from '../../lib/shares.ts';
+import { Shares } from '../../lib/shares/shares.ts';
 import type { Model } from '../balance/model.ts';
 import { StartError } from './start-error.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { FairShares } from '../../lib/fair-shares.ts';
-import { Shares } from '../../lib/shares.ts';
+import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { Shares } from '../../lib/shares/shares.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded } from '../errors/busy.ts';
 

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import { getPrincipal } from '../../access/principal.ts';
 import { clientNetwork } from '../../lib/network/client-network.ts';
-import { FairShares } from '../../lib/fair-shares.ts';
+import { FairShares } from '../../lib/shares/fair-shares.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded, tooManyAtOnce } from '../errors/busy.ts';
 import { LIMITS } from '../schemas/common.ts';

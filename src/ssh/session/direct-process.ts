@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import type { DirectLink } from '../direct/direct-link.ts';
+import type { DirectLink } from '../../direct/direct-link.ts';
 import type { PodProcess } from './pod-process.ts';
 import { DIRECT_LAUNCHER, encodeLine, sessionScript, type Launch } from './session-script.ts';
 

@@ -5,13 +5,13 @@ import type { Way } from '../audit.ts';
 import { forwardPort } from '../../kube/streams/port-forward.ts';
 import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
 import { instanceOf, type LiveConnection } from '../connection.ts';
-import type { DirectLink } from '../direct/direct-link.ts';
+import type { DirectLink } from '../../direct/direct-link.ts';
 import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import { CONNECT_FAILED, refuseChannel } from '../ssh2/private.ts';
 import type { ServerChannel } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { startInPod, type PodProcess } from './pod-process.ts';
-import { readUntil } from './read-until.ts';
+import { readUntil } from '../../kube/streams/read-until.ts';
 import { serveChannel } from './serve-channel.ts';
 
 /** Where a forwarded connection goes, as seen from the instance. */

@@ -4,7 +4,7 @@ import { execInPod, type ExecExit, type ExecStream } from '../../kube/streams/ex
 import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { Way } from '../audit.ts';
 import { EndMarkerFilter } from './end-marker.ts';
-import { readUntil } from './read-until.ts';
+import { readUntil } from '../../kube/streams/read-until.ts';
 import { encodeLine, launcher, READY_BYTE, sessionScript, type Launch } from './session-script.ts';
 import { hangUpScript, signalScript } from './signal-script.ts';
 

@@ -1,6 +1,6 @@
 import type { PodTarget } from '../../access/pod-target.ts';
 import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
-import type { DirectWay } from '../direct/direct-way.ts';
+import type { DirectWay } from '../direct-way.ts';
 import { startOnLink } from './direct-process.ts';
 import { hangUp, launchOf, startInPod, type PodProcess, type What } from './pod-process.ts';
 

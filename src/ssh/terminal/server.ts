@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
-import { FairShares } from '../../lib/fair-shares.ts';
+import { FairShares } from '../../lib/shares/fair-shares.ts';
 import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
 import type { InstanceView } from '../directory.ts';
 import { TERMINAL_PROTOCOL, terminalOf } from './protocol.ts';

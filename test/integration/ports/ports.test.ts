@@ -19,8 +19,11 @@ import { describeWith } from '../../support/needs.ts';
 import { findProgram } from '../../../tools/lib/shell.ts';
 import { importJupyterImage, JUPYTER } from '../../support/ssh-images.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
+import { killApiServer } from '../../support/kill-api-server.ts';
 import { kindsCounted } from '../../support/kinds-counted.ts';
 import { waitFor } from '../../support/wait-for.ts';
+
+type Way = 'direct' | 'forward';
 
 const onNode = describeWith('real node', 'mmdebstrap', 'chromium');
 const SERVER = readFileSync(new URL('../../support/echo-server.py', import.meta.url), 'utf8');
@@ -145,7 +148,21 @@ onNode('Jupyter', () => {
   });
 });
 
-onNode('calls', () => {
+/** Connections to ports by each way so far. */
+async function connections(): Promise<Record<Way, number>> {
+  const metrics = await (await fetch(`${berth.metricsUrl}/metrics`)).text();
+  const of = (way: Way): number =>
+    Number(new RegExp(`berth_port_connections_total\\{[^}]*way="${way}"[^}]*\\} (\\d+)`).exec(metrics)?.[1]);
+  return { direct: of('direct'), forward: of('forward') };
+}
+
+function describeCalls(way: Way): void {
+  it(`reach the pod, way: ${way}`, async () => {
+    const before = await connections();
+    expect((await proxied('/7000/', {}, Buffer.from('x'))).status).toBe(200);
+    expect(await connections()).toEqual({ ...before, [way]: before[way] + 1 });
+  });
+
   it('reach a declared port with path, query and body, and no credential', async () => {
     const cookie = 'berth_session=x; mine=1';
     const sent = { cookie, 'x-api-key': token, 'x-forwarded-for': '10.1.1.1', connection: 'x-hop', 'x-hop': '1' };
@@ -190,7 +207,9 @@ onNode('calls', () => {
     )) as [unknown, { statusCode: number }];
     expect(refused.statusCode).toBe(401);
   });
-});
+}
+
+onNode('calls by the direct way', () => describeCalls('direct'));
 
 onNode('a browser', () => {
   async function link(port: number, path = '/', by = call): Promise<URL> {
@@ -297,4 +316,34 @@ onNode('a browser', () => {
     expect(performance.now() - began).toBeLessThan(1000);
     expect((await ask('/', { host, cookie })).status).toBe(401);
   });
+});
+
+onNode('an API server that is killed', () => {
+  it('leaves WebSockets and new requests alone', async () => {
+    const url = `${berth.url.replace('http', 'ws')}/api/v1/instances/lab/proxy/7000/ws`;
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } });
+    await once(socket, 'open');
+    const apiServer = killApiServer(inject('cluster').initPid ?? 0);
+    await waitFor('the API server to be away', async () =>
+      (await inside('lab', 'true').catch((error: unknown) => String(error))).includes('refused'),
+    );
+    socket.send('still there');
+    expect(String((await once(socket, 'message'))[0])).toBe('still there');
+    expect((await proxied('/7000/', {}, Buffer.from('x'))).status).toBe(200);
+    await apiServer.restart(tenant.client);
+    socket.close();
+  });
+});
+
+onNode('calls when the helper in the instance was killed', () => {
+  beforeAll(async () => {
+    const { forward } = await connections();
+    await inside('lab', '/.berth/bin/busybox killall -9 direct');
+    await waitFor('port-forward', async () => {
+      await proxied('/7000/', {}, Buffer.from('x'));
+      return (await connections()).forward > forward;
+    });
+  });
+
+  describeCalls('forward');
 });

@@ -102,7 +102,7 @@ it('a client whose program in the instance refuses has the answer and no connect
     },
   };
   const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };
-  const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, jupyter: false };
+  const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, address: undefined, jupyter: false };
   const sender = { address: '127.0.0.1', protocol: 'http' } as const;
   const ended = Promise.withResolvers<void>();
   await serve((request, response) => {

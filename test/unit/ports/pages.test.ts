@@ -56,6 +56,7 @@ beforeEach(async () => {
     countCall: () => Promise.resolve(isWithinLimit ? undefined : 'Wait.'),
     isAuthorized: () => isAuthorized,
     activity: { began: () => () => undefined },
+    countConnection: () => undefined,
     clock,
     log: pino({ level: 'silent' }),
   });

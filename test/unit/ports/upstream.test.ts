@@ -43,7 +43,7 @@ beforeEach(async () => {
     },
   });
   const deps = { upstream, streams: new OpenStreams(() => true), activity: { began: () => () => undefined } };
-  const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, jupyter: false };
+  const target = { namespace: 'a', instance: 'i', pod: 'i-1', podUid: 'u', port, address: undefined, jupyter: false };
   const sender = { address: '127.0.0.1', protocol: 'http' } as const;
   front = createServer((request, response) => {
     const user = { keyId: String(request.headers['x-user'] ?? 'ann'), namespace: 'a' };

@@ -4,7 +4,7 @@
 podSelector: {}
 policyTypes: [Ingress, Egress]
 ingress:
-  # The model gateway calls model servers. Ports come through the kubelet, not over this network.
+  # The model gateway calls model servers, and ports of instances take the direct way to the pod.
   - from:
       - namespaceSelector:
           matchLabels:

@@ -1,4 +1,4 @@
-import type { Runtype } from '../../../../resources/instance-template.ts';
+import { DIRECT_PORT } from '../../../../resources/pod/direct-port.ts';
 import { JUPYTER_LINE, JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MONITOR_PORT } from '../../../../resources/pod/monitor.ts';
 import { TOOLS_APPLETS, TOOLS_BIN } from '../../../../resources/pod/tools-volume.ts';
@@ -56,11 +56,20 @@ const RUN_MONITOR = `(
   while :; do GOMAXPROCS=1 ${TOOLS_BIN}/monitor serve ${MONITOR_PORT} ${WORKSPACE} >/dev/null 2>&1; ${TOOLS_BIN}/busybox sleep 5; done
 ) &
 `;
+// Connections to ports come straight to the pod through this. It starts again too.
+const RUN_PORTS = `(
+  while :; do ${TOOLS_BIN}/direct ports ${DIRECT_PORT} >/dev/null 2>&1; ${TOOLS_BIN}/busybox sleep 5; done
+) &
+`;
 // tini passes TERM to the whole process group. sleep ends on it at once, so a stop does not take the grace period.
 const STAY_UP = `exec ${TOOLS_BIN}/busybox sleep 2147483647`;
 
-function keepAlive(runtype: Exclude<Runtype, 'args'>, monitored: boolean): string {
-  return (monitored ? RUN_MONITOR : '') + RUN_ON_START + (runtype === 'jupyter' ? RUN_JUPYTER : '') + STAY_UP;
+function keepAlive({ runtype, ports }: Settings, monitored: boolean): string {
+  const isJupyter = runtype === 'jupyter';
+  const hasPorts = isJupyter || ports.length > 0;
+  return [monitored && RUN_MONITOR, hasPorts && RUN_PORTS, RUN_ON_START, isJupyter && RUN_JUPYTER, STAY_UP]
+    .filter((part) => part !== false)
+    .join('');
 }
 
 /** `args` keeps the image's entrypoint. Else an init reaps what sessions leave behind, and a shell stays up. */
@@ -71,6 +80,6 @@ export function entrypointOf(settings: Settings, monitored: boolean): { command?
       ...(settings.args.length > 0 && { args: [...settings.args] }),
     };
   }
-  const shell = [`${TOOLS_BIN}/busybox`, 'sh', '-c', keepAlive(settings.runtype, monitored), 'berth', settings.onStart];
+  const shell = [`${TOOLS_BIN}/busybox`, 'sh', '-c', keepAlive(settings, monitored), 'berth', settings.onStart];
   return { command: [`${TOOLS_BIN}/tini`, '-g', '--', ...shell] };
 }

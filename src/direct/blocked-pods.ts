@@ -1,5 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
-import { Lru } from '../../lib/lru.ts';
+import type { Clock } from '../lib/clock.ts';
+import { Lru } from '../lib/lru.ts';
 
 const MOST = 10_000;
 /** Milliseconds after which the direct way is tried again: a network policy may have changed. */

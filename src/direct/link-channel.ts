@@ -1,14 +1,15 @@
 import { Writable, type Readable } from 'node:stream';
-import { channelWrites } from '../../kube/streams/channel-writes.ts';
-import type { ExecExit } from '../../kube/streams/exec.ts';
-import type { Portion } from '../ssh2/fair-bytes.ts';
+import { channelWrites } from '../kube/streams/channel-writes.ts';
+import type { ExecExit } from '../kube/streams/exec.ts';
+import type { Portion } from '../lib/shares/fair-bytes.ts';
 import { CreditedOutput } from './credited-output.ts';
 import { FROM_POD, FrameError, TO_POD } from './frames.ts';
 
-/** What a channel is joined to: a program with its script on descriptor 3, or a connection. */
+/** What a channel is joined to: a program with its script on descriptor 3, a connection, or one to a port of the loopback. */
 export type OpenRequest =
   | { argv: readonly string[]; script: string; terminal?: { columns: number; rows: number } | undefined }
-  | { network: 'tcp' | 'unix'; address: string };
+  | { network: 'tcp' | 'unix'; address: string }
+  | { port: number };
 
 /** Bytes that wait in the pod for a program at most. The pod has the same number. */
 const INPUT_WINDOW = 1024 * 1024;

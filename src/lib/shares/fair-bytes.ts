@@ -1,4 +1,4 @@
-import { Shares } from '../../lib/shares.ts';
+import { Shares } from './shares.ts';
 
 /** What one tenant holds of bytes that all share. */
 export interface Portion {

@@ -1,10 +1,14 @@
 import type { Logger } from 'pino';
-import type { PodTarget } from '../../access/pod-target.ts';
-import type { BlockedPods } from './blocked-pods.ts';
-import type { DirectLink } from './direct-link.ts';
-import { DirectWayClosedError, openLink, type LinkDeps } from './open-link.ts';
+import type { PodTarget } from '../access/pod-target.ts';
+import type { BlockedPods } from '../direct/blocked-pods.ts';
+import type { DirectLink } from '../direct/direct-link.ts';
+import { type Carrier, DirectWayClosedError, openLink, type LinkDeps } from '../direct/open-link.ts';
+import { execInPod } from '../kube/streams/exec.ts';
+import { StreamRefusedError, type StreamEndpoint } from '../kube/streams/websocket.ts';
+import { TOOLS_BIN } from '../resources/pod/tools-volume.ts';
 
 export interface DirectWayDeps extends LinkDeps {
+  endpoint: StreamEndpoint;
   blocked: BlockedPods;
   log: Logger;
 }
@@ -14,6 +18,22 @@ interface KnownLink {
   opening: Promise<DirectLink | undefined>;
   /** Once it is open. */
   open?: DirectLink | undefined;
+}
+
+/** Starts a helper by exec. Rejects with `StreamRefusedError`. */
+async function startHelper(endpoint: StreamEndpoint, target: PodTarget, signal: AbortSignal): Promise<Carrier> {
+  const stream = await execInPod(endpoint, target, { command: [`${TOOLS_BIN}/direct`], tty: false, signal });
+  stream.stderr.resume();
+  return {
+    input: stream.stdin,
+    output: stream.stdout,
+    whyEnded: async () => {
+      const exit = await stream.exit;
+      if (exit.kind === 'lost') return new StreamRefusedError(exit.message, 0);
+      return new DirectWayClosedError('The tools of the instance have no program for it.');
+    },
+    close: () => stream.close(),
+  };
 }
 
 /** The direct way of one SSH connection: one link for all its sessions and forwards, opened by the first of them. */
@@ -49,9 +69,11 @@ export class DirectWay {
   }
 
   async #open(target: PodTarget & { address: string }): Promise<DirectLink | undefined> {
-    const { blocked, log } = this.#deps;
+    const { blocked, endpoint, log } = this.#deps;
     try {
-      const link = await openLink(this.#deps, target, this.#gone);
+      const helper = await startHelper(endpoint, target, this.#gone);
+      const link = await openLink(this.#deps, helper, target.address, this.#gone);
+      void link.closed.then(() => helper.close());
       const close = (): void => link.close();
       this.#gone.addEventListener('abort', close, { once: true });
       void link.closed.then(() => this.#gone.removeEventListener('abort', close));

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
-import type { PodTarget } from '../../access/pod-target.ts';
-import { execInPod, type ExecStream } from '../../kube/streams/exec.ts';
-import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
-import { readUntil } from '../session/read-until.ts';
-import type { Portion } from '../ssh2/fair-bytes.ts';
+import { readUntil } from '../kube/streams/read-until.ts';
+import { StreamRefusedError } from '../kube/streams/websocket.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Portion } from '../lib/shares/fair-bytes.ts';
 import type { Dial } from './dial.ts';
 import { DirectLink } from './direct-link.ts';
 
@@ -29,8 +27,16 @@ export class DirectWayClosedError extends Error {
   }
 }
 
+/** A stream through the API server to a helper that waits for its first line. */
+export interface Carrier {
+  input: Writable;
+  output: Readable;
+  /** Why the output ended before the helper said where it listens. */
+  whyEnded: () => Promise<Error>;
+  close: () => void;
+}
+
 export interface LinkDeps {
-  endpoint: StreamEndpoint;
   dial: Dial;
   clock: Clock;
   /** For windows of outputs beyond the first ones. */
@@ -43,14 +49,10 @@ const announcementSchema = z.union([
 ]);
 
 /** Reads where the helper listens. It comes from the tenant's container. */
-async function announcementOf(stream: ExecStream, signal: AbortSignal) {
+async function announcementOf({ output, whyEnded }: Carrier, signal: AbortSignal) {
   const either = AbortSignal.any([signal, AbortSignal.timeout(ANNOUNCE_TIMEOUT_MS)]);
-  const line = await readUntil(stream.stdout, LINE_FEED, { limit: MAX_LINE, signal: either });
-  if (line === undefined && stream.stdout.readableEnded) {
-    const exit = await stream.exit;
-    if (exit.kind === 'lost') throw new StreamRefusedError(exit.message, 0);
-    throw new DirectWayClosedError('The tools of the instance have no program for it.');
-  }
+  const line = await readUntil(output, LINE_FEED, { limit: MAX_LINE, signal: either });
+  if (line === undefined && (output.readableEnded || output.destroyed)) throw await whyEnded();
   const said = announcementSchema.safeParse(JSON.parse(line?.toString() ?? '{}'));
   if (!said.success) throw new DirectWayClosedError('The helper does not say where it listens.');
   if ('error' in said.data) throw new DirectWayClosedError(said.data.error);
@@ -78,29 +80,24 @@ async function readyLink(
 }
 
 /**
- * Starts the helper by exec and connects to it. The exec goes on until the connection ends, and its end does not end the
- * connection. Rejects with {@link DirectWayClosedError}, and with `StreamRefusedError` when the pod cannot be reached at
- * all.
+ * Tells the helper the address of its pod and a token, and connects to where it then listens. The end of the carrier does
+ * not end the connection. Rejects with {@link DirectWayClosedError}, and with `StreamRefusedError` when the pod cannot be
+ * reached at all; the carrier is closed then.
  */
 export async function openLink(
   deps: LinkDeps,
-  target: PodTarget & { address: string },
+  carrier: Carrier,
+  address: string,
   signal: AbortSignal,
 ): Promise<DirectLink> {
-  const command = [`${TOOLS_BIN}/direct`];
-  const stream = await execInPod(deps.endpoint, target, { command, tty: false, signal });
   try {
     const token = randomBytes(TOKEN_BYTES);
-    const hello = { version: VERSION, address: target.address, token: token.toString('hex') };
-    stream.stdin.write(`${JSON.stringify(hello)}\n`);
-    stream.stderr.resume();
-    const announced = await announcementOf(stream, signal);
-    stream.stdout.resume();
-    const link = await readyLink(deps, { host: target.address, ...announced }, token, signal);
-    void link.closed.then(() => stream.close());
-    return link;
+    carrier.input.write(`${JSON.stringify({ version: VERSION, address, token: token.toString('hex') })}\n`);
+    const announced = await announcementOf(carrier, signal);
+    carrier.output.resume();
+    return await readyLink(deps, { host: address, ...announced }, token, signal);
   } catch (error) {
-    stream.close();
+    carrier.close();
     if (error instanceof DirectWayClosedError || error instanceof StreamRefusedError) throw error;
     throw new DirectWayClosedError(error instanceof Error ? error.message : 'unknown', { cause: error });
   }

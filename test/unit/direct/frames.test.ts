@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FrameError, FrameReader, FROM_POD, headerOf } from '../../../src/ssh/direct/frames.ts';
+import { FrameError, FrameReader, FROM_POD, headerOf } from '../../../src/direct/frames.ts';
 
 /** What a reader makes of chunks: outputs put together, as pieces say nothing. */
 function readAll(chunks: readonly Uint8Array[]): string[] {

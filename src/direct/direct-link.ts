@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../lib/clock.ts';
-import type { Portion } from '../ssh2/fair-bytes.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Portion } from '../lib/shares/fair-bytes.ts';
 import type { Wire } from './dial.ts';
 import { FrameError, FROM_POD, FrameReader, headerOf, TO_POD } from './frames.ts';
 import { LinkChannel, strayCost, type OpenRequest } from './link-channel.ts';
@@ -8,7 +8,7 @@ import { LinkChannel, strayCost, type OpenRequest } from './link-channel.ts';
 const PING_INTERVAL_MS = 20_000;
 const CLOSE_GRACE_MS = 2_000;
 
-/** The connection to the helper in a pod: the sessions and forwards of one SSH connection. */
+/** The connection to a helper in a pod: sessions and forwards of an SSH connection, or connections to ports. */
 export class DirectLink {
   readonly #socket: Duplex;
   readonly #clock: Clock;
