@@ -83,12 +83,21 @@ export function isBroken(error: unknown): boolean {
   return error instanceof TypeError && (error.message === 'terminated' || error.message.startsWith('fetch failed'));
 }
 
-/** Whether the controller has not acted yet on the request for another start after `ended`. */
-function isStillOver(record: Instance, ended: Instance | undefined): boolean {
-  if (ended === undefined || record.desired_state !== 'running') return false;
+/**
+ * Tells whether a record is of the end before another start: because the replica has not seen the request for that start
+ * yet, or because the controller has not acted on it.
+ */
+function earlierEnd(ended: Instance): (record: Instance) => boolean {
   const told = ({ state, reason, message, stages }: Instance): string =>
     JSON.stringify([state, reason, message, stages]);
-  return OVER.has(record.state) && told(record) === told(ended);
+  let isSeen = false;
+  return (record) => {
+    const isWanted = record.desired_state === 'running';
+    isSeen ||= isWanted;
+    if (!OVER.has(record.state)) return false;
+    // No start that is wanted ends as Stopped.
+    return isWanted ? record.reason === 'Stopped' || told(record) === told(ended) : !isSeen;
+  };
 }
 
 /**
@@ -96,9 +105,10 @@ function isStillOver(record: Instance, ended: Instance | undefined): boolean {
  * @param ended the record before another start was asked for
  */
 export async function followStart(api: Api, id: string, session: Session, ended?: Instance): Promise<Instance> {
+  const isEarlierEnd = ended === undefined ? () => false : earlierEnd(ended);
   let before = ended;
   for await (const record of recordsOf(api, id, session)) {
-    if (isStillOver(record, ended)) continue;
+    if (isEarlierEnd(record)) continue;
     for (const line of progress(before, record, ended && 'claimed')) session.terminal.say(line);
     if (isReady(record)) return record;
     before = record;

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ERRORS } from '../../../src/http/errors/catalogue.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { type Answer, berth, drop, json, KEY, list, refuse, stream } from '../../support/scripted-cli.ts';
@@ -142,17 +142,30 @@ it('a start that fails is a failure, in the words of the instance', async () => 
   expect(result.said).toContain('berth: i-1 is failed: The registry says no.\nberth events i-1 tells');
 });
 
-it('a start waits for the controller, which may not have seen the request yet', async () => {
+describe('berth start', () => {
   const stopped = { ...RECORD, state: 'stopped', reason: 'Stopped', desired_state: 'stopped' };
-  const events = [
-    { ...stopped, desired_state: 'running' },
-    { ...RECORD, desired_state: 'running' },
-  ];
-  const frames = events.map((one) => `event: instance\ndata: ${JSON.stringify(one)}\n\n`).join('');
-  const answers = [json(200, stopped), json(200, { ...stopped, desired_state: 'running' }), stream(frames)];
-  const result = await berth(['start', 'i-1'], answers);
-  expect([result.code, result.said]).toEqual([0, 'i-1 runs.']);
-  expect(JSON.parse(result.seen[1]?.body ?? '')).toEqual({ state: 'running' });
+  const asked = { ...stopped, desired_state: 'running' };
+  const runs = { ...RECORD, desired_state: 'running' };
+
+  async function start(before: object, ...events: object[]) {
+    const frames = events.map((one) => `event: instance\ndata: ${JSON.stringify(one)}\n\n`).join('');
+    const answers = [json(200, before), json(200, { ...before, desired_state: 'running' }), stream(frames)];
+    const result = await berth(['start', 'i-1'], answers);
+    expect(JSON.parse(result.seen[1]?.body ?? '')).toEqual({ state: 'running' });
+    return [result.code, result.said];
+  }
+
+  it.each([
+    ['a replica and the controller, which may not have seen the request yet', stopped, [stopped, asked, runs]],
+    ['a replica that is behind what another one said', stopped, [{ ...stopped, message: 'Before.' }, asked, runs]],
+    ['an instance that still stops', { ...stopped, state: 'stopping', reason: 'Stopping' }, [asked, runs]],
+  ])('waits for %s', async (_whom, before, events) => {
+    expect(await start(before, ...events)).toEqual([0, 'i-1 runs.']);
+  });
+
+  it('ends when somebody stops the instance again', async () => {
+    expect(await start(stopped, asked, stopped)).toEqual([1, expect.stringContaining('i-1 is stopped')]);
+  });
 });
 
 it('a followed log goes on after the last line that was printed, and ends with the log', async () => {
