@@ -1,6 +1,7 @@
 import { Bag } from '../lib/bag.ts';
 import type { Clock } from '../lib/clock.ts';
 import { EndpointBreaker } from './balance/endpoint-breaker.ts';
+import type { OnBreak } from './balance/tell-breaks.ts';
 import { hash32 } from './balance/hash.ts';
 import type { EngineCredential } from './discovery/engine-credential.ts';
 import type { Probe, Target } from './discovery/types.ts';
@@ -57,10 +58,10 @@ export class Endpoint {
   /** It has answered before. Connections to it may be kept alive, and the server may have closed them since. */
   answered = false;
 
-  constructor(target: Target, clock: Clock) {
+  constructor(target: Target, clock: Clock, onBreak?: OnBreak) {
     this.key = target.key;
     this.name = `ep-${hash32(target.key).toString(36).padStart(7, '0')}`;
-    this.breaker = new EndpointBreaker(clock);
+    this.breaker = new EndpointBreaker(clock, onBreak);
     this.origin = target.origin;
     this.available = target.available;
     this.credential = target.credential;

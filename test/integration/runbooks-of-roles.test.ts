@@ -178,6 +178,8 @@ describe.skipIf(!(await hasPrometheus()))('with a Prometheus beside the roles', 
       expect(said).toMatch(/"state":"open"\},"value":\[[\d.]+,"1"\]/);
       const service = `"service":"${home.name}/engine"`;
       await onCall.shows('BerthModelServersOut', new RegExp(`${service}.*Model server does not answer probes`));
+      const why = `${service}.*"why":"connection".*Model server gets one call at a time`;
+      await onCall.shows('BerthModelServersOut', new RegExp(why));
       await model.recover();
       await waitFor('an answer', async () => (await askModel()) === 200);
       await onCall.ends('BerthModelServersOut', askModel);

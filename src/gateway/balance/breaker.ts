@@ -57,21 +57,28 @@ export class Breaker {
     return now;
   }
 
-  succeed(): void {
+  /** Returns whether this closes the breaker. */
+  succeed(): boolean {
+    const wasOpen = this.#weight >= 1;
     this.#weight = 0;
     this.#openings = 0;
     this.#trialUntil = 0;
+    return wasOpen;
   }
 
-  /** @param weight of the failure: 1 opens the breaker */
-  fail(weight: number, begunAt: number): void {
+  /**
+   * Returns whether this opens the breaker, be it again.
+   * @param weight of the failure: 1 opens the breaker
+   */
+  fail(weight: number, begunAt: number): boolean {
     const wasOpen = this.#weight >= 1;
     this.#weight = Math.min(1, this.#weight + weight + 1e-9);
     // A request that was sent before the breaker opened may fail later and must not keep it open for longer.
-    if (this.#weight < 1 || (wasOpen && begunAt < this.#openUntil)) return;
+    if (this.#weight < 1 || (wasOpen && begunAt < this.#openUntil)) return false;
     this.#trialUntil = 0;
     this.#openUntil = this.#clock.monotonic() + Math.min(OPEN_MAX_MS, OPEN_MS * 2 ** Math.min(this.#openings, 10));
     this.#openings += 1;
+    return true;
   }
 
   /** Lets other requests try: this one goes well so far, or ended without a result because the client left. */

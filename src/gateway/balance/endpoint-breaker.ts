@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { Breaker, FAILURE_WEIGHT, type FailureKind } from './breaker.ts';
+import type { OnBreak } from './tell-breaks.ts';
 
 /** What the failures of one tenant's calls may weigh for all: it takes the calls of two to open the common breaker. */
 const TENANT_MAX = 0.5;
@@ -13,13 +14,16 @@ const MAX_TENANTS = 1000;
  */
 export class EndpointBreaker {
   readonly #clock: Clock;
+  readonly #onBreak: OnBreak;
   readonly #common: Breaker;
   readonly #own = new Map<string, Breaker>();
   /** What each tenant has added to the weight of the common breaker since the last success. */
   readonly #added = new Map<string, number>();
 
-  constructor(clock: Clock) {
+  /** `onBreak` is told what happens to the breaker for all callers. */
+  constructor(clock: Clock, onBreak: OnBreak = () => undefined) {
     this.#clock = clock;
+    this.#onBreak = onBreak;
     this.#common = new Breaker(clock);
   }
 
@@ -44,7 +48,7 @@ export class EndpointBreaker {
   }
 
   succeed(tenant: string): void {
-    this.#common.succeed();
+    if (this.#common.succeed()) this.#onBreak(undefined);
     if (this.#added.size > 0) this.#added.clear();
     const own = this.#own.get(tenant);
     if (own?.isResting === true) own.succeed();
@@ -53,7 +57,7 @@ export class EndpointBreaker {
 
   /** A failure that no request can cause: the server cannot be reached, or answers nobody. */
   fail(kind: FailureKind, begunAt: number): void {
-    this.#common.fail(FAILURE_WEIGHT[kind], begunAt);
+    if (this.#common.fail(FAILURE_WEIGHT[kind], begunAt)) this.#onBreak(kind);
   }
 
   /** A failure that the request of the tenant may have caused. */
@@ -64,8 +68,8 @@ export class EndpointBreaker {
     const share = Math.min(weight, TENANT_MAX - added);
     this.#added.set(tenant, added + share);
     // A trial that fails for a tenant that has failed before says nothing new: let another tenant's call be the trial.
-    if (share > 0) this.#common.fail(share, begunAt);
-    else this.#common.release();
+    if (share <= 0) this.#common.release();
+    else if (this.#common.fail(share, begunAt)) this.#onBreak(kind);
   }
 
   /** Lets other requests try, as {@link Breaker.release} does. */

@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { PRICED_MODELS_LABEL } from '../../resources/model-servers/prices.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
+import { tellBreaks } from '../balance/tell-breaks.ts';
 import { Endpoint } from '../endpoint.ts';
 import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
 import type { Conflict, ServerState } from './names.ts';
@@ -221,10 +222,16 @@ export class Discovery {
   }
 
   #endpoint(target: Target): Endpoint {
-    const endpoint = this.#endpoints.get(target.key) ?? new Endpoint(target, this.#deps.clock);
+    const endpoint = this.#endpoints.get(target.key) ?? this.#newEndpoint(target);
     endpoint.update(target, this.#prober.get(target.key));
     this.#endpoints.set(target.key, endpoint);
     return endpoint;
+  }
+
+  #newEndpoint(target: Target): Endpoint {
+    const { clock, log } = this.#deps;
+    const fields = { service: serviceOf(target), origin: target.origin };
+    return new Endpoint(target, clock, tellBreaks(log, clock, fields));
   }
 
   async #probe(target: Target, signal: AbortSignal): Promise<Probe> {
