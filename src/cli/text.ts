@@ -1,7 +1,6 @@
 // Control characters, and those that turn the direction of text: a name of an instance must not draw on the terminal.
-// oxlint-disable-next-line no-control-regex
-const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-// The same, but for tabs and the sequences that only colour text (ECMA-48, select graphic rendition).
+const UNSAFE = /[\p{Cc}\p{Bidi_Control}]/gu;
+// Control characters but for tabs and the sequences that only colour text (ECMA-48, select graphic rendition).
 // oxlint-disable-next-line no-control-regex
 const LINE = /\u001b\[[0-9;]*m|[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g;
 
