@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type IpNetwork, parseNetwork } from '../lib/network/ip-network.ts';
+import { type GpuPoolSpec, gpuPoolSpecSchema } from '../resources/gpu-pool.ts';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';
 import { readTracing, type TracingConfig, tracingEnvironment } from './tracing.ts';
@@ -12,6 +13,15 @@ export class ConfigError extends Error {
 export interface Address {
   host: string;
   port: number;
+}
+
+/** The value of a JSON text; undefined for other texts. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const address = z.string().transform((text, context): Address => {
@@ -57,6 +67,13 @@ const networks = z.string().transform((text, context): IpNetwork[] =>
   }),
 );
 
+const poolSpec = z.string().transform((text, context): GpuPoolSpec => {
+  const parsed = gpuPoolSpecSchema.strict().safeParse(jsonOf(text));
+  if (parsed.success) return parsed.data;
+  for (const { path, message } of parsed.error.issues) context.addIssue({ code: 'custom', path, message });
+  return z.NEVER;
+});
+
 const trustProxy = z.string().transform((text, context): boolean | number | string => {
   if (text === 'false') return false;
   if (/^\d+$/.test(text)) return Number(text);
@@ -79,6 +96,7 @@ export const environment = z.object({
   BERTH_DEFAULT_IMAGE: image.default('debian:12'),
   BERTH_TOOLS_IMAGE: image.default('ghcr.io/berth-dev/berth:0.1.0'),
   BERTH_IMAGE_PULL_POLICY: z.enum(['Always', 'IfNotPresent']).default('Always'),
+  BERTH_DEFAULT_POOL: poolSpec.optional(),
   BERTH_CLAIM_ON_POD: z.enum(['true', 'false']).default('false'),
   BERTH_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   BERTH_ENGINE_SECRETS: names.optional(),
@@ -113,6 +131,8 @@ export interface Config {
   imagePullPolicy: 'Always' | 'IfNotPresent';
   /** Whether the pod of a first start bears its claim. Only where admission keeps others from writing it there. */
   claimOnPod: boolean;
+  /** Of the GPUPool that the controller makes where there is none; undefined: it makes none. */
+  defaultPool: GpuPoolSpec | undefined;
   logLevel: string;
   /** Secrets of Berth's own namespace with keys of model servers. */
   engineSecrets: string[];
@@ -169,6 +189,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     toolsImage: value.BERTH_TOOLS_IMAGE,
     imagePullPolicy: value.BERTH_IMAGE_PULL_POLICY,
     claimOnPod: value.BERTH_CLAIM_ON_POD === 'true',
+    defaultPool: value.BERTH_DEFAULT_POOL,
     logLevel: value.BERTH_LOG_LEVEL,
     engineSecrets: value.BERTH_ENGINE_SECRETS ?? [],
     valkeyUrl: value.BERTH_VALKEY_URL,

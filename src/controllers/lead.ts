@@ -1,4 +1,5 @@
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { claimReader } from '../resources/pod/claim-on-pod.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
@@ -11,6 +12,7 @@ import { createImageController } from './images/controller.ts';
 import { PullNames } from './images/pull-pod.ts';
 import { createInstanceController, type InstanceControllerDeps } from './gpu-instance/controller.ts';
 import { keepTrying } from './keep-trying.ts';
+import { ensureDefaultPool } from './default-pool.ts';
 import { ensurePriorityClasses } from './priority-classes.ts';
 import { createStatusController } from './status/status-controller.ts';
 import { apiKeyStatus } from './status/api-key.ts';
@@ -27,6 +29,7 @@ type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'withClaim'> &
   BudgetRecordsDeps &
   Pick<CatchUpDeps, 'onBehind'> & {
     modelServers?: ModelServerOptions | undefined;
+    defaultPool?: GpuPoolSpec | undefined;
     /** Shows metrics of the whole fleet until the returned function is called. One replica shows them: sums stay true. */
     showFleet: () => () => void;
   };
@@ -36,8 +39,13 @@ type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'withClaim'> &
  * leader decided is carried over from an earlier term.
  */
 export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
-  const { client, clock } = deps;
+  const { client, clock, defaultPool } = deps;
   const over = AbortSignal.any([signals.stop, signals.abort]);
+  // Before the caches catch up: nothing is granted at the price of no pool.
+  const makePool = async (signal: AbortSignal): Promise<void> => {
+    if (defaultPool !== undefined) await ensureDefaultPool(client, defaultPool, signal);
+  };
+  if (!(await keepTrying(deps, 'GPUPool default', makePool, over))) return;
   if (!(await catchUp(deps, over))) return;
   // What an earlier term of this process left open is in the caches by now, or never came to be.
   deps.inventory.forgetAll();

@@ -6,6 +6,7 @@ import { Inventory } from '../inventory/inventory.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
@@ -40,6 +41,8 @@ export interface ControllersDeps extends PodProbes {
   random: () => number;
   /** Absent where no model server may scale to zero. */
   modelServers?: ModelServerOptions | undefined;
+  /** Of the GPUPool that a leader makes where there is none; undefined: it makes none. */
+  defaultPool?: GpuPoolSpec | undefined;
   /** The lease is in its namespace. */
   config: InstanceConfig;
 }

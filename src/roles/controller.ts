@@ -26,6 +26,7 @@ export const controllerRole: Role = async (context) => {
     clock,
     tracer: await context.tracer(),
     random: Math.random,
+    defaultPool: config.defaultPool,
     config: {
       namespace: config.namespace,
       defaultImage: config.defaultImage,

@@ -89,6 +89,7 @@ describe('the commands of the manual', () => {
   it('install Berth and upgrade it, and its manifests are accepted', async () => {
     await follow(blockWith(install, 'helm install berth charts'), chart());
     expect(await follow(ROLL_OUT)).toContain('deployment "berth-ssh" successfully rolled out');
+    await waitFor('the first pool', async () => (await follow('kubectl get gpupools -o name')).includes('/default'));
     // The namespace itself is made, because what is in it needs it.
     const trial = `kubectl() { command kubectl "$@" $([[ $* == *deploy/tenant* ]] || echo --dry-run=server); }\n`;
     const version = JSON.parse(await follow('kubectl version -o json')) as { serverVersion: { minor: string } };

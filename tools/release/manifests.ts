@@ -51,7 +51,7 @@ export function plainManifest(manifest: Manifest): Manifest {
   };
 }
 
-/** The objects of a YAML stream, without hooks (tests, the default pool). */
+/** The objects of a YAML stream, without hooks (tests). */
 export function objectsOf(stream: string): Manifest[] {
   return parseAllDocuments(stream)
     .map((document) => document.toJS() as Manifest | null)

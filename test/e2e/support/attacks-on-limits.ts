@@ -122,6 +122,13 @@ export function forKeys(): Attack[] {
       refusal: 'cannot create resource "tokenreviews"',
     },
     {
+      title: 'the controller role makes a pool that takes nodes of another',
+      as: account('controller'),
+      command: ['create', '--raw', '/apis/berth.dev/v1alpha1/gpupools', '-f', '-'],
+      input: { apiVersion: 'berth.dev/v1alpha1', kind: 'GPUPool', metadata: { name: 'mine' }, spec: {} },
+      refusal: "Berth's controller makes no GPUPool but default",
+    },
+    {
       title: 'the dashboard role chooses the runtime of what tenants rent',
       as: account('dashboard'),
       // Unlike `kubectl patch`, this reads nothing first.

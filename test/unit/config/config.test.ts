@@ -38,6 +38,21 @@ describe('readConfig', () => {
     expect(() => readConfig({ BERTH_SCALE_NAMESPACES: 'LLMs' })).toThrow(/BERTH_SCALE_NAMESPACES: expected names of/);
   });
 
+  it('reads the spec of the default pool, and names what is wrong in it', () => {
+    expect(readConfig({}).defaultPool).toBeUndefined();
+    expect(readConfig({ BERTH_DEFAULT_POOL: '{"currency":"EUR"}' }).defaultPool).toMatchObject({
+      currency: 'EUR',
+      sizes: [1, 2, 4, 8],
+    });
+    const prices = [{ product: '*', onDemand: '1 USD', interruptible: '1' }];
+    for (const [text, words] of [
+      ['{', /BERTH_DEFAULT_POOL: .*expected object/],
+      [JSON.stringify({ price: '1' }), /BERTH_DEFAULT_POOL: .*"price"/],
+      [JSON.stringify({ prices }), /BERTH_DEFAULT_POOL\.prices\.0\.onDemand: write an amount/],
+    ] as const)
+      expect(() => readConfig({ BERTH_DEFAULT_POOL: text })).toThrow(words);
+  });
+
   it('takes proxies as a number or as subnets', () => {
     expect(readConfig({ BERTH_TRUST_PROXY: '2' }).trustProxy).toBe(2);
     expect(readConfig({ BERTH_TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' }).trustProxy).toBe('10.0.0.0/8, 127.0.0.1');
