@@ -40,7 +40,8 @@ async function whileOpen(
   const open = streams.open(user, target.podUid);
   const left = activity.began({ namespace: target.namespace, name: target.instance });
   const gone = new AbortController();
-  client.once('close', () => gone.abort());
+  const leave = (): void => gone.abort();
+  client.once('close', leave);
   const signal = AbortSignal.any([open.signal, gone.signal]);
   try {
     await forward(signal);
@@ -48,6 +49,7 @@ async function whileOpen(
     if (!signal.aborted) throw error;
     client.destroy();
   } finally {
+    client.off('close', leave);
     left();
     open.close();
   }
@@ -65,19 +67,54 @@ async function begin(
 
 /** The first of the answers. Rejects with `PortError` when the stream fails or closes before. */
 async function firstOf<T>(answers: Promise<T>[], stream: Duplex, port: number): Promise<T> {
-  // The stream may serve other requests, and must not keep a listener for each.
-  const over = new AbortController();
+  const { promise: closed, reject } = Promise.withResolvers<never>();
+  const close = (): void => reject(new Error('the connection was closed'));
   // It may have ended before the request had it.
-  const end = stream.closed ? Promise.resolve() : once(stream, 'close', over);
-  const closed = end.then(() => Promise.reject(new Error('the connection was closed')));
+  if (stream.closed) close();
+  else stream.once('close', close);
   for (const each of [...answers, closed]) each.catch(() => undefined);
   try {
     return await Promise.race([...answers, closed]);
   } catch (error) {
     throw unreachable(port, error, stream);
   } finally {
-    over.abort();
+    // The stream may serve other requests, and must not keep a listener for each.
+    stream.off('close', close);
   }
+}
+
+/** Passes bytes both ways until one side has ended and the other has taken all that it sent, or one is gone. */
+function join(one: Duplex, other: Duplex): Promise<void> {
+  return new Promise((resolve) => {
+    if (one.destroyed || other.destroyed) resolve();
+    for (const side of [one, other])
+      side
+        .once('finish', resolve)
+        .once('close', resolve)
+        .on('error', () => resolve());
+    one.pipe(other);
+    other.pipe(one);
+  });
+}
+
+/** Passes the body on, and the head with its first bytes. Resolves with whether all of it went out. */
+function passBody(answer: IncomingMessage, response: ServerResponse): Promise<boolean> {
+  return new Promise((resolve) => {
+    // A body may take its time to begin.
+    const sendHead = setImmediate(() => response.flushHeaders());
+    const end = (isWhole: boolean): void => {
+      clearImmediate(sendHead);
+      resolve(isWhole);
+    };
+    const breakOff = (): void => {
+      response.destroy();
+      end(false);
+    };
+    answer.once('data', () => clearImmediate(sendHead)).on('error', breakOff);
+    response.once('finish', () => end(true)).once('close', () => end(false));
+    if (answer.destroyed || response.destroyed) breakOff();
+    else answer.pipe(response);
+  });
 }
 
 /** Sends a request, with the body that the client sends, and waits for the head of the answer. */
@@ -106,12 +143,8 @@ export async function forwardHttp(deps: ForwardDeps, incoming: PortRequest, resp
   await whileOpen(deps, incoming, response, async (signal) => {
     const { answer, request, stream } = await answerTo(deps, incoming, { signal });
     response.writeHead(answer.statusCode ?? 502, toClient(answer.headersDistinct, incoming.routing));
-    response.flushHeaders();
-    const isWhole = await pipeline(answer, response).then(
-      () => answer.complete && request.shouldKeepAlive,
-      () => response.destroy() && false,
-    );
-    if (!isWhole) stream.destroy();
+    const isWhole = await passBody(answer, response);
+    if (!isWhole || !request.shouldKeepAlive) stream.destroy();
   });
 }
 
@@ -154,7 +187,7 @@ export async function forwardUpgrade(
       if (head.length > 0) socket.write(head);
       if (firstBytes.length > 0) stream.write(firstBytes);
       // When one side ends, so does the other: port-forward cannot carry half a connection.
-      await Promise.race([pipeline(socket, stream), pipeline(stream, socket)]).catch(() => undefined);
+      await join(socket, stream);
     }
     stream.destroy();
     socket.destroy();

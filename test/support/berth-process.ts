@@ -93,6 +93,9 @@ export async function startBerth(
         child.kill('SIGTERM');
         await exited;
       }
+      // Of Node itself, such as for listeners that pile up.
+      const [warning] = /^\(node:\d+\) .*/m.exec(log) ?? [];
+      if (warning !== undefined) throw new Error(`The ${role} role printed a warning: ${warning}`);
     },
   };
 }

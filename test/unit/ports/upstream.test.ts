@@ -141,3 +141,18 @@ it('a connection waits four seconds, and no longer than its user may use the por
   await clock.advance(4000);
   await waitFor('the end of the other', () => sockets[0]?.destroyed);
 });
+
+it('the head of an answer is there before its body begins', async () => {
+  onRequest = (_request, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  const over = new AbortController();
+  const answer = await fetch(`http://127.0.0.1:${(front.address() as AddressInfo).port}/`, { signal: over.signal });
+  expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  over.abort();
+  await waitFor('the end of the connection to the pod', () => sockets[0]?.destroyed);
+});
+
+it('an answer that breaks off does so for the client too', async () => {
+  onRequest = (request, response) =>
+    void response.writeHead(200, { 'content-length': 9 }).write('four', () => request.socket.destroy());
+  await expect(ask()).rejects.toThrow('terminated');
+});
