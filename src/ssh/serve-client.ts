@@ -10,6 +10,7 @@ import { ProgramSession } from './session/session.ts';
 import {
   announceSignatures,
   closeUnstarted,
+  hastenData,
   PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
@@ -164,6 +165,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     log.debug({ err: error }, 'Client failed');
   });
   announceSignatures(client, SIGNATURES);
+  hastenData(client);
   guardPackets(client, socket, {
     clock,
     refused: (why) => {

@@ -105,19 +105,19 @@ func (b *inbox) end() {
 	b.more.Signal()
 }
 
-// next answers the next part, and whether more waits behind it. The part is nil at the end.
-func (b *inbox) next() (part []byte, more bool) {
+// next answers the next part, nil at the end.
+func (b *inbox) next() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.parts) == 0 && !b.ended {
 		b.more.Wait()
 	}
 	if len(b.parts) == 0 {
-		return nil, false
+		return nil
 	}
-	part = b.parts[0]
+	part := b.parts[0]
 	b.parts = b.parts[1:]
-	return part, len(b.parts) > 0
+	return part
 }
 
 func (b *inbox) taken(bytes int) {
@@ -148,8 +148,6 @@ type channel struct {
 	peer peer
 	// The gateway wants no more of it.
 	abandoned bool
-	// It is joined to a connection, on which a small piece may be an answer that the other side waits for.
-	converses bool
 }
 
 func (l *link) open(id uint32, payload []byte) {
@@ -239,13 +237,13 @@ func (c *channel) take(kind byte, payload []byte) error {
 	return nil
 }
 
-// passInput writes what the gateway sends, and lets it send as much again. It goes on when nobody reads any more: the
-// bytes are dropped.
+// passInput writes what the gateway sends, and lets it send as much again once that is a good part of its window: each
+// frame wakes the gateway. It goes on when nobody reads any more: the bytes are dropped.
 func (c *channel) passInput(to io.Writer) {
 	isDeaf := false
 	taken := 0
 	for {
-		part, more := c.in.next()
+		part := c.in.next()
 		if part == nil {
 			return
 		}
@@ -256,7 +254,7 @@ func (c *channel) passInput(to io.Writer) {
 			}
 		}
 		taken += len(part)
-		if more && taken < inputWindow/4 {
+		if taken < inputWindow/4 {
 			continue
 		}
 		c.in.taken(taken)
@@ -265,9 +263,17 @@ func (c *channel) passInput(to io.Writer) {
 	}
 }
 
+// Bytes of a frame with output, and of its header.
+const (
+	// Four full records of TLS.
+	firstFrame = 64 * 1024
+	// Of an output that fills the first one: what its pipe holds. The gateway is woken less often.
+	largestFrame = 256 * 1024
+)
+
 // Many programs write some KiB at a time. Each frame costs both sides as much as 16 KiB of its bytes, and each read wakes
-// this process: so after a small piece that came soon after the one before it, more of them may gather in the pipe. An
-// answer to what just came in is not one of many.
+// this process: so after a small piece that came soon after the one before it, more of them may gather in the pipe. A
+// piece after something came in may be the answer that the other side waits for: sftp and rsync take turns so.
 const (
 	smallPiece = 16 * 1024
 	soon       = 2 * time.Millisecond
@@ -276,8 +282,7 @@ const (
 
 // passOutput sends what it reads, as far as the gateway takes it, to the end.
 func (c *channel) passOutput(kind byte, from io.Reader, allowed *credit) {
-	// Four full records of TLS.
-	frame := make([]byte, 64*1024)
+	frame := make([]byte, firstFrame)
 	var last time.Time
 	for {
 		room := min(allowed.await(), len(frame)-headerBytes)
@@ -286,9 +291,10 @@ func (c *channel) passOutput(kind byte, from io.Reader, allowed *credit) {
 		}
 		count, err := from.Read(frame[headerBytes : headerBytes+room])
 		now := time.Now()
-		answers := c.converses && c.in.isFresh.Swap(false)
+		answers := c.in.isFresh.Swap(false)
 		flows := count < smallPiece && now.Sub(last) < soon && !answers
 		last = now
+		isFull := count == len(frame)-headerBytes
 		if count > 0 {
 			allowed.add(-count)
 			if c.link.sendFrame(kind, c.id, frame[:headerBytes+count]) != nil {
@@ -297,6 +303,9 @@ func (c *channel) passOutput(kind byte, from io.Reader, allowed *credit) {
 		}
 		if err != nil {
 			return
+		}
+		if isFull && len(frame) == firstFrame {
+			frame = make([]byte, largestFrame)
 		}
 		if flows {
 			time.Sleep(gatherTime)

@@ -44,7 +44,6 @@ func (c *channel) runConnection(dial func() (net.Conn, error)) error {
 		return err
 	}
 	defer conn.Close()
-	c.converses = true
 	to := &outgoing{conn: conn, over: c.over}
 	c.link.send(frameOpened, c.id, binary.BigEndian.AppendUint32(nil, 0))
 	if !c.join(to) {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
 import ssh2Package from 'ssh2/package.json' with { type: 'json' };
+import { type GcmCipher, sendData } from './gcm-data.ts';
 import { wireString } from './wire.ts';
 
 /** lib/server.js and lib/protocol/Protocol.js. */
@@ -16,10 +17,11 @@ interface PrivateConnection {
     _onPayload: (payload: Uint8Array) => unknown;
     _onHandshakeComplete: (...negotiated: unknown[]) => void;
     cleanup(): void;
-    _cipher: { encrypt(packet: Buffer): void };
+    _cipher: { encrypt(packet: Buffer): void } | ({ encrypt(packet: Buffer): void } & GcmCipher);
     _packetRW: { write: { allocStart: number; alloc(length: number): Buffer; finalize(packet: Buffer): Buffer } };
     _handlers: { CHANNEL_OPEN: (protocol: unknown, info: ChannelOpen) => void };
     channelClose(remote: number): void;
+    channelData(remote: number, data: Buffer): void;
     channelOpenConfirm(remote: number, local: number, window: number, packetSize: number): void;
     channelOpenFail(remote: number, reason: number, description: string): void;
     channelWindowAdjust(remote: number, bytes: number): void;
@@ -61,6 +63,7 @@ const FIELDS = {
     '_handlers.CHANNEL_OPEN()',
     'cleanup()',
     'channelClose()',
+    'channelData()',
     'channelOpenConfirm()',
     'channelOpenFail()',
     'channelWindowAdjust()',
@@ -204,6 +207,17 @@ export function closeUnstarted(connection: Connection, session: Session): void {
 /** Whether keys are being exchanged. ssh2 queues all that it is to send meanwhile, without a limit (lib/protocol/utils.js). */
 export function isRekeying(connection: Connection): boolean {
   return inside(connection)._protocol._kexinit !== undefined;
+}
+
+/** Has AES-GCM seal the data of channels by {@link sendData}. Call it before the first channel opens. */
+export function hastenData(connection: Connection): void {
+  const { _protocol: protocol } = inside(connection);
+  const send = protocol.channelData.bind(protocol);
+  protocol.channelData = (remote, data) => {
+    const { _cipher: cipher } = protocol;
+    if ('_encSSLName' in cipher && !isRekeying(connection)) sendData(cipher, remote, data);
+    else send(remote, data);
+  };
 }
 
 /** Refuses a channel, by ssh2's `reject`, with words for the user: OpenSSH's client prints them. */

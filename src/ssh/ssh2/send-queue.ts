@@ -53,12 +53,12 @@ export class SendQueue {
     this.queued();
   }
 
-  /** ssh2 writes each packet in three pieces: what comes in one turn goes to the kernel in one call. */
+  /** Each packet is written in three pieces: what comes in one round of the event loop goes to the kernel in one call. */
   #gather(): void {
     if (this.#isGathering) return;
     this.#isGathering = true;
     this.#socket.cork();
-    process.nextTick(() => {
+    setImmediate(() => {
       this.#isGathering = false;
       this.#socket.uncork();
     });
