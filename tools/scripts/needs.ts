@@ -72,7 +72,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:shares': { packages: [], cluster: true },
   'bench:gateway': { packages: ['Python venv'], cluster: true },
   'bench:ports': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap'], programs: [GO], realNode: true },
-  'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh'], programs: [GO], realNode: true },
+  'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh', 'rsync'], programs: [GO], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   release: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   'check:chart': { packages: [], programs: [GO] },

@@ -7,7 +7,7 @@ import { withCluster } from '../cluster.ts';
 import { quantile } from '../figures.ts';
 import { makePlace, type Place, type Way } from './place.ts';
 
-// Ports of instances through Berth, beside connections to the address of the pod, in turns:
+// Ports of instances through Berth, beside connections to the address of the pod, and such through a bare relay, in turns:
 // `npm run bench:ports [-- MESSAGES [ROUNDS]]`. Brings up its own cluster; needs root.
 
 const [messages = 1000, rounds = 5] = process.argv.slice(2).map(Number);
@@ -92,17 +92,19 @@ async function row(name: string, ways: readonly Way[], measure: (way: Way) => Pr
       if (round > 0) all[index]?.push(value);
     }
   }
-  const [berth = Number.NaN, direct = Number.NaN] = all.map((values) => quantile(values, 0.5));
+  const medians = all.map((values) => quantile(values, 0.5));
+  const [berth = Number.NaN, relay = Number.NaN, direct = Number.NaN] = medians;
   const ratio = berth / direct;
   const aim = `≤ 1.3${ratio > 1.3 ? ' (missed)' : ''}`;
-  console.log(`| ${[name, format(berth), format(direct), ratio.toFixed(2), aim].join(' | ')} |`);
+  const ratios = [ratio, relay / direct].map((value) => value.toFixed(2));
+  console.log(`| ${[name, ...medians.map(format), ...ratios, aim].join(' | ')} |`);
 }
 
-async function measureAll({ berth, direct }: Place): Promise<void> {
+async function measureAll({ berth, relay, direct }: Place): Promise<void> {
   console.log(`load average at the start: ${loadavg()[0]?.toFixed(2)}\n`);
-  console.log('| figure | through Berth | pod address | ratio of the times | to reach |');
-  console.log('|---|---|---|---|---|');
-  const ways = [berth, direct];
+  console.log('| figure | Berth | relay | pod address | times, Berth | times, relay | to reach |');
+  console.log('|---|---|---|---|---|---|---|');
+  const ways = [berth, relay, direct];
   await row('WebSocket, 64 bytes there and back', ways, echo, asMs);
   await row(`WebSocket, ${LARGE_MIB} MiB out`, ways, large, asRate);
   await row('page of 1 KiB', ways, page, asMs);

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createKey } from '../../../src/access/create-key.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
@@ -14,6 +16,7 @@ const NAMESPACE = 'bench';
 const NAME = 'lab';
 /** Of server.py. */
 const PORT = 7000;
+const RELAY = new URL('./relay.ts', import.meta.url).pathname;
 const SERVER = readFileSync(new URL('./server.py', import.meta.url), 'utf8');
 
 /** A way to the server in the instance. */
@@ -26,6 +29,8 @@ export interface Way {
 
 export interface Place extends AsyncDisposable {
   berth: Way;
+  /** To the address of the pod, through a program that passes bytes on and does nothing else. */
+  relay: Way;
   /** To the address of the pod. */
   direct: Way;
 }
@@ -57,12 +62,18 @@ export async function makePlace(kubeconfig: string, { client, initPid, programs 
   const berth = await startBerth(kubeconfig, 'all', 'default', { program: [compileBerth()], isUnread: true });
   const { token } = await createKey(client, { namespace: NAMESPACE });
   const address = await createLab(client);
+  const relay = spawn(process.execPath, [RELAY, address, String(PORT)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [relayPort] = (await once(relay.stdout, 'data')) as [Buffer];
   return {
     berth: {
       url: `${berth.url}/api/v1/instances/${NAME}/proxy/${PORT}`,
       headers: { authorization: `Bearer ${token}` },
     },
+    relay: { url: `http://127.0.0.1:${String(relayPort).trim()}`, headers: {} },
     direct: { url: `http://${address}:${PORT}`, headers: {} },
-    [Symbol.asyncDispose]: () => berth[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: async () => {
+      relay.kill();
+      await berth[Symbol.asyncDispose]();
+    },
   };
 }

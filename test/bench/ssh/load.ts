@@ -66,9 +66,12 @@ async function cycles(place: Place, count: number): Promise<void> {
   );
 }
 
-async function stalled({ ssh, server }: Place): Promise<void> {
+async function stalled({ direct, server }: Place): Promise<void> {
   const before = rss();
-  const child: ChildProcessWithoutNullStreams = spawn('sh', ['-c', `exec ${ssh} 'head -c ${1024 * MIB} /dev/zero'`]);
+  const child: ChildProcessWithoutNullStreams = spawn('sh', [
+    '-c',
+    `exec ${direct.shell} 'head -c ${1024 * MIB} /dev/zero'`,
+  ]);
   let peak = 0;
   await during(STALL_MS, () => (peak = Math.max(peak, process.memoryUsage().rss)));
   child.kill();

@@ -15,21 +15,37 @@ import { TOOLS_BIN, toolsVolume } from '../../../src/resources/pod/tools-volume.
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { loneGateway, type LoneGateway } from '../../support/ssh-gateway.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
+import { startSshd } from './sshd.ts';
 
 const IMAGE = 'localhost/berth-tools:bench';
+
+/** A way to where programs run. */
+export interface Way {
+  /** A command line that a shell command is appended to, in quotes. */
+  shell: string;
+  /** What rsync takes for a remote shell; the name of the host is any word. */
+  remoteShell: string;
+  /** Scp with its flags; the name of the host is any word. */
+  scp: string;
+  /** There. */
+  rsync: string;
+  /** There, where copies go. */
+  folder: string;
+}
 
 /** One pod on the real node, with a gateway in this process and kubectl before it. */
 export interface Place {
   server: SshServer;
   privateKey: string;
-  /** Command lines that a program of the pod is appended to: by the direct way, by exec, and by kubectl. */
-  ssh: string;
-  sshByExec: string;
-  /** What rsync takes for a remote shell, in the same order; the name of the host is any word. */
-  remoteShells: readonly string[];
+  /** To the pod. */
+  direct: Way;
+  exec: Way;
+  kubectl: Way;
+  /** To this machine, by OpenSSH's server. */
+  sshd: Way;
   /** A folder for files of this run. */
   folder: string;
-  kubectl: string;
   stop(): Promise<void>;
 }
 
@@ -73,31 +89,50 @@ export async function makePlace(): Promise<Place> {
   const target = podTarget(pod);
   const endpoint = await loadKubeConfig({ kubeconfig });
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
-  const lineTo = ({ server, key }: LoneGateway, name: string): string => {
+  const executable = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, `#!/bin/sh\n${text}\n`, { mode: 0o700 });
+    return path;
+  };
+  const inPod = { rsync: `${TOOLS_BIN}/rsync`, folder: '' };
+  const bySsh = (name: string, key: string, options: Record<string, string | number>) => {
     const identity = join(folder, name);
     writeFileSync(identity, key, { mode: 0o600 });
-    const flags = `-F none -p ${server.address.port} -i ${identity} -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`;
-    return `ssh ${flags} -l i-one`;
+    const all = { ...options, IdentitiesOnly: 'yes', StrictHostKeyChecking: 'no', LogLevel: 'ERROR' };
+    const flags = Object.entries({ ...all, UserKnownHostsFile: '/dev/null' }).map(
+      ([option, value]) => `-o ${option}=${value}`,
+    );
+    const line = ['-F none', `-i ${identity}`, ...flags].join(' ');
+    return { shell: `ssh ${line} 127.0.0.1`, remoteShell: `ssh ${line}`, scp: `scp ${line}` };
   };
   // The clients are those of one tenant.
   const ceilings = { ...DEFAULT_CEILINGS, ssh: { ...DEFAULT_CEILINGS.ssh, connections: 100_000 } };
   const server = { endpoint, ceilingsOf: () => ceilings };
   const direct = await loneGateway(server, target);
   const exec = await loneGateway(server, { ...target, address: undefined });
-  const lines = [lineTo(direct, 'direct'), lineTo(exec, 'exec')];
-  const run = `${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main --`;
-  const wrapper = join(folder, 'kubectl-shell');
-  writeFileSync(wrapper, `#!/bin/sh\nshift\nexec ${run} "$@"\n`, { mode: 0o700 });
+  const gateway = (name: string, { server: { address }, key }: LoneGateway): Way => ({
+    ...bySsh(name, key, { Port: address.port, User: 'i-one' }),
+    ...inPod,
+  });
+  const own = newEd25519Key('');
+  const sshd = await startSshd(folder, own.public);
+  const run = `exec ${programs}/kubectl --kubeconfig ${kubeconfig} exec -i bench -c main --`;
+  const fileServer = executable('kubectl-sftp', `${run} ${TOOLS_BIN}/sftp-server`);
   return {
     server: direct.server,
     privateKey: direct.key,
-    ssh: `${lines[0]} 127.0.0.1`,
-    sshByExec: `${lines[1]} 127.0.0.1`,
-    remoteShells: [...lines, wrapper],
+    direct: gateway('direct', direct),
+    exec: gateway('exec', exec),
+    kubectl: {
+      shell: executable('kubectl-sh', `${run} ${TOOLS_BIN}/busybox sh -c "$*"`),
+      remoteShell: executable('kubectl-shell', `shift\n${run} "$@"`),
+      scp: `scp -S ${fileServer}`,
+      ...inPod,
+    },
+    sshd: { ...bySsh('sshd-key', own.private, { Port: sshd.port }), rsync: 'rsync', folder },
     folder,
-    kubectl: `${run} ${TOOLS_BIN}/busybox`,
     stop: async () => {
-      await Promise.all([direct.server.close(0), exec.server.close(0)]);
+      await Promise.all([direct.server.close(0), exec.server.close(0), sshd.stop()]);
       await cluster.stop();
       rmSync(folder, { recursive: true, force: true });
     },
