@@ -29,6 +29,11 @@ const APT: Program = {
   use: 'brings the libraries of the image',
   remedy: 'Use Debian or Ubuntu; elsewhere `docker build -f deploy/Dockerfile .` builds the image.',
 };
+const APT_FOR_SSHD: Program = {
+  name: 'apt-get',
+  use: "brings OpenSSH's server, beside which the gateway is measured",
+  remedy: 'Use Debian or Ubuntu.',
+};
 const KIND: Program = {
   name: 'kind',
   use: 'makes the cluster',
@@ -72,7 +77,7 @@ export const SCRIPT_NEEDS: Readonly<Record<string, ScriptNeeds>> = {
   'bench:shares': { packages: [], cluster: true },
   'bench:gateway': { packages: ['Python venv'], cluster: true },
   'bench:ports': { packages: [...REAL_NODE_PACKAGES, 'mmdebstrap'], programs: [GO], realNode: true },
-  'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh', 'rsync'], programs: [GO], realNode: true },
+  'bench:ssh': { packages: [...REAL_NODE_PACKAGES, 'ssh', 'rsync'], programs: [GO, APT_FOR_SSHD], realNode: true },
   image: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   release: { packages: IMAGE_PACKAGES, programs: [GO, APT] },
   'check:chart': { packages: [], programs: [GO] },

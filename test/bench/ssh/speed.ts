@@ -87,6 +87,6 @@ export async function speed(place: Place, { mib, rounds }: { mib: number; rounds
   const byScp = ({ scp, folder }: Way): string => `${scp} -q -r ${source} 127.0.0.1:${folder}${copy}`;
   await row(`${files}, by scp`, byScp, { format: asSeconds, runs: 1 });
   await timed(rsync(place.direct, '/source'));
-  const [alone = 0] = await inTurns([`${place.kubectl.shell} '${TOOLS_BIN}/rsync -a /source/ ${copy}/'`], rounds);
+  const [alone = 0] = await inTurns([`${place.kubectl.shell} "${TOOLS_BIN}/rsync -a /source/ ${copy}/"`], rounds);
   console.log(`\nrsync takes ${asSeconds(alone)} for them from one folder of the pod to another.`);
 }
