@@ -10,7 +10,7 @@ import { ProgramSession } from './session/session.ts';
 import {
   announceSignatures,
   closeUnstarted,
-  hastenData,
+  takeOverData,
   PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
@@ -165,7 +165,7 @@ export function serveClient(gateway: Gateway, client: Connection, socket: Socket
     log.debug({ err: error }, 'Client failed');
   });
   announceSignatures(client, SIGNATURES);
-  hastenData(client);
+  takeOverData(client);
   guardPackets(client, socket, {
     clock,
     refused: (why) => {

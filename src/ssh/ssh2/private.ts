@@ -210,7 +210,7 @@ export function isRekeying(connection: Connection): boolean {
 }
 
 /** Has AES-GCM seal the data of channels by {@link sendData}. Call it before the first channel opens. */
-export function hastenData(connection: Connection): void {
+export function takeOverData(connection: Connection): void {
   const { _protocol: protocol } = inside(connection);
   const send = protocol.channelData.bind(protocol);
   protocol.channelData = (remote, data) => {

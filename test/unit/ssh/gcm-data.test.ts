@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from 'ssh2';
 import { countUp, type GcmCipher, sendData } from '../../../src/ssh/ssh2/gcm-data.ts';
-import { hastenData } from '../../../src/ssh/ssh2/private.ts';
+import { takeOverData } from '../../../src/ssh/ssh2/private.ts';
 
 /** Of lib/protocol/crypto.js, as a client uses it. */
 interface Crypto {
@@ -105,7 +105,7 @@ describe('a connection', () => {
       _kexinit: kexinit,
       channelData: (...args: unknown[]) => void byItself.push(args),
     };
-    hastenData({ _protocol: protocol } as unknown as Connection);
+    takeOverData({ _protocol: protocol } as unknown as Connection);
     return { protocol, byItself };
   }
 
