@@ -94,7 +94,7 @@ export async function startBerth(
         await exited;
       }
       // Of Node itself, such as for listeners that pile up.
-      const [warning] = /^\(node:\d+\) .*/m.exec(log) ?? [];
+      const [warning] = /^\(node:\d+\) (?!ExperimentalWarning).*/m.exec(log) ?? [];
       if (warning !== undefined) throw new Error(`The ${role} role printed a warning: ${warning}`);
     },
   };

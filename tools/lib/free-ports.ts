@@ -7,8 +7,17 @@ import { LocalFailure, systemCode } from './failure.ts';
  * of Services (30000 to 32767). One that the kernel chose might go to a connection before it is used.
  */
 const FIRST = 20_000;
-const END = 30_000;
-const TRIES = 100;
+/** A process takes its ports from one part of them, one after the other. */
+const PARTS = 50;
+const PART = 200;
+
+let last = randomInt(PART);
+
+/** Not the one of another process that looks for a port just now, and none that was given away and is not used yet. */
+function nextPort(): number {
+  last = (last + 1) % PART;
+  return FIRST + (process.pid % PARTS) * PART + last;
+}
 
 /** Free loopback ports, all different. Another program may take one before it is used; then the start fails and says so. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -40,9 +49,9 @@ export async function requirePort(port: number, use: string): Promise<void> {
 async function listenOnFree(): Promise<Server> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await listen(randomInt(FIRST, END));
+      return await listen(nextPort());
     } catch (error) {
-      if (systemCode(error) !== 'EADDRINUSE' || tries === TRIES) throw error;
+      if (systemCode(error) !== 'EADDRINUSE' || tries === PART) throw error;
     }
   }
 }

@@ -17,6 +17,12 @@ describe('ports', () => {
     }
   });
 
+  it('gives none again soon: whom it was given to may not use it yet', async () => {
+    const ports: number[] = [];
+    for (let n = 0; n < 150; n += 1) ports.push(...(await freePorts(1)));
+    expect(new Set(ports).size).toBe(150);
+  });
+
   it('says which port is in use, and for what it was wanted', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
