@@ -10,11 +10,11 @@ import { ProgramSession } from './session/session.ts';
 import {
   announceSignatures,
   closeUnstarted,
-  takeOverData,
   PROHIBITED,
   refuseChannel,
   refuseTinyPackets,
   RESOURCE_SHORTAGE,
+  takeOverData,
 } from './ssh2/private.ts';
 import { type Connection, type ServerChannel, type Session, SIGNATURES } from './ssh2/protocol.ts';
 import { SendQueue } from './ssh2/send-queue.ts';
