@@ -1,9 +1,9 @@
 import { personSigningKey, publicPart } from '../access/person-token.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
-import { People } from '../http/auth/people.ts';
+import { People } from '../http/interface/auth/people.ts';
 import { OidcProvider } from '../web/oidc/provider.ts';
 import { dashboardRouter } from '../web/router.ts';
-import { TerminalGateway } from '../http/terminal/pass-on.ts';
+import { TerminalGateway } from '../http/features/terminal/pass-on.ts';
 import { startApiRole } from './api.ts';
 import { startTerminals } from './terminals.ts';
 import type { Role } from './role.ts';

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/config.ts';
-import { Connections } from '../http/connections.ts';
+import { Connections } from '../http/server/connections.ts';
 import { createServer } from '../lib/node-http.ts';
 
 /** Far more than one Prometheus and one kubelet need. Beyond them the oldest give way, so that a probe always gets in. */

@@ -3,7 +3,7 @@ import { StoreDirectory } from '../ssh/directory.ts';
 import { loadHostKeys } from '../ssh/login/host-key.ts';
 import { SshServer } from '../ssh/server.ts';
 import { createSshMetrics } from '../ssh/ssh-metrics.ts';
-import { People } from '../http/auth/people.ts';
+import { People } from '../http/interface/auth/people.ts';
 import { DashboardProxy } from '../web/pass-on.ts';
 import type { Role, RoleContext } from './role.ts';
 import { startTerminals } from './terminals.ts';

@@ -1,8 +1,8 @@
 import { ceilingsReader } from '../access/ceilings.ts';
 import { isPersonToken } from '../access/person-token.ts';
 import type { Address } from '../config/config.ts';
-import { Authenticator } from '../http/auth/authenticator.ts';
-import type { People } from '../http/auth/people.ts';
+import { Authenticator } from '../http/interface/auth/authenticator.ts';
+import type { People } from '../http/interface/auth/people.ts';
 import { StoreDirectory } from '../ssh/directory.ts';
 import { TerminalServer } from '../ssh/terminal/server.ts';
 import type { RoleContext } from './role.ts';

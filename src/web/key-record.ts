@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textSchema } from '../http/schemas/common.ts';
+import { textSchema } from '../http/interface/schema.ts';
 import { type ApiKey, SCOPES } from '../resources/api-key.ts';
 
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -1,7 +1,7 @@
 import { Router } from 'express';
-import { ApiError } from '../http/errors/api-error.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
 import { createKey } from '../access/create-key.ts';
-import { parseBody } from '../http/middleware/validate.ts';
+import { parseBody } from '../http/interface/validate.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
 import { API_KEYS } from '../resources/api-key.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Router } from 'express';
-import { ApiError } from '../http/errors/api-error.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
 
 const FOLDER = new URL('./public/', import.meta.url);
 

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { ApiError } from '../http/errors/api-error.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
 import { Shares } from '../lib/shares/shares.ts';
 import { Pool } from '../lib/undici.ts';
 

@@ -1,7 +1,7 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
-import { ApiError } from '../http/errors/api-error.ts';
-import { parseBody } from '../http/middleware/validate.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
+import { parseBody } from '../http/interface/validate.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
 import { GPU_POOLS, gpuPoolSpecSchema, specVersion } from '../resources/gpu-pool.ts';
 import { mayAccess } from './reviews.ts';

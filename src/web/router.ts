@@ -1,9 +1,9 @@
 import { Router } from 'express';
 import helmet from 'helmet';
-import { ApiError } from '../http/errors/api-error.ts';
-import { compress } from '../http/middleware/compress.ts';
-import { dashboardBodies } from '../http/middleware/body-shares.ts';
-import { jsonBody } from '../http/middleware/json-body.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
+import { compress } from '../http/interface/compress.ts';
+import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
+import { jsonBody } from '../http/interface/bodies/json-body.ts';
 import { keysRouter } from './key-routes.ts';
 import { oidcRouter } from './oidc/routes.ts';
 import { pageRouter } from './page-files.ts';

@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { createKey } from '../../src/access/create-key.ts';
-import { usageSchema } from '../../src/http/usage/schema.ts';
+import { usageSchema } from '../../src/http/features/usage/schema.ts';
 import { monthOf } from '../../src/ledger/month.ts';
 import { intervalOf } from '../../src/ledger/interval.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../src/resources/instances/gpu-instance.ts';

@@ -5,7 +5,7 @@ import { createFleetMetrics } from '../../src/controllers/signals/fleet-metrics.
 import { watchBilling } from '../../src/gateway/billing/metrics.ts';
 import type { TokenMeter } from '../../src/gateway/billing/token-meter.ts';
 import { GatewayMetrics } from '../../src/gateway/metrics.ts';
-import { measureRequests } from '../../src/http/metrics.ts';
+import { measureRequests } from '../../src/http/server/metrics.ts';
 import { createClientMetrics } from '../../src/kube/client/client-metrics.ts';
 import type { EventRecorder } from '../../src/kube/events.ts';
 import { InformerMetrics } from '../../src/kube/watch/informer-metrics.ts';

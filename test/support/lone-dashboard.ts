@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { pino } from 'pino';
-import { errorHandler } from '../../src/http/errors/handler.ts';
+import { errorHandler } from '../../src/http/interface/errors/handler.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';

@@ -1,5 +1,5 @@
 import type * as OpenId from 'openid-client';
-import { ApiError } from '../../http/errors/api-error.ts';
+import { ApiError } from '../../http/interface/errors/api-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { User } from '../reviews.ts';
 import type { ProviderSession } from '../session.ts';

@@ -1,7 +1,7 @@
 process.on('SIGINT', () => process.exit(0));
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { startApi } from '../../../src/http/server.ts';
+import { startApi } from '../../../src/http/server/server.ts';
 import { benchDeps, TOKEN } from './world.ts';
 
 // The process that is measured: the API on one port, and on another a bare Express that answers the same bytes.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { usageSchema } from '../../../src/http/usage/schema.ts';
-import { offerListSchema } from '../../../src/http/schemas/offer.ts';
+import { usageSchema } from '../../../src/http/features/usage/schema.ts';
+import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { InvalidError } from '../../../src/kube/errors.ts';
 import { type Node, type Pod, PODS } from '../../../src/kube/types.ts';

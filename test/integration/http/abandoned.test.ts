@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CONFIRM_BY } from '../../../src/resources/instances/gpu-instance.ts';
-import { PendingRemovals, runReaper } from '../../../src/http/instances/reaper.ts';
+import { PendingRemovals, runReaper } from '../../../src/http/features/instances/reaper.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import type { Cluster } from '../../support/http/api.ts';

@@ -1,7 +1,7 @@
 import { connect as openSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEYS } from '../../../src/resources/api-key.ts';
-import { sshKeySchema } from '../../../src/http/schemas/ssh-key.ts';
+import { sshKeySchema } from '../../../src/http/features/ssh-keys/schema.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { openCluster } from '../../support/http/open.ts';

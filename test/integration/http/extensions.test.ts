@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { timeSchema } from '../../../src/http/schemas/common.ts';
-import { instanceListSchema } from '../../../src/http/schemas/instance.ts';
+import { timeSchema } from '../../../src/http/interface/schema.ts';
+import { instanceListSchema } from '../../../src/http/features/instances/schema.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';

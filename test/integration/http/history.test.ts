@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { eventListSchema } from '../../../src/http/schemas/event.ts';
+import { eventListSchema } from '../../../src/http/features/events/schema.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { type BerthProcess, startBerth } from '../../support/berth-process.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';

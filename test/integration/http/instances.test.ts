@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
-import { offerListSchema } from '../../../src/http/schemas/offer.ts';
-import { instanceListSchema, instanceSchema } from '../../../src/http/schemas/instance.ts';
+import { offerListSchema } from '../../../src/http/features/offers/schema.ts';
+import { instanceListSchema, instanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
 import { startGranter } from '../../support/http/granter.ts';

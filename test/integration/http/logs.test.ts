@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { logSchema } from '../../../src/http/schemas/log.ts';
+import { logSchema } from '../../../src/http/features/logs/schema.ts';
 import { PODS } from '../../../src/kube/types.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { CONTAINERD_SOCKET } from '../../../tools/lib/images/image.ts';

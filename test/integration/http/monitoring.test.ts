@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
-import { metricsSchema } from '../../../src/http/schemas/metrics.ts';
+import { metricsSchema } from '../../../src/http/features/metrics/schema.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { BUSYBOX_IMAGE } from '../../../tools/cluster/built/real-node.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { ERRORS } from '../../../src/http/errors/catalogue.ts';
-import { EXAMPLES } from '../../../src/http/openapi/examples.ts';
+import { ERRORS } from '../../../src/http/interface/errors/catalogue.ts';
+import { EXAMPLES } from '../../../src/http/interface/examples.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';

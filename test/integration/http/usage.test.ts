@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import { runCli } from '../../../src/cli/main.ts';
 import { createSession } from '../../../src/cli/session.ts';
-import { usageSchema } from '../../../src/http/usage/schema.ts';
+import { usageSchema } from '../../../src/http/features/usage/schema.ts';
 import { InvalidError } from '../../../src/kube/errors.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { addMoney } from '../../../src/resources/money.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { API_CACHES, type ApiStores } from '../../../src/http/context.ts';
+import { API_CACHES, type ApiStores } from '../../../src/http/server/context.ts';
 import { createKey } from '../../../src/access/create-key.ts';
 import { Caches } from '../../../src/caches/caches.ts';
 import { Inventory } from '../../../src/inventory/inventory.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { familyOf } from '../../../src/http/errors/families.ts';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
+import { familyOf } from '../../../src/http/interface/errors/families.ts';
+import { openApiDocument } from '../../../src/http/server/openapi/document.ts';
 
 const mediaSchema = z.looseObject({ schema: z.unknown() });
 const responseSchema = z.looseObject({ content: z.record(z.string(), mediaSchema).optional() });

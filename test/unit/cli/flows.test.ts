@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ERRORS } from '../../../src/http/errors/catalogue.ts';
+import { ERRORS } from '../../../src/http/interface/errors/catalogue.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import { type Answer, berth, drop, json, KEY, list, refuse, stream } from '../../support/scripted-cli.ts';
 

@@ -17,14 +17,14 @@ import { lifeOf, programOf, variablesOf } from '../../../src/cli/rent/body.ts';
 import { progress } from '../../../src/cli/rent/progress.ts';
 import { hasName, searchOf } from '../../../src/cli/rent/search.ts';
 import { findCommand } from '../../../src/cli/table/commands.ts';
-import type { InstanceRecord } from '../../../src/http/schemas/instance.ts';
-import type { LimitsRecord } from '../../../src/http/schemas/limits.ts';
-import type { FoundOffer } from '../../../src/http/schemas/offer.ts';
-import type { RegistryRecord } from '../../../src/http/schemas/registry.ts';
-import type { SshKeyRecord } from '../../../src/http/schemas/ssh-key.ts';
-import type { TemplateRecord } from '../../../src/http/schemas/template.ts';
-import type { UsageAnswer } from '../../../src/http/usage/schema.ts';
-import type { WebhookRecord } from '../../../src/http/webhooks/schema.ts';
+import type { InstanceRecord } from '../../../src/http/features/instances/schema.ts';
+import type { LimitsRecord } from '../../../src/http/features/limits/schema.ts';
+import type { FoundOffer } from '../../../src/http/features/offers/schema.ts';
+import type { RegistryRecord } from '../../../src/http/features/registries/schema.ts';
+import type { SshKeyRecord } from '../../../src/http/features/ssh-keys/schema.ts';
+import type { TemplateRecord } from '../../../src/http/features/templates/schema.ts';
+import type { UsageAnswer } from '../../../src/http/features/usage/schema.ts';
+import type { WebhookRecord } from '../../../src/http/features/webhooks/schema.ts';
 
 function read(...words: string[]): Input {
   const { command, args = [] } = findCommand(words) ?? {};

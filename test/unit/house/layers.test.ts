@@ -30,7 +30,7 @@ test.each([
   ['src/kube/errors.ts', "import { Inventory } from '../inventory/inventory.ts';"],
   ['src/controllers/gpu-instance/decide/plan.ts', "import type { Run } from '../act/run.ts';"],
   ['src/inventory/nodes/node-view.ts', "import type { Run } from '../../controllers/gpu-instance/act/run.ts';"],
-  ['src/http/routes/api.ts', "export { dashboardRouter } from '../../web/router.ts';"],
+  ['src/http/server/api-router.ts', "export { dashboardRouter } from '../../web/router.ts';"],
   ['src/ssh/server.ts', "const http = await import('../http/app.ts');"],
   ['src/roles/ssh.ts', "import { run } from '../../tools/lib/shell.ts';"],
   ['src/gateway/router.ts', "import '../controllers/start.ts';"],

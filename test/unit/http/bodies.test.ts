@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type BodyRules, readBody } from '../../../src/http/middleware/read-body.ts';
+import { type BodyRules, readBody } from '../../../src/http/interface/bodies/read-body.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { type Client, type LoneApi, type LoneApiOptions, post, startLoneApi } from '../../support/http/lone-api.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { InstanceEvents } from '../../../src/http/events/instance-events.ts';
-import type { StreamEvent } from '../../../src/http/events/event-stream.ts';
-import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
-import { InstancePresenter } from '../../../src/http/records/instance-presenter.ts';
+import { InstanceEvents } from '../../../src/http/features/instances/instance-events.ts';
+import type { StreamEvent } from '../../../src/http/interface/events/event-stream.ts';
+import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
+import { InstancePresenter } from '../../../src/http/features/instances/presenter.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';

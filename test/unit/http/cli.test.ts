@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { packCli } from '../../../src/http/cli/package.ts';
+import { packCli } from '../../../src/http/features/cli/package.ts';
 import { filesInTar } from '../../../src/lib/tar.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { ERRORS } from '../../../src/http/errors/catalogue.ts';
+import { ERRORS } from '../../../src/http/interface/errors/catalogue.ts';
 
 it('docs/http.md has every error code, its status and what to do', () => {
   const page = readFileSync(new URL('../../../docs/http.md', import.meta.url), 'utf8');

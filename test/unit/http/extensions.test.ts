@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { toInstancePatch, toInstanceSpec } from '../../../src/http/instances/to-spec.ts';
-import { parseBody } from '../../../src/http/middleware/validate.ts';
-import { ApiError } from '../../../src/http/errors/api-error.ts';
-import { componentSchemas } from '../../../src/http/openapi/registry.ts';
-import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/schemas/instance.ts';
+import { toInstancePatch, toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts';
+import { parseBody } from '../../../src/http/interface/validate.ts';
+import { ApiError } from '../../../src/http/interface/errors/api-error.ts';
+import { componentSchemas } from '../../../src/http/server/openapi/registry.ts';
+import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 
 // What POST and PATCH of instances take beside the fields of the specification.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { findTemplateOf } from '../../../src/http/objects/find-template.ts';
+import { findTemplateOf } from '../../../src/http/features/instances/find-template.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { Namespace } from '../../../src/kube/types.ts';
 import { numericId } from '../../../src/resources/ids.ts';

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { personSigningKey, signPersonToken } from '../../../src/access/person-token.ts';
 import type { CallerScope } from '../../../src/access/principal.ts';
-import type { FleetRecord } from '../../../src/http/fleet/schema.ts';
-import { SCHEMAS } from '../../../src/http/openapi/registry.ts';
+import type { FleetRecord } from '../../../src/http/features/fleet/schema.ts';
+import { SCHEMAS } from '../../../src/http/server/openapi/registry.ts';
 import type { Scope } from '../../../src/resources/api-key.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { type LoneApi, type LoneApiOptions, startLoneApi } from '../../support/http/lone-api.ts';

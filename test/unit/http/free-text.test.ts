@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { CallLimits } from '../../../src/http/middleware/request-limit.ts';
-import { Ring } from '../../../src/http/events/ring.ts';
-import { takeFreeText } from '../../../src/http/instances/free-text.ts';
-import { REQUEST_HASH } from '../../../src/http/instances/idempotency.ts';
+import { CallLimits } from '../../../src/http/interface/request-limit.ts';
+import { Ring } from '../../../src/http/interface/events/ring.ts';
+import { takeFreeText } from '../../../src/http/features/instances/free-text.ts';
+import { REQUEST_HASH } from '../../../src/http/interface/idempotency.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';

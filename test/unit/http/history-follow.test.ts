@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { followHistory } from '../../../src/http/history/follow.ts';
-import { SentMarks } from '../../../src/http/history/marks.ts';
-import type { StreamEvent } from '../../../src/http/events/event-stream.ts';
+import { followHistory } from '../../../src/http/features/events/follow.ts';
+import { SentMarks } from '../../../src/http/features/events/marks.ts';
+import type { StreamEvent } from '../../../src/http/interface/events/event-stream.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { fold } from '../../../src/resources/history/fold.ts';
 import { type InstanceHistorySpec, MAX_ENTRIES } from '../../../src/resources/history/instance-history.ts';

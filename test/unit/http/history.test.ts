@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { eventListSchema } from '../../../src/http/schemas/event.ts';
+import { eventListSchema } from '../../../src/http/features/events/schema.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { HISTORY_OF, type InstanceHistory } from '../../../src/resources/history/instance-history.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { InstancePresenter } from '../../../src/http/records/instance-presenter.ts';
+import { InstancePresenter } from '../../../src/http/features/instances/presenter.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { numericId } from '../../../src/resources/ids.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { toBudgetRecord, toLimitsRecord } from '../../../src/http/records/limits-record.ts';
-import { limitsSchema } from '../../../src/http/schemas/limits.ts';
+import { toBudgetRecord, toLimitsRecord } from '../../../src/http/features/limits/record.ts';
+import { limitsSchema } from '../../../src/http/features/limits/schema.ts';
 import { budgetSchema } from '../../../src/resources/tenants/budget.ts';
 import { ceilingsSchema } from '../../../src/resources/tenants/ceilings.ts';
 

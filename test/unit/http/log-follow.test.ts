@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
-import { LogFollower } from '../../../src/http/logs/follow.ts';
-import { type Position, positionOf } from '../../../src/http/logs/position.ts';
-import { logQuerySchema } from '../../../src/http/schemas/log.ts';
+import { LogFollower } from '../../../src/http/features/logs/follow.ts';
+import { type Position, positionOf } from '../../../src/http/features/logs/position.ts';
+import { logQuerySchema } from '../../../src/http/features/logs/schema.ts';
 import { KubeError, TransportError } from '../../../src/kube/errors.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { Pod } from '../../../src/kube/types.ts';

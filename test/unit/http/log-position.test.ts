@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sinceOf } from '../../../src/http/logs/read.ts';
-import { logQuerySchema } from '../../../src/http/schemas/log.ts';
-import { idOf, LineCursor, positionOf } from '../../../src/http/logs/position.ts';
+import { sinceOf } from '../../../src/http/features/logs/read.ts';
+import { logQuerySchema } from '../../../src/http/features/logs/schema.ts';
+import { idOf, LineCursor, positionOf } from '../../../src/http/features/logs/position.ts';
 
 function lineAt(second: number) {
   return { time: `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000000Z`, text: '' };

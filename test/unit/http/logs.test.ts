@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { KubeError, TransportError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { logSchema } from '../../../src/http/schemas/log.ts';
+import { logSchema } from '../../../src/http/features/logs/schema.ts';
 import { type FakeClock, fakeClock } from '../../support/fake-clock.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { startedPod } from '../../support/instance-world.ts';

@@ -5,8 +5,8 @@ import { expect, it } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
 import type { ModelRouterDeps } from '../../../src/gateway/deps.ts';
 import { createModelCalls, createModelRouter } from '../../../src/gateway/router.ts';
-import { allowOf } from '../../../src/http/routes/route.ts';
-import { isProxied, methodsAt } from '../../../src/http/routes/methods.ts';
+import { allowOf } from '../../../src/http/interface/route.ts';
+import { isProxied, methodsAt } from '../../../src/http/server/methods.ts';
 
 const MODEL_PATHS = [
   '/chat/completions',

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readDcgm } from '../../../src/http/monitoring/dcgm.ts';
-import { type Measured, readReport, withDcgm } from '../../../src/http/monitoring/measured.ts';
-import { formatOf, prometheusText } from '../../../src/http/monitoring/prometheus.ts';
-import { MAX_VALUES, metricsSchema } from '../../../src/http/schemas/metrics.ts';
+import { readDcgm } from '../../../src/http/features/metrics/dcgm.ts';
+import { type Measured, readReport, withDcgm } from '../../../src/http/features/metrics/measured.ts';
+import { formatOf, prometheusText } from '../../../src/http/features/metrics/prometheus.ts';
+import { MAX_VALUES, metricsSchema } from '../../../src/http/features/metrics/schema.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { Authenticator } from '../../../src/http/auth/authenticator.ts';
-import { LastUsed } from '../../../src/http/auth/last-used.ts';
-import { Ring } from '../../../src/http/events/ring.ts';
-import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
+import { Authenticator } from '../../../src/http/interface/auth/authenticator.ts';
+import { LastUsed } from '../../../src/http/interface/auth/last-used.ts';
+import { Ring } from '../../../src/http/interface/events/ring.ts';
+import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { type ApiKey, type ApiKeySpec, hashToken, type Scope } from '../../../src/resources/api-key.ts';

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { ClaimGate } from '../../../src/http/instances/claim-gate.ts';
-import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
-import { ClaimWaiter, decisionOf } from '../../../src/http/instances/claim-waiter.ts';
-import { type CreateDeps, createInstance } from '../../../src/http/instances/create.ts';
-import { PendingRemovals } from '../../../src/http/instances/reaper.ts';
+import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
+import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
+import { ClaimWaiter, decisionOf } from '../../../src/http/features/instances/claim-waiter.ts';
+import { type CreateDeps, createInstance } from '../../../src/http/features/instances/create.ts';
+import { PendingRemovals } from '../../../src/http/features/instances/reaper.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { Pod } from '../../../src/kube/types.ts';

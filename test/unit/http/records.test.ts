@@ -1,7 +1,12 @@
 import { expect, it } from 'vitest';
-import { alternatives, offerUnavailable, refusal, templateNotFound } from '../../../src/http/instances/refusal.ts';
-import { toInstanceRecord } from '../../../src/http/records/instance-record.ts';
-import { instanceSchema } from '../../../src/http/schemas/instance.ts';
+import {
+  alternatives,
+  offerUnavailable,
+  refusal,
+  templateNotFound,
+} from '../../../src/http/features/instances/refusal.ts';
+import { toInstanceRecord } from '../../../src/http/features/instances/record.ts';
+import { instanceSchema } from '../../../src/http/features/instances/schema.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
 import type { GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';

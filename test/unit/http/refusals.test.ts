@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toApiError } from '../../../src/http/errors/from-error.ts';
+import { toApiError } from '../../../src/http/interface/errors/from-error.ts';
 import { toKubeError } from '../../../src/kube/errors.ts';
 
 const CALL = 'POST /apis/berth.dev/v1alpha1/namespaces/a/gpuinstances';

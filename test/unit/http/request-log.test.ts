@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { requestLog } from '../../../src/http/middleware/request-log.ts';
+import { requestLog } from '../../../src/http/server/request-log.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { mintToken } from '../../../src/resources/api-key.ts';
 import { waitFor } from '../../support/wait-for.ts';

@@ -5,11 +5,11 @@ import express from 'express';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
-import type { ApiContext } from '../../../src/http/context.ts';
-import { errorHandler } from '../../../src/http/errors/handler.ts';
-import { openApiDocument } from '../../../src/http/openapi/document.ts';
-import { resourceRouter } from '../../../src/http/routes/route.ts';
-import { RESOURCES } from '../../../src/http/routes/table.ts';
+import type { ApiContext } from '../../../src/http/server/context.ts';
+import { errorHandler } from '../../../src/http/interface/errors/handler.ts';
+import { openApiDocument } from '../../../src/http/server/openapi/document.ts';
+import { resourceRouter } from '../../../src/http/interface/route.ts';
+import { RESOURCES } from '../../../src/http/server/table.ts';
 
 // The router is built from the table that the document is made from. Here the two are compared from outside.
 

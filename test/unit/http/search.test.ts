@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { searchOffers } from '../../../src/http/offers/search.ts';
-import { ClaimsOnPods } from '../../../src/http/instances/claims-on-pods.ts';
-import { StartTimes } from '../../../src/http/offers/start-times.ts';
-import { parseBody } from '../../../src/http/middleware/validate.ts';
-import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/schemas/offer.ts';
+import { searchOffers } from '../../../src/http/features/offers/search.ts';
+import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
+import { StartTimes } from '../../../src/http/features/offers/start-times.ts';
+import { parseBody } from '../../../src/http/interface/validate.ts';
+import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/features/offers/schema.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import {
   claimedPod,

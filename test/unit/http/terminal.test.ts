@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { TerminalGateway } from '../../../src/http/terminal/pass-on.ts';
+import { TerminalGateway } from '../../../src/http/features/terminal/pass-on.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { Turns } from '../../../src/http/middleware/turns.ts';
+import { Turns } from '../../../src/http/server/turns.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 function world() {

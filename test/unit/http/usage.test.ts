@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-import { toCsv } from '../../../src/http/usage/csv.ts';
-import { daysOf } from '../../../src/http/usage/days.ts';
+import { toCsv } from '../../../src/http/features/usage/csv.ts';
+import { daysOf } from '../../../src/http/features/usage/days.ts';
 import { monthsBefore } from '../../../src/ledger/month.ts';
-import { usageSchema } from '../../../src/http/usage/schema.ts';
+import { usageSchema } from '../../../src/http/features/usage/schema.ts';
 import { usageRecords } from '../../../src/controllers/gpu-instance/decide/usage.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { intervalOf } from '../../../src/ledger/interval.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { keyBudgetReader } from '../../../src/access/budget.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { nearLimits, nearLimitsReader } from '../../../src/http/records/near-limits.ts';
-import { Line, placesReader } from '../../../src/http/records/places-in-line.ts';
-import { warningsOf } from '../../../src/http/records/warnings.ts';
+import { nearLimits, nearLimitsReader } from '../../../src/http/features/instances/near-limits.ts';
+import { Line, placesReader } from '../../../src/http/features/instances/places-in-line.ts';
+import { warningsOf } from '../../../src/http/features/instances/warnings.ts';
 import type { Offer } from '../../../src/inventory/offers.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';

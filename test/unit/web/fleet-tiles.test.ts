@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { FleetGpus, FleetNode } from '../../../src/http/fleet/schema.ts';
+import type { FleetGpus, FleetNode } from '../../../src/http/features/fleet/schema.ts';
 import { tilesOf } from '../../../src/web/page/fleet/tiles.ts';
 
 const COLOURS = new Map([['team', 0]]);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
-import { errorHandler } from '../../../src/http/errors/handler.ts';
+import { errorHandler } from '../../../src/http/interface/errors/handler.ts';
 import { DashboardProxy, NO_DASHBOARD } from '../../../src/web/pass-on.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

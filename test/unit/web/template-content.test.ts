@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { templateContentSchema, type TemplateRecord } from '../../../src/http/schemas/template.ts';
+import { templateContentSchema, type TemplateRecord } from '../../../src/http/features/templates/schema.ts';
 import { bodyOf, draftOf, EMPTY, isPlain } from '../../../src/web/page/templates/content.ts';
 
 const TEMPLATE: TemplateRecord = {

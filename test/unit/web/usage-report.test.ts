@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { UsageAnswer } from '../../../src/http/usage/schema.ts';
+import type { UsageAnswer } from '../../../src/http/features/usage/schema.ts';
 import { isModel, periods, seriesOf, tokens } from '../../../src/web/page/usage/report.ts';
 
 it.each([

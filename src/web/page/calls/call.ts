@@ -1,4 +1,4 @@
-import type { OfferRecord } from '../../../http/schemas/offer.ts';
+import type { OfferRecord } from '../../../http/features/offers/schema.ts';
 
 interface Failure {
   message: string;

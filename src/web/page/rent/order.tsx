@@ -1,5 +1,5 @@
-import type { CreateInstance } from '../../../http/schemas/instance.ts';
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { CreateInstance } from '../../../http/features/instances/schema.ts';
+import type { FoundOffer } from '../../../http/features/offers/schema.ts';
 
 /** What a person filled in. */
 export interface Order {

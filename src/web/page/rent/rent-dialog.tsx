@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
-import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
+import type { InstanceRecord } from '../../../http/features/instances/schema.ts';
+import type { FoundOffer } from '../../../http/features/offers/schema.ts';
+import type { SshKeyRecord } from '../../../http/features/ssh-keys/schema.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';

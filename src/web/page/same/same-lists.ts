@@ -1,7 +1,7 @@
-import { toContent } from '../../../http/instances/to-content.ts';
-import type { RegistryRecord } from '../../../http/schemas/registry.ts';
-import type { TemplateBody } from '../../../http/schemas/template.ts';
-import type { CreateWebhook } from '../../../http/webhooks/schema.ts';
+import { toContent } from '../../../http/features/instances/to-content.ts';
+import type { RegistryRecord } from '../../../http/features/registries/schema.ts';
+import type { TemplateBody } from '../../../http/features/templates/schema.ts';
+import type { CreateWebhook } from '../../../http/features/webhooks/schema.ts';
 import { curl, kubectlById } from './commands.ts';
 import { quote } from './quote.ts';
 import { berth, creation, type Same } from './same.ts';

@@ -1,4 +1,4 @@
-import type { TemplateBody, TemplateRecord } from '../../../http/schemas/template.ts';
+import type { TemplateBody, TemplateRecord } from '../../../http/features/templates/schema.ts';
 
 /** The fields of the form, each as the person types it. */
 export interface Draft {

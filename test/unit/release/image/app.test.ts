@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { run } from '../../../../tools/lib/shell.ts';
 import { ROOT } from '../../../../tools/lib/paths.ts';
-import { GUIDES } from '../../../../src/http/openapi/guides.ts';
+import { GUIDES } from '../../../../src/http/server/openapi/guides.ts';
 import { appEntries } from '../../../../tools/release/image/app.ts';
 
 const compiled = await mkdtemp(join(tmpdir(), 'berth-app-'));

@@ -1,0 +1,13 @@
+import { toEventRecord } from '../../../resources/history/event-record.ts';
+import type { InstanceHistorySpec } from '../../../resources/history/instance-history.ts';
+import type { EventListRecord } from './schema.ts';
+
+export function toRecord({ instance, endedAt, dropped, entries }: InstanceHistorySpec): EventListRecord {
+  return {
+    object: 'list',
+    instance_id: instance,
+    ended_at: endedAt ?? null,
+    dropped,
+    data: entries.map(toEventRecord),
+  };
+}

@@ -1,0 +1,121 @@
+import { keyOf } from '../../../kube/types.ts';
+import { fold } from '../../../resources/history/fold.ts';
+import {
+  HISTORY_OF,
+  INSTANCE_HISTORIES,
+  type InstanceHistory,
+  type InstanceHistorySpec,
+} from '../../../resources/history/instance-history.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import type { ApiContext } from '../../server/context.ts';
+import { ApiError } from '../../interface/errors/api-error.ts';
+import { overloaded } from '../../interface/errors/busy.ts';
+import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
+import { limitLife } from '../../interface/events/stream-life.ts';
+import { type Call, route } from '../../interface/route.ts';
+import { sendJson } from '../../interface/send.ts';
+import { instanceNotFound, instanceOf } from '../instances/find.ts';
+import { type FollowedHistory, followHistory } from './follow.ts';
+import { toRecord } from './record.ts';
+
+/** A label's value, which the names of instances are. */
+const ID = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
+
+async function histories({ client }: ApiContext, namespace: string, id: string): Promise<InstanceHistory[]> {
+  if (!ID.test(id)) return [];
+  return (await client.list(INSTANCE_HISTORIES, { namespace, labelSelector: `${HISTORY_OF}=${id}` })).items;
+}
+
+/** The history that is stored, with what the instance says since; of the newest instance of this name. */
+function historyOf(
+  stored: readonly InstanceHistory[],
+  instance: GpuInstance | undefined,
+  now: number,
+): InstanceHistorySpec | undefined {
+  if (instance !== undefined) {
+    const own = stored.find(({ spec }) => spec.instanceUid === instance.metadata.uid);
+    return fold(own?.spec, instance, { gone: false, now });
+  }
+  const created = ({ metadata }: InstanceHistory): string => String(metadata.creationTimestamp);
+  const [newest] = stored.toSorted((a, b) => (created(a) < created(b) ? 1 : -1));
+  return newest?.spec;
+}
+
+/** Throws 404 when there is none. */
+async function read(
+  context: ApiContext,
+  { request, caller: { namespace } }: Call,
+  instance: GpuInstance | undefined,
+): Promise<InstanceHistorySpec> {
+  const { clock, logReads } = context;
+  // Each reading asks the API server.
+  if (logReads.take(namespace, 1) !== 'taken') throw overloaded('readings of histories');
+  try {
+    const stored = await histories(context, namespace, String(request.params['instanceId']));
+    const history = historyOf(stored, instance, clock.now());
+    if (history === undefined) throw instanceNotFound();
+    return history;
+  } finally {
+    logReads.give(namespace, 1);
+  }
+}
+
+function follow(
+  { clock, logFollows, stores, streams }: ApiContext,
+  { request, response, caller: { namespace } }: Call,
+  found: Pick<FollowedHistory, 'history' | 'instance' | 'wasCached'>,
+): void {
+  // It closed while the history was read: nothing would give back what it holds.
+  if (response.destroyed) return;
+  if (logFollows.take(namespace, 1) !== 'taken') throw overloaded('followed histories');
+  response.once('close', () => logFollows.give(namespace, 1));
+  const stream = streams.open(request, response);
+  const ended = new AbortController();
+  response.once('close', () => ended.abort());
+  const alive = limitLife(stream, clock, ended);
+  const unfollow = followHistory(
+    {
+      instances: stores.instances,
+      clock,
+      send: (event) => {
+        alive();
+        stream.send(event);
+      },
+      end: () => {
+        ended.abort();
+        stream.end();
+      },
+    },
+    { namespace, ...found, lastId: lastEventId(request) },
+  );
+  ended.signal.addEventListener('abort', unfollow);
+}
+
+export const readEventsRoute = route({
+  method: 'get',
+  path: '/instances/{instanceId}/events',
+  id: 'getInstanceEvents',
+  tag: 'Instances',
+  scope: 'compute:read',
+  compressed: true,
+  summary: 'Read or follow the history of an instance',
+  description:
+    'What happened to it, in words. It answers for a week after the instance is gone, too. With Accept: ' +
+    'text/event-stream: event (one that the client has not, or that happened again), end (the instance is gone: the ' +
+    'last event). A stream ends after an hour, and after 15 minutes without an event; it goes on at any replica with ' +
+    'the last id as Last-Event-ID.',
+  success: { status: 200, schema: 'EventList', description: 'The history, oldest first: at most 100 events.' },
+  events: 'event, end',
+  errors: ['instance_not_found'],
+  async handle(context, call) {
+    const { request, response } = call;
+    const instance = await instanceOf(context, request).catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 'instance_not_found') return undefined;
+      throw error;
+    });
+    const wasCached = instance !== undefined && context.stores.instances.get(keyOf(instance.metadata)) !== undefined;
+    const history = await read(context, call, instance);
+    if (wantsEvents(request)) follow(context, call, { history, instance, wasCached });
+    else sendJson(response, JSON.stringify(toRecord(history)));
+  },
+});

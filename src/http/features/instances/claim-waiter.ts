@@ -1,0 +1,118 @@
+import { keyOf, type ObjectRef } from '../../../kube/types.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { instanceState } from '../../../resources/instances/instance-state.ts';
+import type { ClaimsOnPods } from './claims-on-pods.ts';
+
+/** For an instance that does not queue these are refusals, although the controller would try again. */
+const NO_ROOM: ReadonlySet<string> = new Set(['QuotaExceeded', 'TenantLimit', 'BudgetExceeded']);
+
+/** What the controller decided about a new instance; `queued` when it waits for its place, as the client wants. */
+export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
+
+/**
+ * The decision about an instance as its status has it, or the pod that bears its claim; undefined as long as there is none. The controller counts the
+ * incarnation in the write that grants the place, and never counts back: an instance that has failed or stopped since
+ * was granted too.
+ */
+export function decisionOf(instance: GpuInstance): Decision | undefined {
+  if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
+  if ((instance.status?.incarnation ?? 0) > 0) return 'granted';
+  const { state, reason } = instanceState(instance);
+  if (instance.spec.onNoCapacity === 'Queue' && state === 'pending' && reason !== 'Pending') return 'queued';
+  // The controller tries again when there is room. A client that does not queue gets its refusal now.
+  const isOver = instance.spec.onNoCapacity === 'Fail' && NO_ROOM.has(reason);
+  return state === 'failed' || isOver ? 'refused' : undefined;
+}
+
+export interface WaitOptions {
+  timeoutMs: number;
+  signal?: AbortSignal;
+  /** True for decisions that may still change by themselves, and are waited out. */
+  isPassing?: (instance: GpuInstance) => boolean;
+}
+
+export interface WaitResult {
+  /** `timeout` when nothing was decided in time. */
+  decision: Decision | 'timeout';
+  instance: GpuInstance | undefined;
+}
+
+type Listener = (instance: GpuInstance | undefined) => void;
+
+/** Waits on the watch caches, with one listener for all requests: a change costs the same however many wait. */
+export class ClaimWaiter {
+  readonly #store: ReadStore<GpuInstance>;
+  readonly #claims: ClaimsOnPods;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Set<Listener>>();
+  readonly #stops: (() => void)[];
+
+  constructor(store: ReadStore<GpuInstance>, claims: ClaimsOnPods, clock: Clock) {
+    this.#store = store;
+    this.#claims = claims;
+    this.#clock = clock;
+    const tell = (key: string, instance: GpuInstance | undefined): void => {
+      for (const listener of this.#waiting.get(key) ?? []) listener(instance);
+    };
+    this.#stops = [store.onChange(({ key, after }) => tell(key, after)), claims.onChange(tell)];
+  }
+
+  async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
+    let instance: GpuInstance | undefined;
+    const check = (seen: GpuInstance | undefined, first: boolean): Decision | undefined => {
+      // The cache may not have the new object yet, or still have an earlier one of the same name.
+      if (seen === undefined) return first ? undefined : 'gone';
+      if (seen.metadata.uid !== ref.uid) return undefined;
+      instance = this.#claims.with(seen);
+      return options.isPassing?.(instance) ? undefined : decisionOf(instance);
+    };
+    const decision = await this.#until(ref, check, options);
+    return { decision: decision ?? 'timeout', instance };
+  }
+
+  /** Waits until there is no instance of this name; false when the time is over first. */
+  async removal(ref: ObjectRef, options: WaitOptions): Promise<boolean> {
+    return (await this.#until(ref, (seen) => (seen === undefined ? true : undefined), options)) ?? false;
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  /** Calls `check` now and after each change until it returns a value; undefined when the time is over first. */
+  #until<T>(
+    ref: ObjectRef,
+    check: (instance: GpuInstance | undefined, first: boolean) => T | undefined,
+    { timeoutMs, signal }: WaitOptions,
+  ): Promise<T | undefined> {
+    const key = keyOf(ref);
+    return new Promise((resolve) => {
+      const first = check(this.#store.get(key), true);
+      if (first !== undefined || signal?.aborted) return resolve(first);
+      const finish = (value: T | undefined): void => {
+        remove();
+        cancel();
+        signal?.removeEventListener('abort', stop);
+        resolve(value);
+      };
+      const stop = (): void => finish(undefined);
+      const remove = this.#add(key, (instance) => {
+        const value = check(instance, false);
+        if (value !== undefined) finish(value);
+      });
+      const cancel = this.#clock.setTimeout(stop, timeoutMs);
+      signal?.addEventListener('abort', stop, { once: true });
+    });
+  }
+
+  #add(key: string, listener: Listener): () => void {
+    const listeners = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#waiting.delete(key);
+    };
+  }
+}

@@ -1,0 +1,102 @@
+import type { Response } from 'express';
+import { creatorOf } from '../../../access/principal.ts';
+import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
+import { namesTemplate } from '../../../resources/instance-template.ts';
+import { requestSpan } from '../../../runtime/tracing/request-span.ts';
+import { traceparentOf } from '../../../runtime/tracing/trace-context.ts';
+import type { ApiContext } from '../../server/context.ts';
+import { validationFailed } from '../../interface/errors/api-error.ts';
+import { findTemplateOf } from './find-template.ts';
+import { createInstance } from './create.ts';
+import { requestHash } from '../../interface/idempotency.ts';
+import { budgetExceeded, offerUnavailable, refusal, templateNotFound, tenantLimit } from './refusal.ts';
+import { takeFreeText } from './free-text.ts';
+import { toInstanceSpec } from './to-spec.ts';
+import { EXAMPLES } from '../../interface/examples.ts';
+import { sendJson } from '../../interface/send.ts';
+import { missingSshKeys } from './find.ts';
+import { routeWithBody } from '../../interface/route.ts';
+
+/** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */
+async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
+  const errors = await missingSshKeys(context, namespace, spec.sshKeyIds ?? []);
+  if (errors.length > 0) throw validationFailed(errors);
+  if (namesTemplate(spec) && !(await findTemplateOf(context, namespace, spec))) throw templateNotFound(spec);
+}
+
+/** Aborts when the client closes the connection, at once when it already has. */
+function disconnectOf(response: Response): AbortSignal {
+  if (response.destroyed) return AbortSignal.abort();
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  return left.signal;
+}
+
+export const createInstanceRoute = routeWithBody({
+  method: 'post',
+  path: '/instances',
+  id: 'createInstance',
+  tag: 'Instances',
+  scope: 'compute:write',
+  summary: 'Rent an instance',
+  description:
+    'Answers 201 when the controller has granted a place, or 409 with alternatives when nothing was rented. An ask_id ' +
+    'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer. ' +
+    'With on_no_capacity queue an instance that no place is free for is 201 too: it waits, as pending, with its ' +
+    'place_in_line.',
+  request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
+  success: { status: 201, schema: 'Instance', description: 'The new instance. Location has its path.' },
+  idempotent: true,
+  links: {
+    getInstance: 'instanceId',
+    updateInstance: 'instanceId',
+    createLink: 'instanceId',
+    deleteInstance: 'instanceId',
+  },
+  errors: [
+    'quota_exceeded',
+    'tenant_limit',
+    'budget_exceeded',
+    'not_a_tenant',
+    'template_not_found',
+    'offer_unavailable',
+    'offer_changed',
+    'idempotency_conflict',
+    'instance_deleting',
+    'tenant_unavailable',
+    'claim_timeout',
+  ],
+  async handle(context, { request, response, caller, body, key }) {
+    const { namespace } = caller;
+    const signal = disconnectOf(response);
+    const span = requestSpan(request);
+    const { spec, offerPossible } = toInstanceSpec(body);
+    if (!offerPossible) {
+      const asked = { offerId: body.ask_id ?? undefined, diskGb: spec.diskGb };
+      throw offerUnavailable(context.offers.offers(), asked, context.defaultImage);
+    }
+    await checkReferences(context, namespace, spec);
+    const idempotency = key === undefined ? undefined : { key, hash: requestHash(body) };
+    await takeFreeText(context, { namespace, spec, hash: idempotency?.hash });
+    const created = await createInstance(context, {
+      namespace,
+      spec,
+      createdBy: creatorOf(caller),
+      traceparent: span && traceparentOf(span.context),
+      idempotency,
+      signal,
+    });
+    if (created.outcome === 'foreseen') {
+      const { refusal: foreseen } = created;
+      if (foreseen.reason === 'TenantLimit') throw tenantLimit(foreseen.message);
+      if (foreseen.reason === 'BudgetExceeded') throw budgetExceeded(foreseen.message);
+      throw offerUnavailable(context.offers.offers(), spec, context.defaultImage);
+    }
+    const { instance, outcome, replayed } = created;
+    span?.set({ 'berth.instance': instance.metadata.name ?? '' });
+    if (outcome === 'refused') throw refusal(instance, context.offers.offers(), context.defaultImage);
+    if (replayed) response.set('idempotent-replayed', 'true');
+    response.status(201).location(`/api/v1/instances/${instance.metadata.name}`);
+    sendJson(response, context.instances.json(instance));
+  },
+});

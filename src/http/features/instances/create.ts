@@ -1,0 +1,229 @@
+import type { Logger } from 'pino';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import { AlreadyExistsError, ConflictError } from '../../../kube/errors.ts';
+import {
+  CONFIRM_BY,
+  CREATED_BY,
+  GPU_INSTANCES,
+  type GpuInstance,
+  type GpuInstanceSpec,
+  TRACEPARENT,
+} from '../../../resources/instances/gpu-instance.ts';
+import { newInstanceName } from '../../../resources/ids.ts';
+import { instanceState } from '../../../resources/instances/instance-state.ts';
+import { ApiError } from '../../interface/errors/api-error.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
+import type { ClaimGate } from './claim-gate.ts';
+import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
+import { foreseeRefusal, type Foreseen, type Foreseer } from './foresee.ts';
+import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from '../../interface/idempotency.ts';
+import { CONFIRM_MS, type PendingRemovals } from './reaper.ts';
+
+/** How long a client waits for the decision of the controller. */
+const DECISION_MS = 15_000;
+/** The same for a client that queues: its instance is there, and the record says that nothing is decided yet. */
+const QUEUE_MS = 2_000;
+/** How much later than this replica the controller may learn of a template. */
+const TEMPLATE_LAG_MS = 2_000;
+/** Every try after the first means that the controller wrote between a read and the delete right after it. */
+const WITHDRAW_TRIES = 5;
+
+const RETRY = 'Nothing was rented; try again.';
+const RETRY_WITH_KEY = 'Send the same request again to learn the outcome.';
+
+export interface CreateDeps extends Foreseer {
+  gate: ClaimGate;
+  client: KubeClient;
+  waiter: ClaimWaiter;
+  idempotentName: ObjectNames;
+  removals: PendingRemovals;
+  log: Logger;
+}
+
+export interface CreateRequest {
+  namespace: string;
+  spec: GpuInstanceSpec;
+  /** The key or the person, for the bill. */
+  createdBy: string;
+  /** The trace that the start of the instance belongs to. */
+  traceparent?: string | undefined;
+  idempotency?: { key: string; hash: string } | undefined;
+  /** Aborts when the client goes away. */
+  signal: AbortSignal;
+}
+
+export interface Created {
+  outcome: 'granted' | 'queued' | 'refused';
+  instance: GpuInstance;
+  /** True when an earlier request with the same Idempotency-Key created it. */
+  replayed: boolean;
+}
+
+async function newInstance({ clock, idempotentName }: CreateDeps, request: CreateRequest): Promise<GpuInstance> {
+  const { namespace, spec, createdBy, traceparent, idempotency } = request;
+  const name = idempotency ? await idempotentName('i', namespace, idempotency.key) : newInstanceName();
+  const annotations: Record<string, string> = idempotency
+    ? { [REQUEST_HASH]: idempotency.hash }
+    : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
+  const told = { [CREATED_BY]: createdBy, ...(traceparent !== undefined && { [TRACEPARENT]: traceparent }) };
+  return { metadata: { namespace, name, annotations: { ...annotations, ...told } }, spec };
+}
+
+/**
+ * Rents a place: writes the instance, waits for the controller's decision, and removes the instance when it is refused.
+ * An instance that queues stays without a place.
+ *
+ * No instance stays that its client does not know of. With an Idempotency-Key it stays whatever happens to the
+ * connection, and a retry finds it. Without one it carries an annotation until it is answered. When the client goes away
+ * before, this function deletes the instance; when this process dies before, the reaper of any replica does. The reaper
+ * of this replica deletes what this function could not. A process that dies after it has taken the annotation away, and
+ * before the client has the answer, leaves the instance in the client's list.
+ * @throws ApiError claim_timeout, idempotency_conflict, instance_deleting, too_many_at_once, overloaded; KubeError
+ */
+export async function createInstance(
+  deps: CreateDeps,
+  request: CreateRequest,
+): Promise<Created | { outcome: 'foreseen'; refusal: Foreseen }> {
+  const leave = await deps.gate.enter(request.namespace, { timeoutMs: DECISION_MS, signal: request.signal });
+  if (leave === undefined) throw timedOut(RETRY);
+  try {
+    // An instance that an earlier request with this key created is found even when nothing is free now.
+    const isSure = !request.idempotency && request.spec.onNoCapacity === 'Fail';
+    const refusal = isSure ? await foreseeRefusal(deps, request.namespace, request.spec) : undefined;
+    return refusal === undefined ? await claim(deps, request) : { outcome: 'foreseen', refusal };
+  } finally {
+    leave();
+  }
+}
+
+function timedOut(rest: string): ApiError {
+  return new ApiError('claim_timeout', `The controller did not decide within ${DECISION_MS / 1000} seconds. ${rest}`, {
+    retryAfterSeconds: 5,
+  });
+}
+
+function deleted(): ApiError {
+  return new ApiError('instance_deleting', 'Another request deleted the instance before it was ready.');
+}
+
+function isWithoutTemplate(instance: GpuInstance): boolean {
+  return instanceState(instance).reason === 'TemplateNotFound';
+}
+
+/** The decision of the controller. That it knows no such template counts when it still says so after some time. */
+async function decide(deps: CreateDeps, request: CreateRequest, created: GpuInstance): Promise<WaitResult> {
+  const { namespace, spec, signal, idempotency } = request;
+  const ref = { namespace, name: created.metadata.name, uid: created.metadata.uid ?? '' };
+  const timeoutMs = spec.onNoCapacity === 'Queue' ? QUEUE_MS : DECISION_MS;
+  const options = { timeoutMs, ...(!idempotency && { signal }) };
+  const waited = await deps.waiter.decision(ref, options);
+  if (waited.decision !== 'refused' || !waited.instance || !isWithoutTemplate(waited.instance)) return waited;
+  const later = { ...options, timeoutMs: TEMPLATE_LAG_MS, isPassing: isWithoutTemplate };
+  const after = await deps.waiter.decision(ref, later);
+  return after.decision === 'timeout' ? { ...waited, instance: after.instance ?? waited.instance } : after;
+}
+
+/** The outcome of a decision that leaves the client with an instance; undefined for the others. */
+function keptOutcome(decision: WaitResult['decision'], { spec }: CreateRequest): 'granted' | 'queued' | undefined {
+  if (decision === 'granted' || decision === 'queued') return decision;
+  return decision === 'timeout' && spec.onNoCapacity === 'Queue' ? 'queued' : undefined;
+}
+
+async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
+  const { signal, idempotency } = request;
+  const { instance: created, replayed } = await createOrFind(deps, request);
+  const waited = await decide(deps, request, created);
+  // Only with a key can another request have answered about the same instance.
+  const isShared = waited.decision === 'refused' && idempotency !== undefined;
+  const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
+  const outcome = keptOutcome(decision, request);
+  if (outcome && idempotency) return { outcome, instance, replayed };
+  if (outcome && !signal.aborted) {
+    const confirmed = await confirm(deps, created);
+    if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
+    // The client may have left meanwhile: confirm() can take a minute with its retries.
+    if (!signal.aborted) return { outcome, instance: confirmed, replayed };
+  }
+  if (!idempotency) await remove(deps, created);
+  // 'gone' after a replay: another request with the same key was refused meanwhile and deleted the instance.
+  if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
+  if (decision === 'gone') throw deleted();
+  // The place goes to an instance that has waited longer. That refuses a client that does not wait.
+  if (!idempotency && instanceState(instance).reason === 'WaitingForCapacity') {
+    return { outcome: 'refused', instance, replayed };
+  }
+  throw timedOut(idempotency ? RETRY_WITH_KEY : RETRY);
+}
+
+/** Marks the instance as known to its client. When that fails the outcome is unknown, so the instance is removed. */
+async function confirm(deps: CreateDeps, created: GpuInstance): Promise<GpuInstance> {
+  const { namespace, name, uid } = created.metadata;
+  const body = { metadata: { uid, annotations: { [CONFIRM_BY]: null } } };
+  try {
+    return await deps.client.patch(GPU_INSTANCES, { namespace, name }, body, { type: 'merge' });
+  } catch (error) {
+    await remove(deps, created);
+    throw error;
+  }
+}
+
+/**
+ * Removes an instance that the cache shows as refused, unless it has changed: another replica, whose cache is ahead, may
+ * have answered the same key with a grant. Returns the decision that holds.
+ * @throws ApiError claim_timeout when the instance changes each time it is read
+ */
+async function withdraw(deps: CreateDeps, refused: WaitResult): Promise<WaitResult> {
+  let { instance } = refused;
+  for (let tries = 0; tries < WITHDRAW_TRIES && instance !== undefined; tries += 1) {
+    if (await remove(deps, instance, instance.metadata.resourceVersion)) return refused;
+    const now = await findObject(deps.client, GPU_INSTANCES, instance.metadata);
+    if (now?.metadata.uid !== instance.metadata.uid) return refused;
+    instance = now;
+    const decision = instance && decisionOf(instance);
+    if (decision === 'granted' || decision === 'queued') return { decision, instance };
+    if (decision === 'gone') return refused;
+  }
+  throw timedOut(RETRY_WITH_KEY);
+}
+
+/** Removes this instance; with a version, only in that version. False when it has changed since. */
+async function remove(deps: CreateDeps, { metadata }: GpuInstance, resourceVersion?: string): Promise<boolean> {
+  const { client, removals, log } = deps;
+  const { namespace, name, uid = '' } = metadata;
+  try {
+    await client.delete(GPU_INSTANCES, { namespace, name }, { uid, ...(resourceVersion && { resourceVersion }) });
+  } catch (error) {
+    if (!(error instanceof ConflictError)) {
+      // An instance with an Idempotency-Key stays for its retry.
+      if (metadata.annotations?.[REQUEST_HASH] === undefined) removals.add({ namespace, name, uid });
+      throw error;
+    }
+    // A conflict about the uid alone: another object has this name now, so this one is gone.
+    if (resourceVersion !== undefined) return false;
+  }
+  log.debug({ namespace, instance: name }, 'Removed an instance that was not rented');
+  return true;
+}
+
+async function createOrFind(deps: CreateDeps, request: CreateRequest) {
+  const { client, clock, waiter } = deps;
+  const wanted = await newInstance(deps, request);
+  const { namespace, name } = wanted.metadata;
+  const end = clock.monotonic() + DECISION_MS;
+  for (;;) {
+    try {
+      return { instance: await client.create(GPU_INSTANCES, wanted), replayed: false };
+    } catch (error) {
+      if (!(error instanceof AlreadyExistsError)) throw error;
+    }
+    const found = await findObject(client, GPU_INSTANCES, { namespace, name });
+    if (found === undefined) continue;
+    if (found.metadata.annotations?.[REQUEST_HASH] !== request.idempotency?.hash) throw otherBody();
+    if (found.metadata.deletionTimestamp === undefined) return { instance: found, replayed: true };
+    // An earlier request with this key was refused, or its instance was deleted: it is still being removed.
+    const timeoutMs = Math.max(0, end - clock.monotonic());
+    if (timeoutMs === 0 || !(await waiter.removal({ namespace, name }, { timeoutMs }))) {
+      throw idempotencyConflict('The instance of this Idempotency-Key is being deleted. Use a new key.');
+    }
+  }
+}

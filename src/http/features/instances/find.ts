@@ -1,0 +1,87 @@
+import { findObject } from '../../../kube/client/find-object.ts';
+import type { Request } from 'express';
+import { getPrincipal } from '../../../access/principal.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
+import { keyOf, type KubeObject } from '../../../kube/types.ts';
+import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { SSH_KEYS, type SshKey } from '../../../resources/ssh-key.ts';
+import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
+import type { ClaimsOnPods } from './claims-on-pods.ts';
+import { sshKeyId } from '../ssh-keys/record.ts';
+
+/** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+interface Source {
+  client: KubeClient;
+  stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
+}
+
+interface InstanceSource extends Source {
+  claims: Pick<ClaimsOnPods, 'with'>;
+}
+
+/** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
+async function findInstance(
+  { client, stores }: Source,
+  namespace: string,
+  name: string,
+): Promise<GpuInstance | undefined> {
+  if (!NAME.test(name)) return undefined;
+  return stores.instances.get(keyOf({ namespace, name })) ?? findObject(client, GPU_INSTANCES, { namespace, name });
+}
+
+export function instanceNotFound(): ApiError {
+  return new ApiError('instance_not_found', 'No instance has this id.');
+}
+
+/** The instance, with its claim, that the path of an authenticated request names; throws 404 when the tenant has none of this id. */
+export async function instanceOf(source: InstanceSource, request: Request): Promise<GpuInstance> {
+  const { namespace } = getPrincipal(request);
+  const instance = await findInstance(source, namespace, String(request.params['instanceId']));
+  if (instance === undefined) throw instanceNotFound();
+  return source.claims.with(instance);
+}
+
+/** SSH keys of the tenant by id: from the cache, else from one live list. */
+export async function findSshKeys(
+  { client, stores }: Source,
+  namespace: string,
+  ids: readonly number[],
+): Promise<Map<number, SshKey>> {
+  const found = new Map<number, SshKey>();
+  for (const id of ids) {
+    const [key] = stores.sshKeys.by('id', `${namespace}/${id}`);
+    if (key) found.set(id, key);
+  }
+  if (ids.every((id) => found.has(id))) return found;
+  const { items } = await client.list(SSH_KEYS, { namespace });
+  for (const key of items) {
+    const id = sshKeyId(key);
+    if (ids.includes(id)) found.set(id, key);
+  }
+  return found;
+}
+
+/** One error for each of these ids that no SSH key of the tenant has. */
+export async function missingSshKeys(source: Source, namespace: string, ids: readonly number[]): Promise<FieldError[]> {
+  if (ids.length === 0) return [];
+  const found = await findSshKeys(source, namespace, ids);
+  return ids.flatMap((id, index) =>
+    found.has(id) ? [] : [{ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' }],
+  );
+}
+
+/** Oldest first, then by name: the order of every list of resources. */
+export function byAge(left: KubeObject, right: KubeObject): number {
+  const a = String(left.metadata.creationTimestamp);
+  const b = String(right.metadata.creationTimestamp);
+  if (a !== b) return a < b ? -1 : 1;
+  return left.metadata.name < right.metadata.name ? -1 : 1;
+}
+
+/** The id of an SSH key or a template that a path names; undefined for a text that can be none. */
+export function numericIdIn(text: string): number | undefined {
+  return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
+}

@@ -1,0 +1,140 @@
+import type { BudgetOf, KeyBudgetOf } from '../../../access/budget.ts';
+import type { CeilingsOf } from '../../../access/ceilings.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
+import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
+import { keyOf } from '../../../kube/types.ts';
+import { Lru } from '../../../lib/lru.ts';
+import { type ApiKey, keyOfCreator } from '../../../resources/api-key.ts';
+import { CREATED_BY, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { type BudgetStatus, WARNINGS } from '../../../resources/tenants/budget.ts';
+import { type BudgetWords, keyBudget } from '../../../resources/tenants/budget-words.ts';
+import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
+import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../resources/tenants/tenant-limit.ts';
+
+/** Share of a ceiling from which on it is near. */
+const NEAR = 0.9;
+
+interface Held {
+  ceilings: Pick<Ceilings, 'gpus' | 'objects'>;
+  /** The TenantPolicies that the ceilings come from. */
+  policies: readonly string[];
+  instances: number;
+  gpus: readonly GpuShare[];
+  /** What was spent of the budget in this month; undefined without one. */
+  budget: BudgetStatus | undefined;
+}
+
+function lift(field: string, policies: readonly string[]): string {
+  return `The operator can raise ${field} in ${policies.length === 0 ? 'a TenantPolicy' : `TenantPolicy ${policies.join(' or ')}`}.`;
+}
+
+/** The ceilings of a tenant that little is left of, in words. */
+export function nearLimits({ ceilings, policies, instances, gpus, budget }: Held): string[] {
+  const most = ceilings.objects.instances;
+  const ofObjects =
+    instances < most * NEAR
+      ? []
+      : [`You have ${instances} of ${most} instances. ${lift('objects.instances', policies)}`];
+  const ofGpus = ceilings.gpus.flatMap((ceiling) => {
+    const held = gpus.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
+    if (held === 0 || held < ceiling.max * NEAR) return [];
+    const product = ceiling.product === '*' ? 'GPUs' : `GPUs ${ceiling.product}`;
+    const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
+    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${lift('gpus', policies)}`];
+  });
+  return [...ofObjects, ...ofGpus, ...nearBudget(budget, { what: 'the budget', lift: lift('budget', policies) })];
+}
+
+function nearBudget(budget: BudgetStatus | undefined, words: BudgetWords): string[] {
+  if (budget === undefined || budget.percent < WARNINGS[0]) return [];
+  const { month, renewsAt, percent, lines } = budget;
+  const amounts = lines.map(({ unit, spent, max }) => `${spent} of ${max} ${unit}`).join(', ');
+  return [
+    `${percent} per cent of ${words.what} for ${month} are spent: ${amounts}. When all of it is spent, the instances that draw on it are stopped. It renews at ${renewsAt}. ${words.lift}`,
+  ];
+}
+
+interface Known {
+  /** Versions of the caches when the words were made. */
+  instances: string;
+  offers: number;
+  limit: TenantLimit | undefined;
+  words: readonly string[];
+}
+
+/** What was said last of the ceilings of a tenant and of the budget of a key. */
+interface KnownOfKey {
+  key: ApiKey;
+  ofTenant: readonly string[];
+  words: readonly string[];
+}
+
+/** Tenants whose words are kept, and as many keys. */
+const MOST_KNOWN = 1_000;
+
+export interface NearLimitsDeps {
+  stores: { instances: ReadStore<GpuInstance>; tenantLimits: ReadStore<TenantLimit>; apiKeys: ReadStore<ApiKey> };
+  offers: Pick<Inventory, 'heldBy' | 'version'>;
+  ceilings: CeilingsOf;
+  budgets: BudgetOf;
+  keyBudgets: KeyBudgetOf;
+}
+
+/** The new words, or the old array where they are the same. */
+function keptWords(before: readonly string[] | undefined, found: readonly string[]): readonly string[] {
+  return before?.length === found.length && before.every((words, index) => words === found[index]) ? before : found;
+}
+
+/** Says what is near of the ceilings and the budget of a tenant. Looks once for all records of a list. */
+function tenantReader({ stores, offers, ceilings, budgets }: NearLimitsDeps): (tenant: string) => readonly string[] {
+  const known = new Lru<string, Known>(MOST_KNOWN);
+  return (tenant) => {
+    const limit = stores.tenantLimits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
+    const versions = { instances: stores.instances.resourceVersion, offers: offers.version };
+    const before = known.get(tenant);
+    if (before?.instances === versions.instances && before.offers === versions.offers && before.limit === limit) {
+      return before.words;
+    }
+    const found = nearLimits({
+      ceilings: ceilings(tenant),
+      policies: limit?.spec.policies ?? [],
+      instances: stores.instances.by('namespace', tenant).length,
+      gpus: offers.heldBy(tenant),
+      budget: budgets(tenant),
+    });
+    const words = keptWords(before?.words, found);
+    known.set(tenant, { ...versions, limit, words });
+    return words;
+  };
+}
+
+/** Whose budget an instance draws on: that of its claim, or of the claim that it will get. */
+function creatorOf({ metadata, status }: GpuInstance): string | undefined {
+  return status?.claim === undefined ? metadata.annotations?.[CREATED_BY] : status.claim.createdBy;
+}
+
+/**
+ * Says of an instance which ceilings of its tenant are near, and how much is spent of the budgets of the tenant and of the
+ * key that created it: the same array until that changes.
+ */
+export function nearLimitsReader(deps: NearLimitsDeps): (instance: GpuInstance) => readonly string[] {
+  const { stores, keyBudgets } = deps;
+  const ofTenants = tenantReader(deps);
+  const known = new Lru<string, KnownOfKey>(MOST_KNOWN);
+  return (instance) => {
+    const { namespace = '' } = instance.metadata;
+    const ofTenant = ofTenants(namespace);
+    const name = keyOfCreator(creatorOf(instance));
+    const key = name === undefined ? undefined : stores.apiKeys.get(keyOf({ namespace, name }));
+    if (key?.spec.limits?.budget === undefined) return ofTenant;
+    const before = known.get(keyOf(key));
+    if (before?.key === key && before.ofTenant === ofTenant) return before.words;
+    const { name: keyName } = key.metadata;
+    const budget = keyBudgets({ namespace, name: keyName, limits: key.spec.limits });
+    const ofKey = nearBudget(budget, keyBudget(keyName));
+    const words = keptWords(before?.words, [...ofTenant, ...ofKey]);
+    known.set(keyOf(key), { key, ofTenant, words });
+    return words;
+  };
+}

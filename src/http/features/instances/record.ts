@@ -1,0 +1,127 @@
+import { hasImage } from '../../../inventory/offers.ts';
+import { findCondition } from '../../../kube/conditions.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { instanceState, isSwitchedOff } from '../../../resources/instances/instance-state.ts';
+import type { TemplateContent } from '../../../resources/instance-template.ts';
+import { parseDuration } from '../../../resources/schema.ts';
+import type { InstanceRecord } from './schema.ts';
+import { timeText } from '../../interface/schema.ts';
+import { portRecords } from './port-records.ts';
+import { warningsOf } from './warnings.ts';
+
+export interface InstanceSurroundings {
+  /** Of the claimed node; empty strings when the node does not say. */
+  driver: { driverVersion: string; cudaVersion: string } | undefined;
+  /** Images that the claimed node lists. */
+  images: ReadonlySet<string> | undefined;
+  /** Of an instance that is not rented yet. */
+  template: TemplateContent | undefined;
+  /** Image of instances that name none. */
+  defaultImage: string;
+  /** Place in the line of those who wait. */
+  place: number | undefined;
+  /** Ceilings of the tenant that are near, in words. */
+  nearLimits: readonly string[];
+}
+
+function sshOf({ status }: GpuInstance): InstanceRecord['ssh'] {
+  const ssh = status?.ssh;
+  if (ssh === undefined) return null;
+  const { host, port, user, knownHosts } = ssh;
+  return { host, port, user, command: `ssh -p ${port} ${user}@${host}`, known_hosts: knownHosts ?? null };
+}
+
+function gpuOf({ spec, status }: GpuInstance) {
+  const claim = status?.claim;
+  return {
+    offer_id: claim?.offerId ?? spec.offerId ?? null,
+    gpu_name: claim?.product ?? spec.gpu?.product ?? null,
+    gpu_count: claim?.gpuCount ?? spec.gpu?.count ?? 1,
+    gpu_memory_mb: claim?.memoryMb ?? null,
+    isolation: claim?.isolation ?? spec.gpu?.isolation ?? null,
+    mig_profile: claim?.migProfile ?? spec.gpu?.migProfile ?? null,
+    node: claim?.node ?? null,
+    simulated: claim?.simulated ?? false,
+  } satisfies Partial<InstanceRecord>;
+}
+
+/** When maxDuration ends this start; null where it does not, or not in the time that a date can have. */
+function expiryOf({ spec, status }: GpuInstance): string | null {
+  const { maxDuration } = spec;
+  const ready = status?.claim && status.stages?.ready;
+  if (maxDuration === undefined || ready === undefined) return null;
+  const end = new Date(Date.parse(ready) + parseDuration(maxDuration));
+  return Number.isNaN(end.getTime()) ? null : end.toISOString();
+}
+
+/** What the client may send with the instance, beside the fields of the specification. */
+function extensionsOf(instance: GpuInstance) {
+  const { spec } = instance;
+  return {
+    env_names: (spec.env ?? []).map(({ name }) => name),
+    command: spec.command ?? null,
+    args: spec.args ?? null,
+    has_on_start: Boolean(spec.onStart),
+    registry: spec.imagePullSecrets?.[0]?.name ?? null,
+    max_duration: spec.maxDuration ?? null,
+    idle_timeout: spec.idleTimeout ?? null,
+    expires_at: expiryOf(instance),
+    on_expiry: spec.onExpiry === 'Delete' ? 'delete' : 'stop',
+    on_gpu_failure: spec.onGPUFailure === 'Restart' ? 'restart' : 'keep',
+    on_no_capacity: spec.onNoCapacity === 'Queue' ? 'queue' : 'fail',
+    disk_policy: spec.diskPolicy === 'Retain' ? 'retain' : 'delete',
+  } satisfies Partial<InstanceRecord>;
+}
+
+function usageOf({ status }: GpuInstance): InstanceRecord['usage'] {
+  const usage = status?.usage;
+  return usage ? { gpu_seconds: usage.gpuSeconds, cost: usage.cost, currency: usage.currency } : null;
+}
+
+function templateChanged({ status }: GpuInstance): boolean | null {
+  const current = findCondition(status?.conditions, 'TemplateCurrent');
+  return current === undefined ? null : current.status === 'False';
+}
+
+export function toInstanceRecord(instance: GpuInstance, around: InstanceSurroundings): InstanceRecord {
+  const { metadata, spec, status } = instance;
+  const { driver, images, place, nearLimits, defaultImage } = around;
+  const template = status?.template?.spec ?? around.template;
+  const image = status?.image || spec.image || template?.image || defaultImage;
+  const isPulled = status?.claim !== undefined && !status.claim.simulated && images !== undefined;
+  const imageOnNode = isPulled ? hasImage({ images }, image) : undefined;
+  return {
+    id: metadata.name,
+    object: 'instance',
+    name: spec.displayName ?? null,
+    label: spec.label ?? null,
+    type: spec.type === 'Interruptible' ? 1 : 0,
+    ...instanceState(instance),
+    desired_state: isSwitchedOff(instance) ? 'stopped' : 'running',
+    stages: status?.stages ?? {},
+    ...gpuOf(instance),
+    driver_version: driver?.driverVersion || null,
+    cuda_version: driver?.cudaVersion || null,
+    template_image: image,
+    template_id: spec.templateId ?? null,
+    template_hash_id: spec.templateHashId ?? null,
+    template_changed: templateChanged(instance),
+    runtype: spec.requestedRuntype ?? status?.runtype ?? spec.runtype ?? template?.runtype ?? 'ssh',
+    disk_gb: status?.diskGb ?? spec.diskGb ?? template?.diskGb ?? null,
+    disk_persistent: status?.diskPersistent ?? null,
+    offer_disk_space: spec.offerDiskSpace ?? null,
+    install_monitoring: spec.installMonitoring ?? false,
+    stats: spec.stats ?? null,
+    ssh_key_ids: [...(spec.sshKeyIds ?? [])],
+    price_per_hour: status?.claim?.pricePerHour ?? null,
+    currency: status?.claim?.currency ?? null,
+    usage: usageOf(instance),
+    ssh: sshOf(instance),
+    ports: portRecords(spec.ports ?? template?.ports ?? []),
+    ...extensionsOf(instance),
+    place_in_line: place ?? null,
+    created_at: timeText(metadata.creationTimestamp),
+    started_at: status?.stages?.started ?? null,
+    warnings: warningsOf(instance, { image, imageOnNode, nearLimits }),
+  };
+}

@@ -1,0 +1,35 @@
+import { keyOf } from '../../../kube/types.ts';
+import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
+import { toBudgetRecord, toLimitsRecord } from './record.ts';
+import { sendJson } from '../../interface/send.ts';
+import { route } from '../../interface/route.ts';
+
+export const readLimitsRoute = route({
+  method: 'get',
+  path: '/limits',
+  id: 'getLimits',
+  tag: 'Limits',
+  scope: 'compute:read',
+  summary: 'Read your ceilings, and what is used of them',
+  success: { status: 200, schema: 'Limits', description: 'The ceilings of the tenant.' },
+  handle({ stores, offers, ceilings, clock, webhooks }, { response, caller: { namespace, keyId } }) {
+    const now = clock.now();
+    const [key] = stores.apiKeys.by('uid', keyId);
+    const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));
+    const { budget } = ceilings(namespace);
+    const used = {
+      instances: stores.instances.by('namespace', namespace).length,
+      sshKeys: stores.sshKeys.by('namespace', namespace).length,
+      templates: stores.templates.by('namespace', namespace).length,
+      apiKeys: stores.apiKeys.by('namespace', namespace).length,
+      registries: stores.registries.by('namespace', namespace).length,
+      webhooks: webhooks?.store.by('namespace', namespace).length ?? 0,
+      gpus: offers.heldBy(namespace),
+    };
+    const record = toLimitsRecord(ceilings(namespace), limit?.spec.policies ?? [], used, {
+      budget: toBudgetRecord({ budget, status: limit?.status?.budget }, now),
+      key_budget: toBudgetRecord({ budget: key?.spec.limits?.budget, status: key?.status?.budget }, now),
+    });
+    sendJson(response, JSON.stringify(record));
+  },
+});

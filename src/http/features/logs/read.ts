@@ -1,0 +1,93 @@
+import {
+  type LogLine,
+  type LogOptions,
+  type LogTarget,
+  logLines,
+  openPodLog,
+  stampOf,
+} from '../../../kube/streams/pod-log.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import { JUPYTER_LINE } from '../../../resources/pod/jupyter.ts';
+import { parseDuration } from '../../../resources/schema.ts';
+import { LOG_LIMITS, type LogQuery } from './schema.ts';
+
+/** Bytes that are read of a log for one answer: more than a kubelet keeps in one file by default (10 MiB). */
+const MAX_READ = 16 * 1024 * 1024;
+
+/** Whether a line belongs to what was asked for. */
+export function isOfSource(source: LogQuery['source'], { text }: LogLine): boolean {
+  return source === 'container' || !text.startsWith(JUPYTER_LINE);
+}
+
+/** The time from which lines are asked for, in UTC with nine digits. */
+export function sinceOf(since: string | undefined, now: number): string | undefined {
+  if (since === undefined) return undefined;
+  const isTime = since.includes('T');
+  const at = isTime ? Date.parse(since) : now - parseDuration(since);
+  // A time may have more digits than the log.
+  return (at > 0 ? stampOf(since) : undefined) ?? stampOf(new Date(Math.max(0, at)).toISOString());
+}
+
+/** The whole second, as the kubelet takes it. */
+export function secondOf(time: string): string {
+  return `${time.slice(0, 19)}Z`;
+}
+
+/** The newest lines, as many as fit into one answer. */
+class Newest {
+  readonly #most: number;
+  #lines: LogLine[] = [];
+  #first = 0;
+  #bytes = 0;
+  truncated = false;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(line: LogLine): void {
+    this.#lines.push(line);
+    this.#bytes += Buffer.byteLength(line.text);
+    while (this.#bytes > LOG_LIMITS.bytes || this.#lines.length - this.#first > this.#most) {
+      if (this.#lines.length - this.#first <= this.#most) this.truncated = true;
+      this.#bytes -= Buffer.byteLength(this.#lines[this.#first]?.text ?? '');
+      this.#first += 1;
+    }
+    if (this.#first > this.#most) {
+      this.#lines.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
+
+  get lines(): LogLine[] {
+    return this.#lines.slice(this.#first);
+  }
+}
+
+export interface ReadOptions {
+  client: KubeClient;
+  query: LogQuery;
+  now: number;
+  signal: AbortSignal;
+}
+
+/** The last lines of a log. Throws what the kubelet answers. */
+export async function readLog(target: LogTarget, { client, query, now, signal }: ReadOptions) {
+  const { source, tail, previous } = query;
+  const since = sinceOf(query.since, now);
+  const options: LogOptions = {
+    previous,
+    signal,
+    limitBytes: MAX_READ,
+    ...(since !== undefined && { since: secondOf(since) }),
+    // Lines that are left out later must not take the places of others.
+    ...(source === 'container' && { tail }),
+  };
+  const newest = new Newest(tail);
+  for await (const batch of logLines(await openPodLog(client, target, options))) {
+    for (const line of batch) {
+      if (isOfSource(source, line) && (since === undefined || line.time >= since)) newest.add(line);
+    }
+  }
+  return { lines: newest.lines, truncated: newest.truncated };
+}

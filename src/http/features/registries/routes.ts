@@ -1,0 +1,91 @@
+import { findObject } from '../../../kube/client/find-object.ts';
+import { keyOf } from '../../../kube/types.ts';
+import {
+  REGISTRY_CREDENTIALS,
+  REGISTRY_NAME,
+  type RegistryCredential,
+} from '../../../resources/registry-credential.ts';
+import type { ApiContext } from '../../server/context.ts';
+import { ApiError } from '../../interface/errors/api-error.ts';
+import { EXAMPLES } from '../../interface/examples.ts';
+import { route, routeWithBody } from '../../interface/route.ts';
+import { timeText } from '../../interface/schema.ts';
+import type { RegistryRecord } from './schema.ts';
+import { sendJson, sendList } from '../../interface/send.ts';
+import { byAge } from '../instances/find.ts';
+import { storeCredentials } from './secret.ts';
+
+function toJson({ metadata, spec }: RegistryCredential): string {
+  const { name, creationTimestamp } = metadata;
+  const { server, username } = spec;
+  const record: RegistryRecord = {
+    id: name,
+    object: 'registry',
+    name,
+    server,
+    username,
+    created_at: timeText(creationTimestamp),
+  };
+  return JSON.stringify(record);
+}
+
+async function find({ client, stores }: ApiContext, namespace: string, name: string) {
+  if (!REGISTRY_NAME.test(name)) return undefined;
+  const ref = { namespace, name };
+  return stores.registries.get(keyOf(ref)) ?? findObject(client, REGISTRY_CREDENTIALS, ref);
+}
+
+export const registryRoutes = [
+  route({
+    method: 'get',
+    path: '/registries',
+    id: 'listRegistries',
+    tag: 'Registries',
+    scope: 'compute:read',
+    summary: 'List your credentials of registries, oldest first',
+    success: { status: 200, schema: 'RegistryList', description: 'All credentials of the tenant, without passwords.' },
+    handle({ stores }, { response, caller: { namespace } }) {
+      sendList(response, stores.registries.by('namespace', namespace).toSorted(byAge).map(toJson));
+    },
+  }),
+  routeWithBody({
+    method: 'post',
+    path: '/registries',
+    id: 'createRegistry',
+    tag: 'Registries',
+    scope: 'compute:write',
+    summary: 'Register credentials of a registry',
+    description:
+      'Instances that name them start private images of the registry. The password is in a Secret of your namespace, ' +
+      'which nodes read and Berth does not; no answer has it.',
+    request: { schema: 'CreateRegistry', required: true, examples: EXAMPLES.createRegistry },
+    success: { status: 201, schema: 'Registry', description: 'The new credentials, without the password.' },
+    links: { deleteRegistry: 'registryName' },
+    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'registry_exists', 'tenant_unavailable'],
+    async handle(context, { response, caller: { namespace }, body }) {
+      const created = await storeCredentials(context, namespace, body);
+      response.status(201).location(`/api/v1/registries/${created.metadata.name}`);
+      sendJson(response, toJson(created));
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/registries/{registryName}',
+    id: 'deleteRegistry',
+    tag: 'Registries',
+    scope: 'compute:write',
+    summary: 'Delete credentials of a registry',
+    description:
+      'Instances that run go on. Those that name the credentials cannot start again until others of this name exist.',
+    success: { status: 200, schema: 'DeletedRegistry', description: 'The credentials are deleted.' },
+    errors: ['registry_not_found'],
+    async handle(context, { request, response, caller: { namespace } }) {
+      const name = String(request.params['registryName']);
+      const found = await find(context, namespace, name);
+      if (found === undefined) throw new ApiError('registry_not_found', 'No credentials have this name.');
+      const { uid } = found.metadata;
+      await context.client.delete(REGISTRY_CREDENTIALS, { namespace, name }, { ...(uid !== undefined && { uid }) });
+      sendJson(response, JSON.stringify({ id: name, object: 'registry', deleted: true }));
+    },
+  }),
+];

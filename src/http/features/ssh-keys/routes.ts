@@ -1,0 +1,81 @@
+import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
+import { SSH_KEYS, type SshKey } from '../../../resources/ssh-key.ts';
+import { createOnce } from '../../interface/create-once.ts';
+import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
+import { EXAMPLES } from '../../interface/examples.ts';
+import { sshKeyId, toSshKeyRecord } from './record.ts';
+import { sendJson, sendList } from '../../interface/send.ts';
+import { byAge, findSshKeys, numericIdIn } from '../instances/find.ts';
+import { route, routeWithBody } from '../../interface/route.ts';
+
+function toJson(key: SshKey): string {
+  return JSON.stringify(toSshKeyRecord(key));
+}
+
+/** The key as one line without space around it; throws 422 when it is no public key. */
+function parsed(text: string): string {
+  const line = text.trim();
+  try {
+    parseSshPublicKey(line);
+    return line;
+  } catch (error) {
+    const expected = error instanceof Error ? error.message : 'expected one line of a .pub file';
+    throw validationFailed([{ path: 'public_key', expected }]);
+  }
+}
+
+export const sshKeyRoutes = [
+  route({
+    method: 'get',
+    path: '/ssh-keys',
+    id: 'listSSHKeys',
+    tag: 'SSH keys',
+    scope: 'compute:read',
+    summary: 'List your SSH keys, oldest first',
+    success: { status: 200, schema: 'SSHKeyList', description: 'All SSH keys of the tenant.' },
+    handle({ stores }, { response, caller: { namespace } }) {
+      sendList(response, stores.sshKeys.by('namespace', namespace).toSorted(byAge).map(toJson));
+    },
+  }),
+  routeWithBody({
+    method: 'post',
+    path: '/ssh-keys',
+    id: 'createSSHKey',
+    tag: 'SSH keys',
+    scope: 'compute:write',
+    summary: 'Register an SSH public key',
+    description:
+      'Within seconds it opens the instances that name it and those that name no key. They need not restart.',
+    request: { schema: 'CreateSSHKey', required: true, examples: EXAMPLES.createSshKey },
+    success: { status: 201, schema: 'SSHKey', description: 'The new SSH key.' },
+    idempotent: true,
+    links: { deleteSSHKey: 'sshKeyId' },
+    errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
+    async handle(context, { response, caller: { namespace }, body, key }) {
+      const spec = { publicKey: parsed(body.public_key), displayName: body.name };
+      const wanted = { type: SSH_KEYS, prefix: 'k', namespace, spec, body, key };
+      const { object: created, replayed } = await createOnce(context, wanted);
+      if (replayed) response.set('idempotent-replayed', 'true');
+      response.status(201).location(`/api/v1/ssh-keys/${sshKeyId(created)}`);
+      sendJson(response, toJson(created));
+    },
+  }),
+  route({
+    method: 'delete',
+    path: '/ssh-keys/{sshKeyId}',
+    id: 'deleteSSHKey',
+    tag: 'SSH keys',
+    scope: 'compute:write',
+    summary: 'Delete an SSH key and end its sessions',
+    success: { status: 200, schema: 'DeletedSSHKey', description: 'The SSH key opens no instance any more.' },
+    errors: ['ssh_key_not_found'],
+    async handle(context, { request, response, caller: { namespace } }) {
+      const id = numericIdIn(String(request.params['sshKeyId']));
+      const key = id === undefined ? undefined : (await findSshKeys(context, namespace, [id])).get(id);
+      if (key === undefined) throw new ApiError('ssh_key_not_found', 'No SSH key has this id.');
+      const { name, uid } = key.metadata;
+      await context.client.delete(SSH_KEYS, { namespace, name }, { ...(uid !== undefined && { uid }) });
+      sendJson(response, JSON.stringify({ id, object: 'ssh_key', deleted: true }));
+    },
+  }),
+];

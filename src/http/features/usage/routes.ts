@@ -1,0 +1,123 @@
+import { Bills } from '../../../ledger/bills.ts';
+import { endedFrom } from '../../../ledger/month.ts';
+import { type Line, totalsOf, UsageReport } from '../../../ledger/report.ts';
+import { type TokenCounts, tokenBillsOf } from '../../../ledger/tokens.ts';
+import { everyObject } from '../../../kube/client/every.ts';
+import { formatMoney } from '../../../resources/money.ts';
+import { TOKEN_RECORDS } from '../../../resources/token-record.ts';
+import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
+import type { ApiContext } from '../../server/context.ts';
+import { validationFailed } from '../../interface/errors/api-error.ts';
+import { overloaded } from '../../interface/errors/busy.ts';
+import { parseQuery } from '../../interface/validate.ts';
+import { type Call, route } from '../../interface/route.ts';
+import { sendJson, sendText } from '../../interface/send.ts';
+import { toCsv } from './csv.ts';
+import { type Days, daysOf } from './days.ts';
+import { type UsageAnswer, type UsageQuery, usageQuerySchema } from './schema.ts';
+
+/** Milliseconds for one answer. */
+const READ_MS = 30_000;
+/** Items of one answer. */
+const MOST_ITEMS = 10_000;
+
+const CSV_TYPE = 'text/csv; charset=utf-8';
+
+const NO_TOKENS: TokenCounts = { calls: 0, input: 0, cached: 0, output: 0 };
+
+function amountOf({ gpuMs, cost, currency, open, tokens = NO_TOKENS }: Omit<Line, 'group' | 'product'>) {
+  return {
+    gpu_seconds: Number(gpuMs) / 1000,
+    cost: formatMoney(cost),
+    currency,
+    open,
+    calls: tokens.calls,
+    input_tokens: tokens.input,
+    cached_input_tokens: tokens.cached,
+    output_tokens: tokens.output,
+  };
+}
+
+function tooMuch(): Error {
+  return validationFailed([
+    { path: 'from', expected: 'expected fewer days: the usage of these is too much for one answer' },
+  ]);
+}
+
+/** What the tenant used. It reads the instances before the records: see Bills. */
+async function read(
+  { client, stores }: ApiContext,
+  namespace: string,
+  { from, to, group, now, signal }: Days & Pick<UsageQuery, 'group'> & { now: number; signal: AbortSignal },
+): Promise<Line[]> {
+  const report = new UsageReport({ from, to, group, most: MOST_ITEMS });
+  const bills = new Bills(stores.instances.by('namespace', namespace), now, (billed) => report.add(billed));
+  const pages = { namespace, labelSelector: endedFrom(from), signal };
+  try {
+    for await (const record of everyObject(client, USAGE_RECORDS, pages)) bills.addRecord(record);
+    for await (const record of everyObject(client, TOKEN_RECORDS, pages))
+      for (const bill of tokenBillsOf(record)) report.addTokens(bill);
+    bills.addUnrecorded();
+  } catch (error) {
+    if (error instanceof RangeError || signal.aborted) throw tooMuch();
+    throw error;
+  }
+  return report.lines();
+}
+
+function toAnswer(lines: readonly Line[], { first, last }: Days, group: UsageQuery['group'], now: number): UsageAnswer {
+  const totals = totalsOf(lines);
+  return {
+    object: 'usage',
+    from: first,
+    to: last,
+    at: new Date(now).toISOString(),
+    group,
+    currency: totals.length === 1 ? (totals[0]?.currency ?? null) : null,
+    items: lines.map((line) => ({ group: line.group, product: line.product || null, ...amountOf(line) })),
+    totals: totals.map(amountOf),
+  };
+}
+
+async function answer(context: ApiContext, { request, response, caller: { namespace } }: Call): Promise<void> {
+  const { clock, usageReads } = context;
+  const query = parseQuery(usageQuerySchema, request.originalUrl);
+  const now = clock.now();
+  const days = daysOf(query, now);
+  // Each reading asks the API server for many records.
+  if (usageReads.take(namespace, 1) !== 'taken') throw overloaded('readings of usage');
+  const over = new AbortController();
+  const cancel = clock.setTimeout(() => over.abort(), READ_MS);
+  response.once('close', () => over.abort());
+  try {
+    const lines = await read(context, namespace, { ...days, group: query.group, now, signal: over.signal });
+    const found = toAnswer(lines, days, query.group, now);
+    const asCsv = query.format === undefined ? request.accepts(['json', 'csv']) === 'csv' : query.format === 'csv';
+    if (asCsv) sendText(response, toCsv(found), CSV_TYPE);
+    else sendJson(response, JSON.stringify(found));
+  } catch (error) {
+    if (!response.destroyed) throw error;
+  } finally {
+    cancel();
+    usageReads.give(namespace, 1);
+  }
+}
+
+export const readUsageRoute = route({
+  method: 'get',
+  path: '/usage',
+  id: 'getUsage',
+  tag: 'Usage',
+  scope: 'compute:read',
+  compressed: true,
+  summary: 'Read what you used and what it cost',
+  description:
+    'Sums of the starts of instances and of the calls to models with a price, by day, instance, key, or model, to the ' +
+    'second and the smallest unit. A start counts from ready until the end that was decided; one that still runs counts ' +
+    'until now. Days are those of UTC: a start over midnight is split. A call counts when it has ended, some seconds later.',
+  query: usageQuerySchema,
+  success: { status: 200, schema: 'Usage', description: 'The usage of these days.' },
+  csv: 'The items, with the names of the columns in the first line.',
+  errors: ['validation_failed'],
+  handle: answer,
+});

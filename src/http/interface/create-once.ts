@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import type { KubeClient } from '../../kube/client/client.ts';
+import { AlreadyExistsError } from '../../kube/errors.ts';
+import type { KubeObject, ResourceType } from '../../kube/types.ts';
+import { type ObjectNames, otherBody, REQUEST_HASH, requestHash } from './idempotency.ts';
+
+interface Deps {
+  client: Pick<KubeClient, 'create' | 'get'>;
+  idempotentName: ObjectNames;
+}
+
+/** What is to be made by a request: its namespace, its body and its Idempotency-Key. */
+interface Wanted<T extends KubeObject & { spec: unknown }> {
+  type: ResourceType<T>;
+  /** Begins the name of the object. */
+  prefix: string;
+  namespace: string;
+  spec: T['spec'];
+  body: unknown;
+  key: string | undefined;
+}
+
+/**
+ * Makes an object, once for each Idempotency-Key: a retry finds the object of the first request.
+ * @throws ApiError idempotency_conflict when that request had another body; KubeError
+ */
+export async function createOnce<T extends KubeObject & { spec: unknown }>(
+  { client, idempotentName }: Deps,
+  { type, prefix, namespace, spec, body, key }: Wanted<T>,
+): Promise<{ object: T; replayed: boolean }> {
+  const hash = requestHash(body);
+  const name = key === undefined ? `${prefix}-${randomUUID()}` : await idempotentName(prefix, namespace, key);
+  const annotations = key === undefined ? {} : { annotations: { [REQUEST_HASH]: hash } };
+  try {
+    const object = await client.create(type, { metadata: { namespace, name, ...annotations }, spec } as T);
+    return { object, replayed: false };
+  } catch (error) {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+    const found = await client.get(type, { namespace, name });
+    if (found.metadata.annotations?.[REQUEST_HASH] !== hash) throw otherBody();
+    return { object: found, replayed: true };
+  }
+}

@@ -1,0 +1,44 @@
+import { ForbiddenError, type KubeError } from '../../../kube/errors.ts';
+import { parseQuantity } from '../../../kube/quantity.ts';
+import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
+import { ApiError } from './api-error.ts';
+
+/** Resources that the tenant's ResourceQuota counts: what people call them, and their field in spec.objects. */
+const COUNTED: Readonly<Record<string, readonly [words: string, field: string]>> = {
+  gpuinstances: ['instances', 'instances'],
+  sshkeys: ['SSH keys', 'sshKeys'],
+  instancetemplates: ['templates', 'templates'],
+  apikeys: ['API keys', 'apiKeys'],
+  webhooks: ['webhooks', 'webhooks'],
+  registrycredentials: ['credentials of registries', 'registries'],
+};
+
+// The words of the API server (admission/plugin/resourcequota/controller.go) about the quota of this name.
+const EXCEEDED = new RegExp(
+  String.raw`exceeded quota: ${TENANT_LIMIT_NAME}, requested: .*used: count/(\w+)\.[\w.]+=(\w+).*limited: .*=(\w+)`,
+);
+const UNCOUNTED = new RegExp(`status unknown for quota: ${TENANT_LIMIT_NAME}, `);
+// The chart names its policy so, after the release.
+const POLICY = /ValidatingAdmissionPolicy '[\w.-]*-ceilings' .*denied request: (.*)/s;
+
+const MAX_WORDS = 500;
+
+/** The answer for a refusal by the tenant's ResourceQuota or by the admission policy for ceilings; undefined for others. */
+export function tenantLimitOf(error: KubeError): ApiError | undefined {
+  if (!(error instanceof ForbiddenError)) return undefined;
+  const { statusMessage } = error;
+  if (UNCOUNTED.test(statusMessage)) {
+    const message = 'Kubernetes has not counted the objects of the tenant yet. Try again in some seconds.';
+    return new ApiError('cluster_unavailable', message, { retryAfterSeconds: 5, cause: error });
+  }
+  const [, plural = '', used = '', limited = ''] = EXCEEDED.exec(statusMessage) ?? [];
+  const [words, field] = COUNTED[plural] ?? [];
+  if (words !== undefined) {
+    const message = `Nothing was made. This tenant may have ${parseQuantity(limited)} ${words} and has ${parseQuantity(used)}. Delete one. The operator can raise objects.${field} in the TenantPolicy that GET /limits names.`;
+    return new ApiError('tenant_limit', message, { cause: error });
+  }
+  const said = POLICY.exec(statusMessage)?.[1];
+  return said === undefined
+    ? undefined
+    : new ApiError('tenant_limit', `Nothing was made. ${said.slice(0, MAX_WORDS)}`, { cause: error });
+}

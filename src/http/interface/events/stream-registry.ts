@@ -1,0 +1,91 @@
+import type { Request, Response } from 'express';
+import type { CeilingsOf } from '../../../access/ceilings.ts';
+import { getPrincipal, type Principal } from '../../../access/principal.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { FairShares } from '../../../lib/shares/fair-shares.ts';
+import { Shares } from '../../../lib/shares/shares.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import { ApiError } from '../errors/api-error.ts';
+import { overloaded, whoCanLift } from '../errors/busy.ts';
+import { EventStream } from './event-stream.ts';
+
+const MAX_PER_KEY = 32;
+const MAX_STREAMS = 5000;
+/** Bytes that wait for clients that do not read, of all streams. */
+const MAX_PENDING = 128 * 1024 * 1024;
+/** A tenant may have as many streams open as are left for others, and half as many bytes waiting. */
+const STREAMS_FACTOR = 1;
+const PENDING_FACTOR = 1 / 2;
+/** A key that is revoked or loses its scope loses its streams within this time. */
+const CHECK_MS = 1000;
+const CHECKS_PER_BEAT = 15;
+
+export interface StreamDeps {
+  authenticator: Authenticator;
+  ceilings: CeilingsOf;
+  clock: Clock;
+}
+
+/** All event streams of this process. */
+export class StreamRegistry {
+  readonly #deps: StreamDeps;
+  readonly #streams = new Map<EventStream, Principal>();
+  readonly #byKey = new Shares(MAX_STREAMS);
+  readonly #byTenant = new FairShares(MAX_STREAMS, STREAMS_FACTOR);
+  readonly #pending = new FairShares(MAX_PENDING, PENDING_FACTOR);
+
+  constructor(deps: StreamDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Answers a client that is still there with an event stream; throws 429 when the key or the tenant has too many, 503
+   * when the process has.
+   */
+  open(request: Request, response: Response): EventStream {
+    const principal = getPrincipal(request);
+    const { keyId, namespace } = principal;
+    this.#take(principal);
+    const stream = new EventStream(response, {
+      take: (bytes) => this.#pending.take(namespace, bytes) === 'taken',
+      give: (bytes) => this.#pending.give(namespace, bytes),
+    });
+    this.#streams.set(stream, principal);
+    response.once('close', () => {
+      this.#streams.delete(stream);
+      this.#byKey.give(keyId, 1);
+      this.#byTenant.give(namespace, 1);
+      stream.forget();
+    });
+    return stream;
+  }
+
+  /** Checks the keys of open streams until the signal aborts, then ends all streams. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (let checks = 1; !signal.aborted; checks += 1) {
+      await this.#deps.clock.sleep(CHECK_MS, signal);
+      for (const [stream, principal] of this.#streams) {
+        if (!this.#deps.authenticator.isValid(principal, 'compute:read')) stream.end();
+        else if (checks % CHECKS_PER_BEAT === 0) stream.beat();
+      }
+    }
+    for (const stream of this.#streams.keys()) stream.end();
+  }
+
+  #take({ keyId, namespace }: Principal): void {
+    const most = this.#deps.ceilings(namespace).http.eventStreams;
+    const taken = this.#byTenant.take(namespace, 1, most);
+    if (taken === 'all-full') throw overloaded('event streams');
+    if (taken === 'owner-full') {
+      throw tooMany(`This tenant may have ${most}`, whoCanLift(namespace, 'http.eventStreams'));
+    }
+    if (this.#byKey.take(keyId, 1, MAX_PER_KEY) === 'taken') return;
+    this.#byTenant.give(namespace, 1);
+    throw tooMany(`This key may have ${MAX_PER_KEY}`);
+  }
+}
+
+function tooMany(whoAndHowMany: string, lift = ''): ApiError {
+  const message = `${whoAndHowMany} event streams open in a replica. Close one. ${lift}`.trim();
+  return new ApiError('too_many_streams', message, { retryAfterSeconds: 10 });
+}

@@ -1,0 +1,79 @@
+import type { RequestHandler } from 'express';
+import type { CeilingsOf } from '../../access/ceilings.ts';
+import { getPrincipal, type Principal } from '../../access/principal.ts';
+import type { MinuteCounter } from '../../runtime/counter.ts';
+import { ApiError } from './errors/api-error.ts';
+import { whoCanLift } from './errors/busy.ts';
+
+/** Calls per minute of a key without a limit of its own: far above what people and polling programs need. */
+const DEFAULT_REQUESTS_PER_MINUTE = 60_000;
+const WINDOW_SECONDS = 60;
+
+export type Caller = Pick<Principal, 'keyId' | 'namespace' | 'limits'>;
+
+/** One call, counted. */
+export interface Counted {
+  /** Calls per minute that the key may make, and how many of them are left. */
+  quota: number;
+  left: number;
+  /** Seconds until the key's minute ends. */
+  seconds: number;
+  /** Why the call is refused, and the seconds to wait. */
+  refused?: { message: string; seconds: number };
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}
+
+/** Counts compute calls and calls to ports, for the key and for its tenant. */
+export class CallLimits {
+  readonly #counter: MinuteCounter;
+  readonly #ceilings: CeilingsOf;
+
+  /** @param counter replicas share it when it is in Valkey */
+  constructor(counter: MinuteCounter, ceilings: CeilingsOf) {
+    this.#counter = counter;
+    this.#ceilings = ceilings;
+  }
+
+  async count({ keyId, namespace, limits }: Caller): Promise<Counted> {
+    const quota = limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
+    const { total, resetMs } = await this.#counter.add(keyId, 1);
+    const seconds = secondsOf(resetMs);
+    const counted = { quota, left: Math.max(0, quota - total), seconds };
+    // What the key's own limit refuses does not count for the tenant: one key cannot use up the share of the others.
+    if (total > quota) {
+      const message = `This key may make ${quota} calls per minute. Wait ${seconds} s.`;
+      return { ...counted, refused: { message, seconds } };
+    }
+    const refused = await this.#countTenant(namespace);
+    return refused === undefined ? counted : { ...counted, refused };
+  }
+
+  /** Counts characters of long texts, which a tenant stores. Resolves with the sum of its minute, and what is left of it. */
+  async countText(tenant: string, characters: number): Promise<{ total: number; seconds: number }> {
+    const { total, resetMs } = await this.#counter.add(`text:${tenant}`, characters);
+    return { total, seconds: secondsOf(resetMs) };
+  }
+
+  async #countTenant(tenant: string): Promise<Counted['refused']> {
+    const most = this.#ceilings(tenant).http.requestsPerMinute;
+    const { total, resetMs } = await this.#counter.add(`tenant:${tenant}`, 1);
+    if (total <= most) return undefined;
+    const seconds = secondsOf(resetMs);
+    const lift = whoCanLift(tenant, 'http.requestsPerMinute');
+    return { message: `This tenant may make ${most} calls per minute. Wait ${seconds} s. ${lift}`, seconds };
+  }
+}
+
+/** Counts a compute call. Answers say how many the key has left (draft-ietf-httpapi-ratelimit-headers). */
+export function limitRequests(calls: CallLimits): RequestHandler {
+  return async (request, response, next) => {
+    const { quota, left, seconds, refused } = await calls.count(getPrincipal(request));
+    response.setHeader('ratelimit-policy', `"key";q=${quota};w=${WINDOW_SECONDS}`);
+    response.setHeader('ratelimit', `"key";r=${left};t=${seconds}`);
+    if (refused === undefined) return next();
+    throw new ApiError('rate_limit_exceeded', refused.message, { retryAfterSeconds: refused.seconds });
+  };
+}

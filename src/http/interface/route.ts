@@ -1,0 +1,146 @@
+import type { z } from 'zod';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { type CallerScope, getPrincipal, type Principal } from '../../access/principal.ts';
+import { requireScope } from './auth/middleware.ts';
+import type { ApiContext } from '../server/context.ts';
+import { ApiError } from './errors/api-error.ts';
+import type { ErrorCode } from './errors/catalogue.ts';
+import { idempotencyKey } from './idempotency.ts';
+import { compress } from './compress.ts';
+import { parseBody } from './validate.ts';
+import type { Example } from './examples.ts';
+import { type Body, SCHEMAS, type SchemaName } from '../server/openapi/registry.ts';
+
+/** One pair of method and path, as the OpenAPI document describes it. */
+export interface Operation {
+  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** Relative to the API base, with parameters as OpenAPI writes them: /instances/{instanceId}. */
+  path: string;
+  /** The operationId. */
+  id: string;
+  tag:
+    | 'Offers'
+    | 'Instances'
+    | 'Templates'
+    | 'SSH keys'
+    | 'Registries'
+    | 'Webhooks'
+    | 'Limits'
+    | 'Usage'
+    | 'Models'
+    | 'Fleet';
+  scope: CallerScope;
+  summary: string;
+  description?: string;
+  request?: RequestBody<SchemaName>;
+  /** The parameters of its query, as `parseQuery` takes them. */
+  query?: z.ZodObject;
+  success: { status: 200 | 201; schema: SchemaName; description: string };
+  /** What text/plain has, for an endpoint that also answers so. */
+  plainText?: string;
+  /** What application/openmetrics-text has, for an endpoint that also answers so. */
+  openMetrics?: string;
+  /** What text/csv has, for an endpoint that also answers so. */
+  csv?: string;
+  /** The types of its events, for an endpoint that also answers with an event stream. */
+  events?: string;
+  /** Takes an Idempotency-Key. */
+  idempotent?: boolean;
+  /** Operations that take the id of what was created, and the name of their parameter. */
+  links?: Record<string, string>;
+  /** Beside those that follow from the other fields, and those of every endpoint. */
+  errors?: readonly ErrorCode[];
+}
+
+interface RequestBody<N extends SchemaName> {
+  /** By default JSON. */
+  media?: 'application/json' | 'multipart/form-data';
+  schema: N;
+  required: boolean;
+  examples: Record<string, Example>;
+}
+
+/** An operation that this interface serves itself. */
+export interface Route extends Operation {
+  /** Compresses the answers of the handler, not those of the checks before it. */
+  compressed?: boolean;
+  serve: (context: ApiContext) => RequestHandler;
+}
+
+/** The routes below one path; `compressed` is for all answers there, errors included. */
+export interface Resource {
+  path: string;
+  compressed?: boolean;
+  routes: readonly Route[];
+}
+
+/** An authenticated request whose key has the scope of the route. */
+export interface Call {
+  request: Request;
+  response: Response;
+  caller: Principal;
+}
+
+export interface CallWithBody<B> extends Call {
+  body: B;
+  /** The Idempotency-Key, on routes that take one. */
+  key: string | undefined;
+}
+
+type Handler<C extends Call> = (context: ApiContext, call: C) => void | Promise<void>;
+type Described = Omit<Route, 'serve'>;
+
+export function route({ handle, ...described }: Described & { handle: Handler<Call> }): Route {
+  return {
+    ...described,
+    serve: (context) => (request, response) => handle(context, { request, response, caller: getPrincipal(request) }),
+  };
+}
+
+export function routeWithBody<N extends SchemaName>({
+  handle,
+  ...described
+}: Described & { request: RequestBody<N>; handle: Handler<CallWithBody<Body<N>>> }): Route {
+  const schema = SCHEMAS[described.request.schema];
+  return {
+    ...described,
+    serve: (context) => (request, response) => {
+      const key = described.idempotent ? idempotencyKey(request.headers) : undefined;
+      const body = parseBody(schema, request.body);
+      return handle(context, { request, response, caller: getPrincipal(request), body, key });
+    },
+  };
+}
+
+/** The value of Allow: every endpoint answers OPTIONS, and HEAD where it answers GET. */
+export function allowOf(methods: readonly Operation['method'][]): string {
+  const names = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+  return [...names, 'OPTIONS'].join(', ');
+}
+
+/** Answers OPTIONS, and 405 for all else; mount it after the handlers of the methods that are allowed. */
+export function methodNotAllowed(methods: readonly Operation['method'][]): RequestHandler {
+  const allow = allowOf(methods);
+  return (request, response) => {
+    if (request.method === 'OPTIONS') {
+      response.set('allow', allow).set('content-length', '0').status(200).end();
+      return;
+    }
+    const message = `${request.method} is not allowed here, only ${allow.replace(', OPTIONS', '')}.`;
+    throw new ApiError('method_not_allowed', message, { headers: { allow } });
+  };
+}
+
+/** Mounts the routes of a resource. The scope is checked before the body is read. */
+export function resourceRouter({ path: base, routes }: Resource, context: ApiContext): Router {
+  const router = Router({ caseSensitive: true });
+  for (const [path, atPath] of Map.groupBy(routes, (one) => one.path)) {
+    const below = path.slice(base.length).replaceAll(/\{(\w+)\}/g, ':$1') || '/';
+    for (const { method, scope, compressed, request, serve } of atPath) {
+      const middleware = [...(compressed ? [compress()] : []), ...(request ? [context.readJson] : [])];
+      router[method](below, requireScope(scope), ...middleware, serve(context));
+    }
+    router.all(below, methodNotAllowed(atPath.map(({ method }) => method)));
+  }
+  return router;
+}

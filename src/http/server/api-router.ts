@@ -1,0 +1,29 @@
+import { Router } from 'express';
+import type { ApiContext } from './context.ts';
+import { noEndpoint } from '../interface/errors/api-error.ts';
+import { compress } from '../interface/compress.ts';
+import { limitRequests } from '../interface/request-limit.ts';
+import type { ApiSteps } from './steps.ts';
+import { serviceIndex } from './docs.ts';
+import { options } from './methods.ts';
+import { proxyRouter } from '../features/ports/routes.ts';
+import { resourceRouter } from '../interface/route.ts';
+import { RESOURCES } from './table.ts';
+import { terminalRouter } from '../features/terminal/routes.ts';
+
+/** Everything under the API base. Only CORS preflights need no key. */
+export function apiRouter(context: ApiContext, steps: ApiSteps): Router {
+  const router = Router({ caseSensitive: true });
+  const limit = limitRequests(context.calls);
+  router.use(...steps.entry, options);
+  for (const resource of RESOURCES) {
+    router.use(resource.path, limit, ...(resource.compressed ? [compress()] : []), resourceRouter(resource, context));
+  }
+  router.use('/instances', proxyRouter(context), terminalRouter(context));
+  router.use(context.models.router);
+  router.get('/', limit, serviceIndex);
+  router.use(limit, () => {
+    throw noEndpoint();
+  });
+  return router;
+}

@@ -1,0 +1,114 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientNetwork } from '../../lib/network/client-network.ts';
+
+/** Milliseconds that a connection may rest between two requests: longer than load balancers do (60 s on AWS). */
+const RESTING_MS = 65_000;
+/** The same while more than half of all connections are open. */
+const CROWDED_MS = 5_000;
+
+export interface ConnectionBounds {
+  /** Connections at once. */
+  most: number;
+  /** Of these, connections of one client address without an accepted request. Infinity where all come from a proxy. */
+  perAddress: number;
+}
+
+interface Connection {
+  address: string;
+  /** Requests under way whose sender was accepted. */
+  accepted: number;
+}
+
+/**
+ * Bounds the connections of a server so that none who hold many keep others out. A connection without an accepted
+ * request (it rests, has sent no complete request, or its sender has shown no valid key) gives way to a new one, the one
+ * that was used longest ago first: those of the same address when that has too many, any when all are used.
+ */
+export class Connections {
+  readonly #bounds: ConnectionBounds;
+  readonly #open = new Map<Socket, Connection>();
+  /** Those without an accepted request, the one that was used longest ago first. */
+  readonly #resting = new Set<Socket>();
+  readonly #restingBy = new Map<string, Set<Socket>>();
+  #server: Pick<Server, 'keepAliveTimeout'> | undefined;
+
+  constructor(bounds: ConnectionBounds) {
+    this.#bounds = bounds;
+  }
+
+  guard(server: Server): void {
+    this.#server = server;
+    server.keepAliveTimeout = RESTING_MS;
+    server.on('connection', (socket) => this.#add(socket));
+    server.prependListener('request', ({ socket }) => this.#touch(socket));
+  }
+
+  /** Keeps the connection of an accepted request until its answer has ended. */
+  keep(response: ServerResponse): void {
+    const { socket } = response.req;
+    const connection = this.#open.get(socket);
+    if (connection === undefined || response.closed) return;
+    connection.accepted += 1;
+    this.#wake(socket, connection);
+    response.once('close', () => {
+      connection.accepted -= 1;
+      if (connection.accepted === 0 && this.#open.has(socket)) this.#rest(socket, connection);
+    });
+  }
+
+  #add(socket: Socket): void {
+    if (this.#open.size >= this.#bounds.most && !this.#closeOldest(this.#resting)) {
+      socket.destroy();
+      return;
+    }
+    const connection = { address: clientNetwork(socket.remoteAddress), accepted: 0 };
+    this.#open.set(socket, connection);
+    socket.once('close', () => this.#remove(socket));
+    this.#rest(socket, connection);
+    this.#setTimeouts();
+  }
+
+  #touch(socket: Socket): void {
+    const connection = this.#open.get(socket);
+    if (connection?.accepted !== 0) return;
+    this.#wake(socket, connection);
+    this.#rest(socket, connection);
+  }
+
+  #rest(socket: Socket, { address }: Connection): void {
+    this.#resting.add(socket);
+    const same = this.#restingBy.get(address) ?? new Set();
+    this.#restingBy.set(address, same.add(socket));
+    if (same.size > this.#bounds.perAddress) this.#closeOldest(same);
+  }
+
+  #wake(socket: Socket, { address }: Connection): void {
+    this.#resting.delete(socket);
+    const same = this.#restingBy.get(address);
+    same?.delete(socket);
+    if (same?.size === 0) this.#restingBy.delete(address);
+  }
+
+  #closeOldest(sockets: Set<Socket>): boolean {
+    const [oldest] = sockets;
+    if (oldest === undefined) return false;
+    // At once: its event `close` comes too late for the count.
+    this.#remove(oldest);
+    oldest.destroy();
+    return true;
+  }
+
+  #remove(socket: Socket): void {
+    const connection = this.#open.get(socket);
+    if (connection === undefined) return;
+    this.#open.delete(socket);
+    this.#wake(socket, connection);
+    this.#setTimeouts();
+  }
+
+  #setTimeouts(): void {
+    const isCrowded = this.#open.size > this.#bounds.most / 2;
+    if (this.#server) this.#server.keepAliveTimeout = isCrowded ? CROWDED_MS : RESTING_MS;
+  }
+}

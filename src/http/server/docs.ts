@@ -1,0 +1,120 @@
+import { type RequestHandler, type Response, Router } from 'express';
+import helmet from 'helmet';
+// The entry of the package loads the program for browsers too, 10 MiB of memory.
+import absolutePath from 'swagger-ui-dist/absolute-path.js';
+import { compress } from '../interface/compress.ts';
+import { openApiDocument } from './openapi/document.ts';
+import { GUIDES, guideText } from './openapi/guides.ts';
+import { apiMarkdown, LLMS_TEXT } from './openapi/markdown.ts';
+import { sendJson } from '../interface/send.ts';
+import { methodNotAllowed } from '../interface/route.ts';
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Berth API</title>
+<link rel="alternate" type="text/markdown" href="/docs/api.md">
+<link rel="alternate" type="text/plain" href="/llms.txt">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="/docs/favicon-32x32.png">
+</head>
+<body>
+<noscript>This page needs JavaScript. The same as text: <a href="/docs/api.md">/docs/api.md</a>. For programs:
+<a href="/llms.txt">/llms.txt</a> and <a href="/openapi.json">/openapi.json</a>.</noscript>
+<div id="swagger-ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** `validatorUrl: null`: the badge of the validator would send the document to another host. */
+const START = `const dark = matchMedia('(prefers-color-scheme: dark)');
+function follow() {
+  document.documentElement.classList.toggle('dark-mode', dark.matches);
+}
+dark.addEventListener('change', follow);
+follow();
+SwaggerUIBundle({
+  url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null, persistAuthorization: false,
+  defaultModelsExpandDepth: 0, displayRequestDuration: true,
+});
+`;
+
+const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
+
+/** The renderer draws icons from data: URLs and sets styles on elements. It loads nothing from other hosts. */
+const POLICY = helmet.contentSecurityPolicy({
+  useDefaults: false,
+  directives: {
+    'default-src': ["'none'"],
+    'script-src': ["'self'"],
+    'style-src': ["'self'", "'unsafe-inline'"],
+    'img-src': ["'self'", 'data:'],
+    'connect-src': ["'self'"],
+    'base-uri': ["'none'"],
+    'form-action': ["'none'"],
+    'frame-ancestors': ["'none'"],
+  },
+});
+
+const INDEX = JSON.stringify({
+  object: 'service',
+  name: 'Berth',
+  api: '/api/v1',
+  docs: '/docs',
+  openapi: '/openapi.json',
+  llms: '/llms.txt',
+  dashboard: '/dashboard',
+  cli: '/cli/berth.tgz',
+});
+
+/** Lists the entry points. Some clients ask their base URL before the first call (Claude Code: HEAD). */
+export const serviceIndex: RequestHandler = (request, response) => {
+  if (request.accepts(['json', 'html']) === 'html') response.redirect('/dashboard');
+  else sendJson(response, INDEX);
+};
+
+/** Text that is the same for everyone. Express answers If-None-Match. */
+function sendOpenText(response: Response, type: string, text: string): void {
+  response.set({ 'access-control-allow-origin': '*', 'cache-control': 'public, max-age=3600' });
+  response.type(type).send(text);
+}
+
+/** /openapi.json, /llms.txt and /docs, and their addresses at / and at /api, the base URL of Anthropic's clients. */
+export function docsRouter(): Router {
+  const router = Router({ caseSensitive: true });
+  const document = JSON.stringify(openApiDocument());
+  const markdown = apiMarkdown();
+  const root = absolutePath();
+  router.get(['/', '/api'], serviceIndex);
+  router.get('/openapi.json', compress(), (_request, response) => {
+    response.set('access-control-allow-origin', '*');
+    sendJson(response, document);
+  });
+  router.get('/llms.txt', compress(), (_request, response) => sendOpenText(response, 'text/plain', LLMS_TEXT));
+  router.get('/docs/api.md', compress(), (_request, response) => sendOpenText(response, 'text/markdown', markdown));
+  router.get('/docs', compress(), POLICY, (request, response) => {
+    response.vary('accept');
+    // Programs that read pages ask for Markdown by name; browsers and */* get the page.
+    if (request.accepts(['html', 'text/markdown']) === 'text/markdown')
+      sendOpenText(response, 'text/markdown', markdown);
+    else response.type('html').send(PAGE);
+  });
+  router.get('/docs/start.js', compress(), (_request, response) => {
+    response.type('js').send(START);
+  });
+  for (const { file } of GUIDES) {
+    const text = guideText(file);
+    router.get(`/docs/${file}`, compress(), (_request, response) => sendOpenText(response, 'text/markdown', text));
+  }
+  for (const file of FILES) {
+    router.get(`/docs/${file}`, compress(), (_request, response) => {
+      response.sendFile(file, { root, maxAge: '1d' });
+    });
+  }
+  router.all(['/openapi.json', '/llms.txt', '/docs', '/docs/api.md'], methodNotAllowed(['get']));
+  return router;
+}

@@ -1,0 +1,40 @@
+import { authenticate } from '../interface/auth/middleware.ts';
+import { acceptPeople } from '../interface/auth/people.ts';
+import type { ApiContext } from './context.ts';
+import { measureRequests } from './metrics.ts';
+import { requestId, requestLog } from './request-log.ts';
+import { requireHost } from './require-host.ts';
+import { apiSecurity, cors } from './security.ts';
+import type { Step } from '../interface/step.ts';
+import { traceRequests } from './trace-requests.ts';
+import { isKnown } from './methods.ts';
+import { takeProtocolToken } from '../features/terminal/token-protocol.ts';
+
+/** The steps that stand before everything below the API base, in Express and in front of it. */
+export interface ApiSteps {
+  /** Of every request. */
+  opening: readonly Step[];
+  /** Of every request but those to the ports of instances. */
+  measure: Step;
+  /** Of every request below the API base, whose URL is without it. */
+  entry: readonly Step[];
+}
+
+/** Once per process: the steps have metrics and shares. */
+export function createSteps(context: ApiContext): ApiSteps {
+  return {
+    opening: [requestId, requestLog(context)],
+    measure: measureRequests(context),
+    entry: [
+      cors(isKnown),
+      takeProtocolToken,
+      acceptPeople(context.people),
+      authenticate(context.authenticator, context.lastUsed),
+      ...(context.tracer === undefined ? [] : [traceRequests(context.tracer)]),
+      context.keepAccepted,
+      context.takeTurns,
+      apiSecurity,
+      requireHost,
+    ],
+  };
+}
