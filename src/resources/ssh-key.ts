@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
+import { numericId } from './ids.ts';
 import { AGE_COLUMN, berthType, conditionsSchema, withRules, type CustomResource } from './schema.ts';
 
 export const MAX_NAME_LENGTH = 128;
@@ -66,3 +67,8 @@ export const sshKeyResource: CustomResource = {
   spec: sshKeySpecSchema,
   status: sshKeyStatusSchema,
 };
+
+/** The number that the API knows a key by. */
+export function sshKeyId(key: SshKey): number {
+  return numericId(key.metadata.uid ?? '');
+}

@@ -2,14 +2,11 @@ import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { type CallerScope, getPrincipal, type Principal } from '../../access/principal.ts';
 import { requireScope } from './auth/middleware.ts';
-import type { ApiContext } from '../server/context.ts';
 import { ApiError } from './errors/api-error.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { idempotencyKey } from './idempotency.ts';
 import { compress } from './compress.ts';
 import { parseBody } from './validate.ts';
-import type { Example } from './examples.ts';
-import { type Body, SCHEMAS, type SchemaName } from '../server/openapi/registry.ts';
 
 /** One pair of method and path, as the OpenAPI document describes it. */
 export interface Operation {
@@ -32,10 +29,10 @@ export interface Operation {
   scope: CallerScope;
   summary: string;
   description?: string;
-  request?: RequestBody<SchemaName>;
+  request?: RequestBody<z.ZodType>;
   /** The parameters of its query, as `parseQuery` takes them. */
   query?: z.ZodObject;
-  success: { status: 200 | 201; schema: SchemaName; description: string };
+  success: { status: 200 | 201; schema: z.ZodType; description: string };
   /** What text/plain has, for an endpoint that also answers so. */
   plainText?: string;
   /** What application/openmetrics-text has, for an endpoint that also answers so. */
@@ -52,26 +49,32 @@ export interface Operation {
   errors?: readonly ErrorCode[];
 }
 
-interface RequestBody<N extends SchemaName> {
+/** A body that works unchanged: a test sends each of them. */
+export interface Example {
+  summary: string;
+  value: Record<string, unknown>;
+}
+
+interface RequestBody<S extends z.ZodType> {
   /** By default JSON. */
   media?: 'application/json' | 'multipart/form-data';
-  schema: N;
+  schema: S;
   required: boolean;
   examples: Record<string, Example>;
 }
 
-/** An operation that this interface serves itself. */
-export interface Route extends Operation {
+/** An operation that this interface serves itself, with what it needs for it. */
+export interface Route<C> extends Operation {
   /** Compresses the answers of the handler, not those of the checks before it. */
   compressed?: boolean;
-  serve: (context: ApiContext) => RequestHandler;
+  serve: (context: C) => RequestHandler;
 }
 
 /** The routes below one path; `compressed` is for all answers there, errors included. */
-export interface Resource {
+export interface Resource<C> {
   path: string;
   compressed?: boolean;
-  routes: readonly Route[];
+  routes: readonly Route<C>[];
 }
 
 /** An authenticated request whose key has the scope of the route. */
@@ -87,21 +90,21 @@ export interface CallWithBody<B> extends Call {
   key: string | undefined;
 }
 
-type Handler<C extends Call> = (context: ApiContext, call: C) => void | Promise<void>;
-type Described = Omit<Route, 'serve'>;
+type Handler<C, A extends Call> = (context: C, call: A) => void | Promise<void>;
+type Described = Omit<Route<never>, 'serve'>;
 
-export function route({ handle, ...described }: Described & { handle: Handler<Call> }): Route {
+export function route<C>({ handle, ...described }: Described & { handle: Handler<C, Call> }): Route<C> {
   return {
     ...described,
     serve: (context) => (request, response) => handle(context, { request, response, caller: getPrincipal(request) }),
   };
 }
 
-export function routeWithBody<N extends SchemaName>({
+export function routeWithBody<C, S extends z.ZodType>({
   handle,
   ...described
-}: Described & { request: RequestBody<N>; handle: Handler<CallWithBody<Body<N>>> }): Route {
-  const schema = SCHEMAS[described.request.schema];
+}: Described & { request: RequestBody<S>; handle: Handler<C, CallWithBody<z.infer<S>>> }): Route<C> {
+  const schema = described.request.schema as z.ZodType<z.infer<S>>;
   return {
     ...described,
     serve: (context) => (request, response) => {
@@ -132,7 +135,10 @@ export function methodNotAllowed(methods: readonly Operation['method'][]): Reque
 }
 
 /** Mounts the routes of a resource. The scope is checked before the body is read. */
-export function resourceRouter({ path: base, routes }: Resource, context: ApiContext): Router {
+export function resourceRouter<C extends { readJson: RequestHandler }>(
+  { path: base, routes }: Resource<C>,
+  context: C,
+): Router {
   const router = Router({ caseSensitive: true });
   for (const [path, atPath] of Map.groupBy(routes, (one) => one.path)) {
     const below = path.slice(base.length).replaceAll(/\{(\w+)\}/g, ':$1') || '/';

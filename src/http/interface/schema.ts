@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compareText } from '../../lib/compare.ts';
 
 export const timeSchema = z.string().meta({ format: 'date-time', description: 'RFC 3339, UTC.' });
 
@@ -61,3 +62,35 @@ export const LIMITS = {
   /** Bytes of a JSON body on the endpoints of the dashboard. A token is the longest thing that they take. */
   dashboardBody: 16 * 1024,
 } as const;
+
+const NAMES = z.registry<{ id: string }>();
+
+/** Gives a schema its name in the OpenAPI document, which no other schema may have. */
+export function named<S extends z.ZodType>(id: string, schema: S): S {
+  NAMES.add(schema, { id });
+  return schema;
+}
+
+/** The name of a schema that has one. */
+export function nameOf(schema: z.ZodType): string {
+  const id = NAMES.get(schema)?.id;
+  if (id === undefined) throw new Error('A schema of a route has no name for the OpenAPI document.');
+  return id;
+}
+
+/** Of every named schema, from what validates. A reference to another has `uri`, made from its name. */
+export function namedSchemas(uri: (id: string) => string): Record<string, unknown> {
+  const { schemas } = z.toJSONSchema(NAMES, {
+    io: 'input',
+    target: 'draft-2020-12',
+    uri,
+    // What only the API server reads, of schemas that are the resources' own.
+    override: ({ jsonSchema }) => {
+      for (const key of Object.keys(jsonSchema)) if (key.startsWith('x-kubernetes-')) delete jsonSchema[key];
+    },
+  });
+  const entries = Object.entries(schemas).map(
+    ([id, { $schema: _schema, $id: _id, ...schema }]) => [id, schema] as const,
+  );
+  return Object.fromEntries(entries.toSorted(([a], [b]) => compareText(a, b)));
+}

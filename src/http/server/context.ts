@@ -8,12 +8,10 @@ import type { Stores } from '../../caches/caches.ts';
 import type { CacheName } from '../../caches/table.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { KubeClient } from '../../kube/client/client.ts';
-import type { ReadStore } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
 import type { InstancePorts } from '../../ports/instance-ports.ts';
 import type { ReadMonitor } from '../../ports/read-monitor.ts';
-import type { Webhook } from '../../resources/webhooks/webhook.ts';
 import type { Tracer } from '../../runtime/tracing/tracer.ts';
 import type { TerminalGateway } from '../features/terminal/pass-on.ts';
 import type { Authenticator } from '../interface/auth/authenticator.ts';
@@ -37,6 +35,7 @@ import { StartTimes } from '../features/offers/start-times.ts';
 import { InstancePresenter } from '../features/instances/presenter.ts';
 import { nearLimitsReader } from '../features/instances/near-limits.ts';
 import { placesReader } from '../features/instances/places-in-line.ts';
+import type { WebhookParts } from '../features/webhooks/routes.ts';
 
 export const API_CACHES = [
   'instances',
@@ -64,12 +63,6 @@ const CLAIMS_AT_ONCE = 32;
 const MAX_CONNECTIONS = 10_000;
 /** Behind a proxy that answers for many clients, all connections have its address. */
 const MAX_RESTING_PER_ADDRESS = 1000;
-
-export interface WebhookParts {
-  store: ReadStore<Webhook>;
-  /** 32 bytes, from which signing secrets are derived. Rejects with NotFoundError while there is none. */
-  key: () => Promise<Buffer>;
-}
 
 /** The model endpoints, relative to the API base. They stand behind authentication, and read bodies themselves. */
 export interface ModelEndpoints {

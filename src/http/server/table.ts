@@ -14,9 +14,16 @@ import type { Operation, Resource } from '../interface/route.ts';
 import { sshKeyRoutes } from '../features/ssh-keys/routes.ts';
 import { templateRoutes } from '../features/templates/routes.ts';
 import { updateInstanceRoute } from '../features/instances/update-route.ts';
+import {
+  modelListSchema,
+  modelRequestSchema,
+  modelResponseSchema,
+  wholeModelRequestSchema,
+} from '../features/models/schema.ts';
+import type { ApiContext } from './context.ts';
 
 /** What this interface serves itself. */
-export const RESOURCES: readonly Resource[] = [
+export const RESOURCES: readonly Resource<ApiContext>[] = [
   { path: '/offers', compressed: true, routes: [listOffersRoute, searchOffersRoute] },
   {
     path: '/instances',
@@ -46,15 +53,15 @@ const models = { tag: 'Models', scope: 'models' } as const;
 const modelCall = {
   ...models,
   method: 'post',
-  request: { schema: 'ModelRequest', required: true, examples: {} },
-  success: { status: 200, schema: 'ModelResponse', description: "The model's answer." },
+  request: { schema: modelRequestSchema, required: true, examples: {} },
+  success: { status: 200, schema: modelResponseSchema, description: "The model's answer." },
   events: 'those of the named API, with "stream": true',
 } as const satisfies Partial<Operation>;
 
 const { events: _events, ...withoutEvents } = modelCall;
 const wholeCall = {
   ...withoutEvents,
-  request: { ...modelCall.request, schema: 'WholeModelRequest' },
+  request: { ...modelCall.request, schema: wholeModelRequestSchema },
 } as const satisfies Partial<Operation>;
 
 /** The table of the interface: every operation, those of the model gateway included. */
@@ -66,7 +73,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/models',
     id: 'listModels',
     summary: 'List the models that the cluster serves',
-    success: { status: 200, schema: 'ModelList', description: 'All models.' },
+    success: { status: 200, schema: modelListSchema, description: 'All models.' },
   },
   {
     ...modelCall,

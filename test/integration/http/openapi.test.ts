@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ERRORS } from '../../../src/http/interface/errors/catalogue.ts';
-import { EXAMPLES } from '../../../src/http/interface/examples.ts';
+import { examplesOf } from '../../support/http/examples.ts';
 import type { Cluster } from '../../support/http/api.ts';
 import { type Call, clientOf } from '../../support/http/client.ts';
 import { addNode, gpuNode } from '../../support/http/fleet.ts';
@@ -108,29 +108,29 @@ describe('/openapi.json', () => {
 describe('every example works as it stands', () => {
   let id: string;
 
-  it.each(Object.entries(EXAMPLES.createInstance))('createInstance: %s', async (_name, { value }) => {
+  it.each(examplesOf('createInstance'))('createInstance: %s', async (_name, { value }) => {
     const answer = await call('POST', '/instances', value);
     expect(answer.status, answer.text).toBe(201);
     id = answer.id;
   });
 
-  it.each(Object.entries(EXAMPLES.searchOffers))('searchOffers: %s', async (_name, { value }) => {
+  it.each(examplesOf('searchOffers'))('searchOffers: %s', async (_name, { value }) => {
     const answer = await call('POST', '/offers/search', value);
     expect(answer.status, answer.text).toBe(200);
   });
 
-  it.each(Object.entries(EXAMPLES.updateInstance))('updateInstance: %s', async (_name, { value }) => {
+  it.each(examplesOf('updateInstance'))('updateInstance: %s', async (_name, { value }) => {
     const answer = await call('PATCH', `/instances/${id}`, value);
     expect(answer.status, answer.text).toBe(200);
   });
 
-  it.each(Object.entries(EXAMPLES.createTemplate))('createTemplate: %s', async (_name, { value }) => {
+  it.each(examplesOf('createTemplate'))('createTemplate: %s', async (_name, { value }) => {
     const answer = await call('POST', '/templates', value);
     expect(answer.status, answer.text).toBe(201);
     expect((await call('PUT', `/templates/${answer.id}`, value)).text).toBe(answer.text);
   });
 
-  it.each(Object.entries(EXAMPLES.createSshKey))('createSSHKey: %s', async (_name, { value }) => {
+  it.each(examplesOf('createSSHKey'))('createSSHKey: %s', async (_name, { value }) => {
     const answer = await call('POST', '/ssh-keys', value);
     expect(answer.status, answer.text).toBe(201);
   });

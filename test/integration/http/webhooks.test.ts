@@ -4,7 +4,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createKey } from '../../../src/access/create-key.ts';
 import type { Scope } from '../../../src/resources/api-key.ts';
-import { EXAMPLES } from '../../../src/http/interface/examples.ts';
+import { examplesOf } from '../../support/http/examples.ts';
 import { eventListSchema } from '../../../src/http/features/events/schema.ts';
 import { GPU_INSTANCES } from '../../../src/resources/instances/gpu-instance.ts';
 import { installCli } from '../../support/berth-cli.ts';
@@ -140,7 +140,7 @@ it('refuses more webhooks than the ceiling, and what is no URL', async () => {
   const statuses: number[] = [];
   for (const one of urls) statuses.push((await other('POST', '/webhooks', { url: one })).status);
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 201), 403]);
-  for (const { value } of Object.values(EXAMPLES.createWebhook)) {
+  for (const [, { value }] of examplesOf('createWebhook')) {
     const answer = await call('POST', '/webhooks', value);
     expect(answer.status, answer.text).toBe(201);
   }

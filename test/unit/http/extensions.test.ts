@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { toInstancePatch, toInstanceSpec } from '../../../src/http/features/instances/to-spec.ts';
 import { parseBody } from '../../../src/http/interface/validate.ts';
 import { ApiError } from '../../../src/http/interface/errors/api-error.ts';
-import { componentSchemas } from '../../../src/http/server/openapi/registry.ts';
+import { componentSchemas } from '../../../src/http/server/openapi/document.ts';
 import { createInstanceSchema, updateInstanceSchema } from '../../../src/http/features/instances/schema.ts';
 import { gpuInstanceSpecSchema } from '../../../src/resources/instances/gpu-instance.ts';
 

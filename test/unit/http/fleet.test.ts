@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { personSigningKey, signPersonToken } from '../../../src/access/person-token.ts';
 import type { CallerScope } from '../../../src/access/principal.ts';
 import type { FleetRecord } from '../../../src/http/features/fleet/schema.ts';
-import { SCHEMAS } from '../../../src/http/server/openapi/registry.ts';
+import { fleetSchema } from '../../../src/http/features/fleet/schema.ts';
 import type { Scope } from '../../../src/resources/api-key.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { type LoneApi, type LoneApiOptions, startLoneApi } from '../../support/http/lone-api.ts';
@@ -86,7 +86,7 @@ async function fleet(): Promise<FleetRecord> {
   const answer = await get(personWith(['compute:read', 'fleet:read']));
   expect(answer.status).toBe(200);
   const record = await answer.json();
-  expect(SCHEMAS.Fleet.safeParse(record).error).toBeUndefined();
+  expect(fleetSchema.safeParse(record).error).toBeUndefined();
   return record as FleetRecord;
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import type { WebhookParts } from '../../../src/http/server/context.ts';
+import type { WebhookParts } from '../../../src/http/features/webhooks/routes.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import { signingSecret } from '../../../src/resources/webhooks/signing.ts';

@@ -7,7 +7,6 @@ import {
   type InstanceHistorySpec,
 } from '../../../resources/history/instance-history.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
@@ -17,11 +16,28 @@ import { sendJson } from '../../interface/send.ts';
 import { instanceNotFound, instanceOf } from '../instances/find.ts';
 import { type FollowedHistory, followHistory } from './follow.ts';
 import { toRecord } from './record.ts';
+import { eventListSchema } from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface EventsContext {
+  client: KubeClient;
+  clock: Clock;
+  streams: StreamRegistry;
+  claims: ClaimsOnPods;
+  logReads: FairShares;
+  logFollows: FairShares;
+  stores: Stores<'instances' | 'sshKeys'>;
+}
 
 /** A label's value, which the names of instances are. */
 const ID = /^[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?$/;
 
-async function histories({ client }: ApiContext, namespace: string, id: string): Promise<InstanceHistory[]> {
+async function histories({ client }: EventsContext, namespace: string, id: string): Promise<InstanceHistory[]> {
   if (!ID.test(id)) return [];
   return (await client.list(INSTANCE_HISTORIES, { namespace, labelSelector: `${HISTORY_OF}=${id}` })).items;
 }
@@ -43,7 +59,7 @@ function historyOf(
 
 /** Throws 404 when there is none. */
 async function read(
-  context: ApiContext,
+  context: EventsContext,
   { request, caller: { namespace } }: Call,
   instance: GpuInstance | undefined,
 ): Promise<InstanceHistorySpec> {
@@ -61,7 +77,7 @@ async function read(
 }
 
 function follow(
-  { clock, logFollows, stores, streams }: ApiContext,
+  { clock, logFollows, stores, streams }: EventsContext,
   { request, response, caller: { namespace } }: Call,
   found: Pick<FollowedHistory, 'history' | 'instance' | 'wasCached'>,
 ): void {
@@ -104,10 +120,10 @@ export const readEventsRoute = route({
     'text/event-stream: event (one that the client has not, or that happened again), end (the instance is gone: the ' +
     'last event). A stream ends after an hour, and after 15 minutes without an event; it goes on at any replica with ' +
     'the last id as Last-Event-ID.',
-  success: { status: 200, schema: 'EventList', description: 'The history, oldest first: at most 100 events.' },
+  success: { status: 200, schema: eventListSchema, description: 'The history, oldest first: at most 100 events.' },
   events: 'event, end',
   errors: ['instance_not_found'],
-  async handle(context, call) {
+  async handle(context: EventsContext, call) {
     const { request, response } = call;
     const instance = await instanceOf(context, request).catch((error: unknown) => {
       if (error instanceof ApiError && error.code === 'instance_not_found') return undefined;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listOf, timeSchema } from '../../interface/schema.ts';
+import { listOf, named, timeSchema } from '../../interface/schema.ts';
 
 const eventSchema = z
   .object({
@@ -13,12 +13,15 @@ const eventSchema = z
   })
   .describe('Something that happened to an instance.');
 
-export const eventListSchema = listOf(eventSchema)
-  .extend({
-    instance_id: z.string(),
-    ended_at: timeSchema.nullable().describe('When the instance was gone; null while it is there.'),
-    dropped: z.int().min(0).describe('Older events that gave way to newer ones.'),
-  })
-  .describe('What happened to an instance, oldest first.');
+export const eventListSchema = named(
+  'EventList',
+  listOf(eventSchema)
+    .extend({
+      instance_id: z.string(),
+      ended_at: timeSchema.nullable().describe('When the instance was gone; null while it is there.'),
+      dropped: z.int().min(0).describe('Older events that gave way to newer ones.'),
+    })
+    .describe('What happened to an instance, oldest first.'),
+);
 
 export type EventListRecord = z.infer<typeof eventListSchema>;

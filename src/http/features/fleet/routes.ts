@@ -6,20 +6,26 @@ import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { specVersion } from '../../../resources/gpu-pool.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../resources/tenants/tenant-limit.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { timeText } from '../../interface/schema.ts';
 import { sendJson } from '../../interface/send.ts';
 import { route } from '../../interface/route.ts';
 import { displacedIn } from './displaced.ts';
 import { type Placed, toFleetNode } from './nodes.ts';
-import type { FleetNode, FleetRecord } from './schema.ts';
+import { type FleetNode, type FleetRecord, fleetSchema } from './schema.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface FleetContext {
+  claims: ClaimsOnPods;
+  offers: Inventory;
+  stores: Stores<'instances' | 'pools' | 'nodes' | 'tenantLimits' | 'namespaces' | 'pods'>;
+}
 
 /** The operator reads the first of a line that may have thousands. */
 const MOST_WAITING = 200;
 
-type Source = Pick<ApiContext, 'claims' | 'offers' | 'stores'>;
-
-function placedIn({ claims, stores }: Source): Placed[] {
+function placedIn({ claims, stores }: FleetContext): Placed[] {
   return [...stores.instances.values()].flatMap((stored) => {
     const instance = claims.with(stored);
     const claim = instance.status?.claim;
@@ -27,7 +33,7 @@ function placedIn({ claims, stores }: Source): Placed[] {
   });
 }
 
-function poolRecord({ stores }: Source, pool: Pool, nodes: readonly FleetNode[]): FleetRecord['pools'][number] {
+function poolRecord({ stores }: FleetContext, pool: Pool, nodes: readonly FleetNode[]): FleetRecord['pools'][number] {
   const own = nodes.filter((node) => node.pool === pool.name);
   const gpus = own.flatMap((node) => node.gpus);
   const open = own.filter(({ state }) => state === 'ready').flatMap((node) => node.gpus);
@@ -62,7 +68,7 @@ function limitsOf(
 }
 
 function tenantsOf(
-  { stores }: Source,
+  { stores }: FleetContext,
   placed: readonly Placed[],
   waiting: readonly GpuInstance[],
 ): FleetRecord['tenants'] {
@@ -99,7 +105,7 @@ function waitingRecord(instance: GpuInstance): FleetRecord['waiting'][number] {
   };
 }
 
-function toFleetRecord(source: Source): FleetRecord {
+function toFleetRecord(source: FleetContext): FleetRecord {
   const { offers, stores } = source;
   const placed = placedIn(source);
   const placedOn = Map.groupBy(placed, ({ claim }) => claim.node);
@@ -134,8 +140,8 @@ export const readFleetRoute = route({
   description:
     'For operators. No key has the scope: only people who signed in to the dashboard and may list nodes, pods, ' +
     'GPUPools, GPUInstances and TenantLimits in the whole cluster.',
-  success: { status: 200, schema: 'Fleet', description: 'The fleet as this replica sees it.' },
-  handle(context, { response }) {
+  success: { status: 200, schema: fleetSchema, description: 'The fleet as this replica sees it.' },
+  handle(context: FleetContext, { response }) {
     sendJson(response, JSON.stringify(toFleetRecord(context)));
   },
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isolationSchema, moneySchema, timeSchema } from '../../interface/schema.ts';
+import { isolationSchema, moneySchema, named, timeSchema } from '../../interface/schema.ts';
 
 const countSchema = z.int().min(0);
 
@@ -116,17 +116,20 @@ const displacedSchema = z
   })
   .describe('An interruptible instance that lost its GPUs, and has no others yet.');
 
-export const fleetSchema = z
-  .object({
-    object: z.literal('fleet'),
-    nodes: z.array(nodeSchema).describe('By name.'),
-    pools: z.array(poolSchema).describe('By name.'),
-    tenants: z.array(tenantSchema).describe('The one with the most GPUs first.'),
-    waiting: z.array(waitingSchema).describe('In the order in which they are served; the first 200.'),
-    waiting_total: countSchema,
-    displaced: z.array(displacedSchema).describe('The last one first; at most 200.'),
-  })
-  .describe('All nodes with GPUs, who has them, and who waits for some.');
+export const fleetSchema = named(
+  'Fleet',
+  z
+    .object({
+      object: z.literal('fleet'),
+      nodes: z.array(nodeSchema).describe('By name.'),
+      pools: z.array(poolSchema).describe('By name.'),
+      tenants: z.array(tenantSchema).describe('The one with the most GPUs first.'),
+      waiting: z.array(waitingSchema).describe('In the order in which they are served; the first 200.'),
+      waiting_total: countSchema,
+      displaced: z.array(displacedSchema).describe('The last one first; at most 200.'),
+    })
+    .describe('All nodes with GPUs, who has them, and who waits for some.'),
+);
 
 export type FleetRecord = z.infer<typeof fleetSchema>;
 export type FleetNode = FleetRecord['nodes'][number];

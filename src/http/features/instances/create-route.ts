@@ -4,21 +4,34 @@ import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.
 import { namesTemplate } from '../../../resources/instance-template.ts';
 import { requestSpan } from '../../../runtime/tracing/request-span.ts';
 import { traceparentOf } from '../../../runtime/tracing/trace-context.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { validationFailed } from '../../interface/errors/api-error.ts';
 import { findTemplateOf } from './find-template.ts';
-import { createInstance } from './create.ts';
+import { type CreateDeps, createInstance } from './create.ts';
 import { requestHash } from '../../interface/idempotency.ts';
 import { budgetExceeded, offerUnavailable, refusal, templateNotFound, tenantLimit } from './refusal.ts';
 import { takeFreeText } from './free-text.ts';
 import { toInstanceSpec } from './to-spec.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { sendJson } from '../../interface/send.ts';
 import { missingSshKeys } from './find.ts';
 import { routeWithBody } from '../../interface/route.ts';
+import { createInstanceSchema, instanceSchema } from './schema.ts';
+import type { TemplateSource } from '../../../caches/templates.ts';
+import type { InstancePresenter } from './presenter.ts';
+import type { CallLimits } from '../../interface/request-limit.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface CreateContext extends CreateDeps {
+  templates: TemplateSource;
+  instances: InstancePresenter;
+  calls: CallLimits;
+  offers: Inventory;
+  defaultImage: string;
+  stores: Stores<'instances' | 'sshKeys'>;
+}
 
 /** Throws 422 for SSH keys, and 404 for a template, that the tenant does not have. */
-async function checkReferences(context: ApiContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
+async function checkReferences(context: CreateContext, namespace: string, spec: GpuInstanceSpec): Promise<void> {
   const errors = await missingSshKeys(context, namespace, spec.sshKeyIds ?? []);
   if (errors.length > 0) throw validationFailed(errors);
   if (namesTemplate(spec) && !(await findTemplateOf(context, namespace, spec))) throw templateNotFound(spec);
@@ -44,8 +57,49 @@ export const createInstanceRoute = routeWithBody({
     'that no offer has is 409 offer_unavailable too: offers come and go. Without a body it rents the cheapest free offer. ' +
     'With on_no_capacity queue an instance that no place is free for is 201 too: it waits, as pending, with its ' +
     'place_in_line.',
-  request: { schema: 'CreateInstance', required: false, examples: EXAMPLES.createInstance },
-  success: { status: 201, schema: 'Instance', description: 'The new instance. Location has its path.' },
+  request: {
+    schema: createInstanceSchema,
+    required: false,
+    examples: {
+      cheapest: { summary: 'The cheapest free offer with the default image', value: {} },
+      full: {
+        summary: 'Interruptible, with image, disk and name',
+        value: {
+          type: 1,
+          name: 'training run 7',
+          template_image: 'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime',
+          runtype: 'ssh',
+          disk_gb: 40,
+          install_monitoring: false,
+          stats: '{"team":"vision"}',
+        },
+      },
+      everything: {
+        summary: 'A program with its environment and port, that ends by itself',
+        value: {
+          gpu: { count: 1, memory_mb: 1024 },
+          template_image: 'vllm/vllm-openai:v0.9.0',
+          args: ['--model', 'Qwen/Qwen3-8B'],
+          env: { HF_HOME: '/workspace/hf' },
+          ports: [{ container_port: 8000, name: 'http' }],
+          registry: 'my-registry',
+          max_duration: '12h',
+          on_expiry: 'delete',
+          on_no_capacity: 'queue',
+        },
+      },
+      vast: {
+        summary: 'As Vast.ai clients send it',
+        value: {
+          runtype: 'jupyter_direc ssh_direc ssh_proxy',
+          disk_gb: 16,
+          template_hash_id: null,
+          template_image: '',
+        },
+      },
+    },
+  },
+  success: { status: 201, schema: instanceSchema, description: 'The new instance. Location has its path.' },
   idempotent: true,
   links: {
     getInstance: 'instanceId',
@@ -66,7 +120,7 @@ export const createInstanceRoute = routeWithBody({
     'tenant_unavailable',
     'claim_timeout',
   ],
-  async handle(context, { request, response, caller, body, key }) {
+  async handle(context: CreateContext, { request, response, caller, body, key }) {
     const { namespace } = caller;
     const signal = disconnectOf(response);
     const span = requestSpan(request);

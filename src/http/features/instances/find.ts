@@ -3,12 +3,11 @@ import type { Request } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import { keyOf, type KubeObject } from '../../../kube/types.ts';
+import { keyOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { SSH_KEYS, type SshKey } from '../../../resources/ssh-key.ts';
+import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
 import type { ClaimsOnPods } from './claims-on-pods.ts';
-import { sshKeyId } from '../ssh-keys/record.ts';
 
 /** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -71,17 +70,4 @@ export async function missingSshKeys(source: Source, namespace: string, ids: rea
   return ids.flatMap((id, index) =>
     found.has(id) ? [] : [{ path: `ssh_key_ids[${index}]`, expected: 'expected the id of an SSH key' }],
   );
-}
-
-/** Oldest first, then by name: the order of every list of resources. */
-export function byAge(left: KubeObject, right: KubeObject): number {
-  const a = String(left.metadata.creationTimestamp);
-  const b = String(right.metadata.creationTimestamp);
-  if (a !== b) return a < b ? -1 : 1;
-  return left.metadata.name < right.metadata.name ? -1 : 1;
-}
-
-/** The id of an SSH key or a template that a path names; undefined for a text that can be none. */
-export function numericIdIn(text: string): number | undefined {
-  return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
 }

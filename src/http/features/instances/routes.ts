@@ -1,13 +1,28 @@
 import { ConflictError } from '../../../kube/errors.ts';
 import { GPU_INSTANCES } from '../../../resources/instances/gpu-instance.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
-import type { Followed } from './instance-events.ts';
+import type { Followed, InstanceEvents } from './instance-events.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { byAge, instanceNotFound, instanceOf } from './find.ts';
+import { instanceNotFound, instanceOf } from './find.ts';
 import { type Call, route } from '../../interface/route.ts';
+import { deletedInstanceSchema, instanceListSchema, instanceSchema } from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ClaimsOnPods } from './claims-on-pods.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import type { InstancePresenter } from './presenter.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import { byAge } from '../../interface/objects.ts';
 
-function stream({ streams, instanceEvents }: ApiContext, { request, response }: Call, followed: Followed): void {
+export interface InstancesContext {
+  client: KubeClient;
+  claims: ClaimsOnPods;
+  streams: StreamRegistry;
+  instanceEvents: InstanceEvents;
+  instances: InstancePresenter;
+  stores: Stores<'instances' | 'sshKeys'>;
+}
+
+function stream({ streams, instanceEvents }: InstancesContext, { request, response }: Call, followed: Followed): void {
   // It closed while the instance was looked up: nothing would give back what it holds.
   if (response.destroyed) return;
   const opened = streams.open(request, response);
@@ -27,9 +42,9 @@ export const listInstancesRoute = route({
   compressed: true,
   summary: 'List your instances, oldest first',
   description: 'With Accept: text/event-stream: snapshot (the list), instance (new or changed), deleted.',
-  success: { status: 200, schema: 'InstanceList', description: 'All instances of the tenant.' },
+  success: { status: 200, schema: instanceListSchema, description: 'All instances of the tenant.' },
   events: 'snapshot, instance, deleted, resync',
-  handle(context, call) {
+  handle(context: InstancesContext, call) {
     const { namespace } = call.caller;
     if (wantsEvents(call.request)) return stream(context, call, { namespace });
     const sorted = context.stores.instances.by('namespace', namespace).toSorted(byAge);
@@ -48,10 +63,10 @@ export const readInstanceRoute = route({
   scope: 'compute:read',
   summary: 'Read one instance',
   description: 'With Accept: text/event-stream: snapshot (the instance), instance (changed), deleted (the last event).',
-  success: { status: 200, schema: 'Instance', description: 'The instance.' },
+  success: { status: 200, schema: instanceSchema, description: 'The instance.' },
   events: 'snapshot, instance, deleted, resync',
   errors: ['instance_not_found'],
-  async handle(context, call) {
+  async handle(context: InstancesContext, call) {
     const instance = await instanceOf(context, call.request);
     const { namespace = '', name } = instance.metadata;
     if (wantsEvents(call.request)) return stream(context, call, { namespace, name });
@@ -70,11 +85,11 @@ export const deleteInstanceRoute = route({
   description: 'Answers once the deletion is recorded. Until its GPUs are free the instance stays, as deleting.',
   success: {
     status: 200,
-    schema: 'DeletedInstance',
+    schema: deletedInstanceSchema,
     description: 'The deletion is recorded, by this request or before.',
   },
   errors: ['instance_not_found'],
-  async handle(context, { request, response }) {
+  async handle(context: InstancesContext, { request, response }) {
     const { namespace, name, uid } = (await instanceOf(context, request)).metadata;
     await context.client
       .delete(GPU_INSTANCES, { namespace, name }, { ...(uid !== undefined && { uid }) })

@@ -9,6 +9,7 @@ import {
   LIMITS,
   listOf,
   moneySchema,
+  named,
   textSchema,
   timeSchema,
   wellFormed,
@@ -58,96 +59,104 @@ const gpuFailureSchema = z
     'What happens when a GPU stays unhealthy for a minute. keep (default): nothing, and the rent goes on. restart: the start ends, and another begins on healthy GPUs; what is in memory is lost.',
   );
 
-export const createInstanceSchema = z
-  .strictObject({
-    type: z
-      .literal([0, 1])
-      .meta({ type: 'integer' })
-      .describe('0: on demand (default). 1: interruptible, cheaper.')
-      .nullish(),
-    ask_id: anyIntegerSchema.describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
-    name: textSchema().max(LIMITS.name).describe('Name for people.').nullish(),
-    stats: textSchema().describe('Free text that is kept with the instance and returned unchanged.').nullish(),
-    template_image: z
-      .string()
-      .max(LIMITS.templateImage)
-      .regex(IMAGE_PATTERN)
-      .describe('Container image. Empty: the image of the template, else the default image.')
-      .nullish(),
-    template_id: anyIntegerSchema.describe('Id of an InstanceTemplate.').nullish(),
-    template_hash_id: z
-      .string()
-      .max(LIMITS.templateHashId)
-      .describe('Content hash of an InstanceTemplate. Empty means none.')
-      .nullish(),
-    runtype: textSchema()
-      .describe(
-        'ssh (default), jupyter or args, or as Vast.ai clients spell them. Any other text is kept, runs as ssh, and stands in `warnings`.',
-      )
-      .nullish(),
-    disk_gb: z
-      .int()
-      .min(LIMITS.diskGb.min)
-      .max(LIMITS.diskGb.max)
-      .describe('Size of the disk at /workspace in GB.')
-      .nullish(),
-    offer_disk_space: z
-      .number()
-      .min(LIMITS.offerDiskSpace.min)
-      .max(LIMITS.offerDiskSpace.max)
-      .describe('disk_gb_max of the offer as the client saw it. If it is less now, the answer is 409 offer_changed.')
-      .nullish(),
-    install_monitoring: z
-      .boolean()
-      .describe('Measure the instance from inside: GET /instances/{instanceId}/metrics.')
-      .nullish(),
-    ssh_key_ids: z
-      .array(z.int())
-      .max(LIMITS.sshKeyIds)
-      .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
-      .nullish(),
-    gpu: wantedGpuSchema.nullish(),
-    ...runFields,
-    max_duration: maxDurationSchema.nullish(),
-    idle_timeout: idleTimeoutSchema.nullish(),
-    on_expiry: expirySchema.nullish(),
-    on_gpu_failure: gpuFailureSchema.nullish(),
-    on_no_capacity: z
-      .enum(NO_CAPACITY)
-      .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
-      .nullish(),
-    disk_policy: z
-      .enum(DISK_POLICIES)
-      .describe('What becomes of the disk when the instance is deleted: delete (default) or retain.')
-      .nullish(),
-  })
-  .superRefine((body, context) => {
-    checkProgram(body, context);
-    if (!body.gpu || (body.ask_id ?? undefined) === undefined) return;
-    const message = 'expected either ask_id or gpu: an offer has its GPUs';
-    context.addIssue({ code: 'custom', path: ['gpu'], message });
-  })
-  .describe('What to rent. Every field, and the whole body, may be absent or null.');
+export const createInstanceSchema = named(
+  'CreateInstance',
+  z
+    .strictObject({
+      type: z
+        .literal([0, 1])
+        .meta({ type: 'integer' })
+        .describe('0: on demand (default). 1: interruptible, cheaper.')
+        .nullish(),
+      ask_id: anyIntegerSchema.describe('Id of the offer to rent. Absent: the cheapest free one.').nullish(),
+      name: textSchema().max(LIMITS.name).describe('Name for people.').nullish(),
+      stats: textSchema().describe('Free text that is kept with the instance and returned unchanged.').nullish(),
+      template_image: z
+        .string()
+        .max(LIMITS.templateImage)
+        .regex(IMAGE_PATTERN)
+        .describe('Container image. Empty: the image of the template, else the default image.')
+        .nullish(),
+      template_id: anyIntegerSchema.describe('Id of an InstanceTemplate.').nullish(),
+      template_hash_id: z
+        .string()
+        .max(LIMITS.templateHashId)
+        .describe('Content hash of an InstanceTemplate. Empty means none.')
+        .nullish(),
+      runtype: textSchema()
+        .describe(
+          'ssh (default), jupyter or args, or as Vast.ai clients spell them. Any other text is kept, runs as ssh, and stands in `warnings`.',
+        )
+        .nullish(),
+      disk_gb: z
+        .int()
+        .min(LIMITS.diskGb.min)
+        .max(LIMITS.diskGb.max)
+        .describe('Size of the disk at /workspace in GB.')
+        .nullish(),
+      offer_disk_space: z
+        .number()
+        .min(LIMITS.offerDiskSpace.min)
+        .max(LIMITS.offerDiskSpace.max)
+        .describe('disk_gb_max of the offer as the client saw it. If it is less now, the answer is 409 offer_changed.')
+        .nullish(),
+      install_monitoring: z
+        .boolean()
+        .describe('Measure the instance from inside: GET /instances/{instanceId}/metrics.')
+        .nullish(),
+      ssh_key_ids: z
+        .array(z.int())
+        .max(LIMITS.sshKeyIds)
+        .describe('SSH keys that open the instance. Absent or empty: all keys of the tenant.')
+        .nullish(),
+      gpu: wantedGpuSchema.nullish(),
+      ...runFields,
+      max_duration: maxDurationSchema.nullish(),
+      idle_timeout: idleTimeoutSchema.nullish(),
+      on_expiry: expirySchema.nullish(),
+      on_gpu_failure: gpuFailureSchema.nullish(),
+      on_no_capacity: z
+        .enum(NO_CAPACITY)
+        .describe('What to do when no place is free. fail (default): 409. queue: 201, and the instance waits in line.')
+        .nullish(),
+      disk_policy: z
+        .enum(DISK_POLICIES)
+        .describe('What becomes of the disk when the instance is deleted: delete (default) or retain.')
+        .nullish(),
+    })
+    .superRefine((body, context) => {
+      checkProgram(body, context);
+      if (!body.gpu || (body.ask_id ?? undefined) === undefined) return;
+      const message = 'expected either ask_id or gpu: an offer has its GPUs';
+      context.addIssue({ code: 'custom', path: ['gpu'], message });
+    })
+    .describe('What to rent. Every field, and the whole body, may be absent or null.'),
+);
 
-export const updateInstanceSchema = z
-  .strictObject({
-    label: textSchema().max(LIMITS.label).describe('Free text; null clears it.').nullish(),
-    name: textSchema().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
-    state: z
-      .enum(POWER_STATES)
-      .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
-      .nullish(),
-    max_duration: maxDurationSchema.describe('Longest time of each start, from its login on; null: no end.').nullish(),
-    idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
-    on_expiry: expirySchema.nullish(),
-    on_gpu_failure: gpuFailureSchema.nullish(),
-    ssh_key_ids: z
-      .array(z.int())
-      .max(LIMITS.sshKeyIds)
-      .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
-      .nullish(),
-  })
-  .describe('What to change. An absent field keeps its value.');
+export const updateInstanceSchema = named(
+  'UpdateInstance',
+  z
+    .strictObject({
+      label: textSchema().max(LIMITS.label).describe('Free text; null clears it.').nullish(),
+      name: textSchema().max(LIMITS.name).describe('Name for people; null clears it.').nullish(),
+      state: z
+        .enum(POWER_STATES)
+        .describe('stopped frees the GPUs and keeps the disk; running starts the instance again.')
+        .nullish(),
+      max_duration: maxDurationSchema
+        .describe('Longest time of each start, from its login on; null: no end.')
+        .nullish(),
+      idle_timeout: idleTimeoutSchema.describe('Longest time without a session; null: no end.').nullish(),
+      on_expiry: expirySchema.nullish(),
+      on_gpu_failure: gpuFailureSchema.nullish(),
+      ssh_key_ids: z
+        .array(z.int())
+        .max(LIMITS.sshKeyIds)
+        .describe('SSH keys that open the instance from now on. null or empty: all keys of the tenant.')
+        .nullish(),
+    })
+    .describe('What to change. An absent field keeps its value.'),
+);
 
 const portSchema = z.object({
   container_port: z.int(),
@@ -155,94 +164,99 @@ const portSchema = z.object({
   name: z.string().nullable(),
 });
 
-export const instanceSchema = z
-  .object({
-    id: z.string(),
-    object: z.literal('instance'),
-    name: z.string().nullable(),
-    label: z.string().nullable(),
-    type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
-    state: z.enum(STATES).describe('What the instance does now.'),
-    desired_state: z.enum(POWER_STATES).describe('What the instance is meant to do; PATCH changes it.'),
-    reason: z.enum(REASONS).describe('For programs: why it is in this state.'),
-    message: z.string().describe('For people: why it is in this state, as the scheduler or the kubelet reports it.'),
-    stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When this start reached each stage.'),
-    offer_id: z.int().nullable(),
-    gpu_name: z.string().nullable(),
-    gpu_count: z.int(),
-    gpu_memory_mb: z.int().nullable(),
-    isolation: isolationSchema.nullable(),
-    mig_profile: z.string().nullable(),
-    node: z.string().nullable(),
-    simulated: z.boolean(),
-    driver_version: z.string().nullable(),
-    cuda_version: z.string().nullable(),
-    template_image: z.string().describe('The image in use.'),
-    template_id: z.int().nullable(),
-    template_hash_id: z.string().nullable(),
-    template_changed: z
-      .boolean()
-      .nullable()
-      .describe(
-        'Whether the template was edited, deleted or withdrawn since the instance was rented. The instance keeps what it was rented with. null without a template.',
-      ),
-    runtype: z.string().describe('ssh, jupyter or args; a text that is none of these as it was sent, see `warnings`.'),
-    disk_gb: z.int().nullable(),
-    disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),
-    offer_disk_space: z.number().nullable(),
-    install_monitoring: z.boolean(),
-    stats: z.string().nullable(),
-    ssh_key_ids: z.array(z.int()),
-    price_per_hour: moneySchema.nullable().describe('Fixed when the place was granted.'),
-    currency: z.string().nullable(),
-    usage: z
-      .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
-      .nullable()
-      .describe('What the starts that have ended used and cost.'),
-    ssh: z
-      .object({
-        host: z.string(),
-        port: z.int(),
-        user: z.string(),
-        command: z.string().describe('The command to connect.'),
-        known_hosts: z.string().nullable().describe('Line for known_hosts. With it, ssh can check the host key.'),
-      })
-      .nullable(),
-    ports: z.array(portSchema),
-    env_names: z
-      .array(z.string())
-      .describe(
-        'Names of the variables that the instance was given beside those of its template. No record has a value.',
-      ),
-    command: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
-    args: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
-    has_on_start: z.boolean().describe('Whether the instance has a start script of its own, which no record shows.'),
-    registry: z.string().nullable().describe('Registry credentials that the instance names itself.'),
-    max_duration: z.string().nullable(),
-    idle_timeout: z.string().nullable(),
-    expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its login works.'),
-    on_expiry: z.enum(EXPIRY),
-    on_gpu_failure: z.enum(GPU_FAILURE),
-    on_no_capacity: z.enum(NO_CAPACITY).describe('What happens at a start when no place is free.'),
-    disk_policy: z.enum(DISK_POLICIES),
-    place_in_line: z
-      .int()
-      .nullable()
-      .describe(
-        'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
-      ),
-    created_at: timeSchema,
-    started_at: timeSchema.nullable(),
-    warnings: z
-      .array(z.string())
-      .describe(
-        'For people: what was asked for and is done in another way, which GPU is unhealthy, and what will soon be in the way.',
-      ),
-  })
-  .describe('A rented instance.');
+export const instanceSchema = named(
+  'Instance',
+  z
+    .object({
+      id: z.string(),
+      object: z.literal('instance'),
+      name: z.string().nullable(),
+      label: z.string().nullable(),
+      type: z.literal([0, 1]).meta({ type: 'integer' }).describe('0: on demand, 1: interruptible.'),
+      state: z.enum(STATES).describe('What the instance does now.'),
+      desired_state: z.enum(POWER_STATES).describe('What the instance is meant to do; PATCH changes it.'),
+      reason: z.enum(REASONS).describe('For programs: why it is in this state.'),
+      message: z.string().describe('For people: why it is in this state, as the scheduler or the kubelet reports it.'),
+      stages: z.partialRecord(z.enum(STAGES), timeSchema).describe('When this start reached each stage.'),
+      offer_id: z.int().nullable(),
+      gpu_name: z.string().nullable(),
+      gpu_count: z.int(),
+      gpu_memory_mb: z.int().nullable(),
+      isolation: isolationSchema.nullable(),
+      mig_profile: z.string().nullable(),
+      node: z.string().nullable(),
+      simulated: z.boolean(),
+      driver_version: z.string().nullable(),
+      cuda_version: z.string().nullable(),
+      template_image: z.string().describe('The image in use.'),
+      template_id: z.int().nullable(),
+      template_hash_id: z.string().nullable(),
+      template_changed: z
+        .boolean()
+        .nullable()
+        .describe(
+          'Whether the template was edited, deleted or withdrawn since the instance was rented. The instance keeps what it was rented with. null without a template.',
+        ),
+      runtype: z
+        .string()
+        .describe('ssh, jupyter or args; a text that is none of these as it was sent, see `warnings`.'),
+      disk_gb: z.int().nullable(),
+      disk_persistent: z.boolean().nullable().describe('Whether the disk survives a stop.'),
+      offer_disk_space: z.number().nullable(),
+      install_monitoring: z.boolean(),
+      stats: z.string().nullable(),
+      ssh_key_ids: z.array(z.int()),
+      price_per_hour: moneySchema.nullable().describe('Fixed when the place was granted.'),
+      currency: z.string().nullable(),
+      usage: z
+        .object({ gpu_seconds: z.number(), cost: z.string(), currency: z.string() })
+        .nullable()
+        .describe('What the starts that have ended used and cost.'),
+      ssh: z
+        .object({
+          host: z.string(),
+          port: z.int(),
+          user: z.string(),
+          command: z.string().describe('The command to connect.'),
+          known_hosts: z.string().nullable().describe('Line for known_hosts. With it, ssh can check the host key.'),
+        })
+        .nullable(),
+      ports: z.array(portSchema),
+      env_names: z
+        .array(z.string())
+        .describe(
+          'Names of the variables that the instance was given beside those of its template. No record has a value.',
+        ),
+      command: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
+      args: z.array(z.string()).nullable().describe('As it was sent. null: as the template or the image has it.'),
+      has_on_start: z.boolean().describe('Whether the instance has a start script of its own, which no record shows.'),
+      registry: z.string().nullable().describe('Registry credentials that the instance names itself.'),
+      max_duration: z.string().nullable(),
+      idle_timeout: z.string().nullable(),
+      expires_at: timeSchema.nullable().describe('When max_duration ends this start; null before its login works.'),
+      on_expiry: z.enum(EXPIRY),
+      on_gpu_failure: z.enum(GPU_FAILURE),
+      on_no_capacity: z.enum(NO_CAPACITY).describe('What happens at a start when no place is free.'),
+      disk_policy: z.enum(DISK_POLICIES),
+      place_in_line: z
+        .int()
+        .nullable()
+        .describe(
+          'While the instance waits for a place: 1, and one more for each instance of any tenant that comes first and waits for GPUs of a kind that would do for this one. On demand comes before interruptible, then the older. One that comes later may be served earlier, where the place does not fit those before it. Up to a second old; no event is sent when it alone changes.',
+        ),
+      created_at: timeSchema,
+      started_at: timeSchema.nullable(),
+      warnings: z
+        .array(z.string())
+        .describe(
+          'For people: what was asked for and is done in another way, which GPU is unhealthy, and what will soon be in the way.',
+        ),
+    })
+    .describe('A rented instance.'),
+);
 
-export const instanceListSchema = listOf(instanceSchema);
-export const deletedInstanceSchema = deletedOf(z.string(), 'instance');
+export const instanceListSchema = named('InstanceList', listOf(instanceSchema));
+export const deletedInstanceSchema = named('DeletedInstance', deletedOf(z.string(), 'instance'));
 
 export type CreateInstance = z.infer<typeof createInstanceSchema>;
 export type UpdateInstance = z.infer<typeof updateInstanceSchema>;

@@ -3,11 +3,23 @@ import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gp
 import { parseDuration } from '../../../resources/schema.ts';
 import { ApiError, type FieldError, validationFailed } from '../../interface/errors/api-error.ts';
 import { toInstancePatch } from './to-spec.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
-import type { UpdateInstance } from './schema.ts';
+import { type UpdateInstance, instanceSchema, updateInstanceSchema } from './schema.ts';
 import { sendJson } from '../../interface/send.ts';
 import { instanceNotFound, instanceOf, missingSshKeys } from './find.ts';
 import { routeWithBody } from '../../interface/route.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { ClaimsOnPods } from './claims-on-pods.ts';
+import type { InstancePresenter } from './presenter.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface UpdateContext {
+  client: KubeClient;
+  clock: Clock;
+  claims: ClaimsOnPods;
+  instances: InstancePresenter;
+  stores: Stores<'instances' | 'sshKeys'>;
+}
 
 /** What would end the instance on the spot, which nobody means who sets a longest time. */
 function overAlready(
@@ -34,10 +46,19 @@ export const updateInstanceRoute = routeWithBody({
     'Fields that are left out stay; null clears them, and sets on_expiry to stop and on_gpu_failure to keep. Each field is written by itself: ' +
     'another change at the same time is not lost. Stopping frees the GPUs and keeps the disk; starting again needs a ' +
     'free place. max_duration counts from when the login of this start worked, so a longer one extends.',
-  request: { schema: 'UpdateInstance', required: false, examples: EXAMPLES.updateInstance },
-  success: { status: 200, schema: 'Instance', description: 'The instance after the change.' },
+  request: {
+    schema: updateInstanceSchema,
+    required: false,
+    examples: {
+      rename: { summary: 'New name and label', value: { name: 'training run 8', label: 'vision' } },
+      clear: { summary: 'Clear the label', value: { label: null } },
+      extend: { summary: 'Run for longer', value: { max_duration: '24h', idle_timeout: null } },
+      stop: { summary: 'Stop and keep the disk', value: { state: 'stopped' } },
+    },
+  },
+  success: { status: 200, schema: instanceSchema, description: 'The instance after the change.' },
   errors: ['instance_not_found', 'instance_deleting', 'tenant_unavailable'],
-  async handle(context, { request, response, body, caller }) {
+  async handle(context: UpdateContext, { request, response, body, caller }) {
     const instance = await instanceOf(context, request);
     const { namespace, name, uid, deletionTimestamp } = instance.metadata;
     if (deletionTimestamp !== undefined) {

@@ -1,8 +1,24 @@
 import { keyOf } from '../../../kube/types.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
+import type { Webhook } from '../../../resources/webhooks/webhook.ts';
 import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
 import { toBudgetRecord, toLimitsRecord } from './record.ts';
 import { sendJson } from '../../interface/send.ts';
 import { route } from '../../interface/route.ts';
+import { limitsSchema } from './schema.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { CeilingsOf } from '../../../access/ceilings.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface LimitsContext {
+  clock: Clock;
+  ceilings: CeilingsOf;
+  offers: Inventory;
+  stores: Stores<'tenantLimits' | 'instances' | 'sshKeys' | 'templates' | 'apiKeys' | 'registries'>;
+  /** Undefined where webhooks are off. */
+  webhooks?: { store: ReadStore<Webhook> } | undefined;
+}
 
 export const readLimitsRoute = route({
   method: 'get',
@@ -11,8 +27,8 @@ export const readLimitsRoute = route({
   tag: 'Limits',
   scope: 'compute:read',
   summary: 'Read your ceilings, and what is used of them',
-  success: { status: 200, schema: 'Limits', description: 'The ceilings of the tenant.' },
-  handle({ stores, offers, ceilings, clock, webhooks }, { response, caller: { namespace, keyId } }) {
+  success: { status: 200, schema: limitsSchema, description: 'The ceilings of the tenant.' },
+  handle({ stores, offers, ceilings, clock, webhooks }: LimitsContext, { response, caller: { namespace, keyId } }) {
     const now = clock.now();
     const [key] = stores.apiKeys.by('uid', keyId);
     const limit = stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME }));

@@ -1,10 +1,9 @@
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
 import { limitLife } from '../../interface/events/stream-life.ts';
-import { type LogQuery, logQuerySchema } from './schema.ts';
+import { type LogQuery, logQuerySchema, logSchema } from './schema.ts';
 import { parseQuery } from '../../interface/validate.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
@@ -20,12 +19,28 @@ import {
 import { LogFollower } from './follow.ts';
 import { idOf, LineCursor, positionOf } from './position.ts';
 import { readLog } from './read.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface LogsContext {
+  client: KubeClient;
+  clock: Clock;
+  streams: StreamRegistry;
+  claims: ClaimsOnPods;
+  logReads: FairShares;
+  logFollows: FairShares;
+  stores: Stores<'instances' | 'sshKeys' | 'pods'>;
+}
 
 /** Milliseconds for one answer. */
 const READ_MS = 30_000;
 
 /** The log of the container as one answer. */
-async function read(context: ApiContext, { request, response, caller }: Call, query: LogQuery, instance: GpuInstance) {
+async function read(context: LogsContext, { request, response, caller }: Call, query: LogQuery, instance: GpuInstance) {
   const { client, clock, logReads, stores } = context;
   const container = loggedContainer(instance, stores.pods);
   if (container === undefined) throw noContainer(instance);
@@ -57,7 +72,7 @@ async function read(context: ApiContext, { request, response, caller }: Call, qu
 }
 
 async function follow(
-  context: ApiContext,
+  context: LogsContext,
   { request, response, caller }: Call,
   query: LogQuery,
   instance: GpuInstance,
@@ -110,7 +125,7 @@ export const readLogsRoute = route({
     'restart (the container was started again), gap (lines before are lost), waiting (the log will go on), end (it ' +
     'will not). A stream ends after an hour, and after 15 minutes without a line; it goes on at any replica with the last id as Last-Event-ID.',
   query: logQuerySchema,
-  success: { status: 200, schema: 'Log', description: 'The last lines, oldest first.' },
+  success: { status: 200, schema: logSchema, description: 'The last lines, oldest first.' },
   plainText: 'The lines alone.',
   events: 'line, restart, gap, waiting, end',
   errors: [
@@ -121,7 +136,7 @@ export const readLogsRoute = route({
     'log_unavailable',
     'validation_failed',
   ],
-  async handle(context, call) {
+  async handle(context: LogsContext, call) {
     const query = parseQuery(logQuerySchema, call.request.originalUrl);
     const instance = await instanceOf(context, call.request);
     if (isSimulated(instance)) throw simulatedHasNoLog();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { durationSchema } from '../../../resources/schema.ts';
-import { listOf } from '../../interface/schema.ts';
+import { listOf, named } from '../../interface/schema.ts';
 
 export const LOG_LIMITS = {
   /** Lines of an answer. */
@@ -40,12 +40,15 @@ const lineSchema = z
   })
   .describe('One line of a log.');
 
-export const logSchema = listOf(lineSchema)
-  .extend({
-    instance_id: z.string(),
-    source: z.enum(['container', 'on_start']),
-    truncated: z
-      .boolean()
-      .describe('Whether older lines that were asked for are left out: an answer has 1 MiB of text.'),
-  })
-  .describe('The last lines of a log, oldest first.');
+export const logSchema = named(
+  'Log',
+  listOf(lineSchema)
+    .extend({
+      instance_id: z.string(),
+      source: z.enum(['container', 'on_start']),
+      truncated: z
+        .boolean()
+        .describe('Whether older lines that were asked for are left out: an answer has 1 MiB of text.'),
+    })
+    .describe('The last lines of a log, oldest first.'),
+);

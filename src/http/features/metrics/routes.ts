@@ -5,23 +5,39 @@ import type { Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { hasMonitor } from '../../../resources/pod/monitor.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 import { isSimulated } from '../instances/container.ts';
 import { route } from '../../interface/route.ts';
-import { type MetricsRecord, STEP_SECONDS } from './schema.ts';
+import { type MetricsRecord, STEP_SECONDS, metricsSchema } from './schema.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
 import { instanceOf } from '../instances/find.ts';
 import { fetchDcgm, readDcgm } from './dcgm.ts';
 import { type Measured, readReport, withDcgm } from './measured.ts';
 import { formatOf, prometheusText, TEXT_TYPES } from './prometheus.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { Logger } from 'pino';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { ReadMonitor } from '../../../ports/read-monitor.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface MetricsContext {
+  client: KubeClient;
+  clock: Clock;
+  log: Logger;
+  claims: ClaimsOnPods;
+  logReads: FairShares;
+  readMonitor: ReadMonitor;
+  stores: Stores<'instances' | 'sshKeys' | 'pods' | 'namespaces' | 'apiKeys'>;
+}
 
 /** Milliseconds for one answer. A scrape of Prometheus waits ten seconds. */
 const READ_MS = 8_000;
 
 /** The pod, and why nothing can be measured where that is so. */
-function measuredPod(instance: GpuInstance, { stores }: ApiContext): Pod {
+function measuredPod(instance: GpuInstance, { stores }: MetricsContext): Pod {
   if (isSimulated(instance)) {
     const message =
       'The instance is on a simulated node: no container runs there, so nothing is measured. Rent on a real node.';
@@ -47,7 +63,7 @@ function unavailable(instance: GpuInstance, pod: Pod, cause: unknown): ApiError 
   return new ApiError('metrics_unavailable', message, { retryAfterSeconds: 5, cause });
 }
 
-async function measure(context: ApiContext, instance: GpuInstance, signal: AbortSignal): Promise<Measured> {
+async function measure(context: MetricsContext, instance: GpuInstance, signal: AbortSignal): Promise<Measured> {
   const { clock, log, readMonitor, stores } = context;
   const pod = measuredPod(instance, context);
   const { name, namespace = '' } = pod.metadata;
@@ -98,11 +114,11 @@ export const readMetricsRoute = route({
     'are called berth_instance_ and the name of the series, and counters stand for the rates. An exporter in the ' +
     'instance measures; it forgets when the container starts again. With runtype args there is none, and NVIDIA DCGM ' +
     'exporter of the node tells the current values of the GPUs, where the operator has installed it.',
-  success: { status: 200, schema: 'Metrics', description: 'The last hour, in steps.' },
+  success: { status: 200, schema: metricsSchema, description: 'The last hour, in steps.' },
   plainText: "The newest values in Prometheus' text format 0.0.4.",
   openMetrics: 'The newest values in OpenMetrics 1.0.0.',
   errors: ['instance_not_found', 'instance_not_running', 'instance_simulated', 'not_measured', 'metrics_unavailable'],
-  async handle(context, { request, response, caller: { namespace } }) {
+  async handle(context: MetricsContext, { request, response, caller: { namespace } }) {
     const { clock, logReads } = context;
     const instance = await instanceOf(context, request);
     // Each reading asks the node.

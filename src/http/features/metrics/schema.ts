@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listOf } from '../../interface/schema.ts';
+import { listOf, named } from '../../interface/schema.ts';
 
 /** Values of one series: an hour. */
 export const MAX_VALUES = 240;
@@ -48,20 +48,23 @@ const seriesSchema = z
   })
   .describe('One measurement over time.');
 
-export const metricsSchema = listOf(seriesSchema)
-  .extend({
-    instance_id: z.string(),
-    from: z.string().meta({ format: 'date-time', description: 'Time of the first value. RFC 3339, UTC.' }),
-    step_seconds: z.number().describe('Seconds between two values.'),
-    gpu_source: z
-      .enum(['nvidia-smi', 'rocm-smi', 'dcgm'])
-      .nullable()
-      .describe('What measures the GPUs; null when nothing does. dcgm has the current values alone.'),
-    gpus: z
-      .array(z.object({ uuid: z.string().nullable().describe('UUID of the GPU, where it is known.') }))
-      .max(MAX_GPUS)
-      .describe('The GPUs that are measured.'),
-  })
-  .describe('What an instance used in the last hour, as its own container and the node tell.');
+export const metricsSchema = named(
+  'Metrics',
+  listOf(seriesSchema)
+    .extend({
+      instance_id: z.string(),
+      from: z.string().meta({ format: 'date-time', description: 'Time of the first value. RFC 3339, UTC.' }),
+      step_seconds: z.number().describe('Seconds between two values.'),
+      gpu_source: z
+        .enum(['nvidia-smi', 'rocm-smi', 'dcgm'])
+        .nullable()
+        .describe('What measures the GPUs; null when nothing does. dcgm has the current values alone.'),
+      gpus: z
+        .array(z.object({ uuid: z.string().nullable().describe('UUID of the GPU, where it is known.') }))
+        .max(MAX_GPUS)
+        .describe('The GPUs that are measured.'),
+    })
+    .describe('What an instance used in the last hour, as its own container and the node tell.'),
+);
 
 export type MetricsRecord = z.infer<typeof metricsSchema>;

@@ -1,9 +1,21 @@
 import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
 import { byPrice, toOfferRecord } from './record.ts';
 import { searchOffers } from './search.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { sendList } from '../../interface/send.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
+import { foundOfferListSchema, offerListSchema, offerSearchSchema } from './schema.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import type { OfferEvents } from './offer-events.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
+import type { StartTimes } from './start-times.ts';
+
+export interface OffersContext {
+  streams: StreamRegistry;
+  offerEvents: OfferEvents;
+  offers: Inventory;
+  startTimes: StartTimes;
+  defaultImage: string;
+}
 
 export const listOffersRoute = route({
   method: 'get',
@@ -13,9 +25,9 @@ export const listOffersRoute = route({
   scope: 'compute:read',
   summary: 'List the offers, cheapest first',
   description: 'With Accept: text/event-stream: snapshot (the list), offer (new or changed), deleted.',
-  success: { status: 200, schema: 'OfferList', description: 'All offers, also those without a free place.' },
+  success: { status: 200, schema: offerListSchema, description: 'All offers, also those without a free place.' },
   events: 'snapshot, offer, deleted, resync',
-  handle({ streams, offerEvents, offers, defaultImage }, { request, response }) {
+  handle({ streams, offerEvents, offers, defaultImage }: OffersContext, { request, response }) {
     if (wantsEvents(request)) {
       // It closed while its limits were looked up: nothing would give back what it holds.
       if (response.destroyed) return;
@@ -41,13 +53,29 @@ export const searchOffersRoute = routeWithBody({
   summary: 'Find offers for an image, cheapest first',
   description:
     'Says for each offer whether the image is there already, and how long a start would take. Changes nothing.',
-  request: { schema: 'OfferSearch', required: false, examples: EXAMPLES.searchOffers },
+  request: {
+    schema: offerSearchSchema,
+    required: false,
+    examples: {
+      all: { summary: 'All offers, for the default image', value: {} },
+      image: {
+        summary: 'Free places with at least 40 GB per GPU, for an image',
+        value: {
+          image: 'pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime',
+          gpu_count: 1,
+          min_gpu_memory_mb: 40000,
+          min_available: 1,
+          max_price_per_hour: '2.50',
+        },
+      },
+    },
+  },
   success: {
     status: 200,
-    schema: 'FoundOfferList',
+    schema: foundOfferListSchema,
     description: 'The offers that fit, also those without a free place.',
   },
-  handle({ offers, startTimes, defaultImage }, { response, body }) {
+  handle({ offers, startTimes, defaultImage }: OffersContext, { response, body }) {
     const found = searchOffers(offers.offers(), body, { startTimes, defaultImage });
     sendList(
       response,

@@ -1,20 +1,34 @@
+import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
 import { portOf } from '../../../ports/address.ts';
 import { PortError } from '../../../ports/errors.ts';
-import type { Incoming } from '../../../ports/instance-ports.ts';
+import type { Incoming, InstancePorts } from '../../../ports/instance-ports.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../resources/pod/jupyter.ts';
 import { requireScope } from '../../interface/auth/middleware.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { sendJson } from '../../interface/send.ts';
 import { instanceOf } from '../instances/find.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
 import { routeWithBody } from '../../interface/route.ts';
+import { createLinkSchema, linkSchema } from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { InstancePresenter } from '../instances/presenter.ts';
+import type { Stores } from '../../../caches/caches.ts';
 
-function incomingOf({ connections }: ApiContext, request: Request, response: Response): Incoming {
+export interface PortsContext {
+  client: KubeClient;
+  claims: ClaimsOnPods;
+  instances: InstancePresenter;
+  ports: InstancePorts;
+  stores: Stores<'instances' | 'sshKeys'>;
+  /** Counts what clients hold. */
+  connections: { keep(response: ServerResponse): void };
+}
+
+function incomingOf({ connections }: PortsContext, request: Request, response: Response): Incoming {
   const protocol = request.secure ? 'https' : 'http';
   const sender = { address: request.ip ?? '', protocol } as const;
   const accepted = (): void => connections.keep(response);
@@ -27,7 +41,7 @@ function rethrow(error: unknown): never {
 }
 
 /** The port to open when the request names none. */
-function usualPort({ instances }: ApiContext, instance: GpuInstance): number {
+function usualPort({ instances }: PortsContext, instance: GpuInstance): number {
   const record = instances.record(instance);
   if (record.runtype === 'jupyter') return JUPYTER_PORT;
   const [first, ...others] = record.ports.filter(({ protocol }) => protocol === 'tcp');
@@ -45,10 +59,17 @@ export const createLinkRoute = routeWithBody({
   description:
     'The link works once, within a minute. Programs do not need it: they call ' +
     '/instances/{instanceId}/proxy/{port}/... with their key.',
-  request: { schema: 'CreateLink', required: false, examples: EXAMPLES.createLink },
-  success: { status: 201, schema: 'Link', description: 'The link.' },
+  request: {
+    schema: createLinkSchema,
+    required: false,
+    examples: {
+      jupyter: { summary: 'Jupyter, on an instance with runtype jupyter', value: {} },
+      port: { summary: 'A port that the instance declares', value: { port: 7860 } },
+    },
+  },
+  success: { status: 201, schema: linkSchema, description: 'The link.' },
   errors: ['instance_not_found', 'instance_not_running', 'instance_simulated', 'port_not_declared', 'port_unreachable'],
-  async handle(context, { request, response, caller, body }) {
+  async handle(context: PortsContext, { request, response, caller, body }) {
     const instance = await instanceOf(context, request);
     const port = body.port ?? usualPort(context, instance);
     const call = { user: caller, instance, port, prefix: '', path: body.path ?? '/' };
@@ -60,7 +81,7 @@ export const createLinkRoute = routeWithBody({
 });
 
 /** Serves requests to the host of a port, and passes all others on. */
-export function portHosts(context: ApiContext): RequestHandler {
+export function portHosts(context: PortsContext): RequestHandler {
   return async (request, response, next) => {
     const { ports } = context;
     const host = ports.hostOf(request);
@@ -70,7 +91,7 @@ export function portHosts(context: ApiContext): RequestHandler {
 }
 
 /** Everything under /instances/{instanceId}/proxy/{port}, by any method. */
-export function proxyRouter(context: ApiContext): Router {
+export function proxyRouter(context: PortsContext): Router {
   const router = Router({ caseSensitive: true });
   const paths = ['/:instanceId/proxy/:port', '/:instanceId/proxy/:port/*rest'];
   router.all(paths, requireScope('compute:write'), async (request, response) => {

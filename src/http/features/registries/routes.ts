@@ -5,15 +5,28 @@ import {
   REGISTRY_NAME,
   type RegistryCredential,
 } from '../../../resources/registry-credential.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { timeText } from '../../interface/schema.ts';
-import type { RegistryRecord } from './schema.ts';
+import {
+  type RegistryRecord,
+  createRegistrySchema,
+  deletedRegistrySchema,
+  registryListSchema,
+  registrySchema,
+} from './schema.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { byAge } from '../instances/find.ts';
 import { storeCredentials } from './secret.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import { byAge } from '../../interface/objects.ts';
+
+export interface RegistriesContext {
+  client: KubeClient;
+  clock: Clock;
+  stores: Stores<'registries'>;
+}
 
 function toJson({ metadata, spec }: RegistryCredential): string {
   const { name, creationTimestamp } = metadata;
@@ -29,7 +42,7 @@ function toJson({ metadata, spec }: RegistryCredential): string {
   return JSON.stringify(record);
 }
 
-async function find({ client, stores }: ApiContext, namespace: string, name: string) {
+async function find({ client, stores }: RegistriesContext, namespace: string, name: string) {
   if (!REGISTRY_NAME.test(name)) return undefined;
   const ref = { namespace, name };
   return stores.registries.get(keyOf(ref)) ?? findObject(client, REGISTRY_CREDENTIALS, ref);
@@ -43,8 +56,12 @@ export const registryRoutes = [
     tag: 'Registries',
     scope: 'compute:read',
     summary: 'List your credentials of registries, oldest first',
-    success: { status: 200, schema: 'RegistryList', description: 'All credentials of the tenant, without passwords.' },
-    handle({ stores }, { response, caller: { namespace } }) {
+    success: {
+      status: 200,
+      schema: registryListSchema,
+      description: 'All credentials of the tenant, without passwords.',
+    },
+    handle({ stores }: RegistriesContext, { response, caller: { namespace } }) {
       sendList(response, stores.registries.by('namespace', namespace).toSorted(byAge).map(toJson));
     },
   }),
@@ -58,11 +75,20 @@ export const registryRoutes = [
     description:
       'Instances that name them start private images of the registry. The password is in a Secret of your namespace, ' +
       'which nodes read and Berth does not; no answer has it.',
-    request: { schema: 'CreateRegistry', required: true, examples: EXAMPLES.createRegistry },
-    success: { status: 201, schema: 'Registry', description: 'The new credentials, without the password.' },
+    request: {
+      schema: createRegistrySchema,
+      required: true,
+      examples: {
+        ghcr: {
+          summary: 'A token of GitHub that may read packages',
+          value: { name: 'ghcr', server: 'ghcr.io', username: 'octocat', password: 'ghp_example' },
+        },
+      },
+    },
+    success: { status: 201, schema: registrySchema, description: 'The new credentials, without the password.' },
     links: { deleteRegistry: 'registryName' },
     errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'registry_exists', 'tenant_unavailable'],
-    async handle(context, { response, caller: { namespace }, body }) {
+    async handle(context: RegistriesContext, { response, caller: { namespace }, body }) {
       const created = await storeCredentials(context, namespace, body);
       response.status(201).location(`/api/v1/registries/${created.metadata.name}`);
       sendJson(response, toJson(created));
@@ -77,9 +103,9 @@ export const registryRoutes = [
     summary: 'Delete credentials of a registry',
     description:
       'Instances that run go on. Those that name the credentials cannot start again until others of this name exist.',
-    success: { status: 200, schema: 'DeletedRegistry', description: 'The credentials are deleted.' },
+    success: { status: 200, schema: deletedRegistrySchema, description: 'The credentials are deleted.' },
     errors: ['registry_not_found'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: RegistriesContext, { request, response, caller: { namespace } }) {
       const name = String(request.params['registryName']);
       const found = await find(context, namespace, name);
       if (found === undefined) throw new ApiError('registry_not_found', 'No credentials have this name.');

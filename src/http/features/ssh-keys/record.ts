@@ -1,5 +1,4 @@
-import { numericId } from '../../../resources/ids.ts';
-import type { SshKey } from '../../../resources/ssh-key.ts';
+import { type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
 import { timeText } from '../../interface/schema.ts';
 import type { SshKeyRecord } from './schema.ts';
@@ -25,9 +24,4 @@ export function toSshKeyRecord(key: SshKey): SshKeyRecord {
     type,
     created_at: timeText(key.metadata.creationTimestamp),
   };
-}
-
-/** The number that the API knows a key by. */
-export function sshKeyId(key: SshKey): number {
-  return numericId(key.metadata.uid ?? '');
 }

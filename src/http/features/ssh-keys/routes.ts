@@ -1,12 +1,21 @@
 import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
-import { SSH_KEYS, type SshKey } from '../../../resources/ssh-key.ts';
-import { createOnce } from '../../interface/create-once.ts';
+import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
-import { sshKeyId, toSshKeyRecord } from './record.ts';
+import { toSshKeyRecord } from './record.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { byAge, findSshKeys, numericIdIn } from '../instances/find.ts';
+import { findSshKeys } from '../instances/find.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
+import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
+
+export interface SshKeysContext {
+  client: KubeClient;
+  idempotentName: ObjectNames;
+  stores: Stores<'instances' | 'sshKeys'>;
+}
 
 function toJson(key: SshKey): string {
   return JSON.stringify(toSshKeyRecord(key));
@@ -32,8 +41,8 @@ export const sshKeyRoutes = [
     tag: 'SSH keys',
     scope: 'compute:read',
     summary: 'List your SSH keys, oldest first',
-    success: { status: 200, schema: 'SSHKeyList', description: 'All SSH keys of the tenant.' },
-    handle({ stores }, { response, caller: { namespace } }) {
+    success: { status: 200, schema: sshKeyListSchema, description: 'All SSH keys of the tenant.' },
+    handle({ stores }: SshKeysContext, { response, caller: { namespace } }) {
       sendList(response, stores.sshKeys.by('namespace', namespace).toSorted(byAge).map(toJson));
     },
   }),
@@ -46,12 +55,24 @@ export const sshKeyRoutes = [
     summary: 'Register an SSH public key',
     description:
       'Within seconds it opens the instances that name it and those that name no key. They need not restart.',
-    request: { schema: 'CreateSSHKey', required: true, examples: EXAMPLES.createSshKey },
-    success: { status: 201, schema: 'SSHKey', description: 'The new SSH key.' },
+    request: {
+      schema: createSshKeySchema,
+      required: true,
+      examples: {
+        ed25519: {
+          summary: 'The content of ~/.ssh/id_ed25519.pub',
+          value: {
+            name: 'laptop',
+            public_key: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop',
+          },
+        },
+      },
+    },
+    success: { status: 201, schema: sshKeySchema, description: 'The new SSH key.' },
     idempotent: true,
     links: { deleteSSHKey: 'sshKeyId' },
     errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
-    async handle(context, { response, caller: { namespace }, body, key }) {
+    async handle(context: SshKeysContext, { response, caller: { namespace }, body, key }) {
       const spec = { publicKey: parsed(body.public_key), displayName: body.name };
       const wanted = { type: SSH_KEYS, prefix: 'k', namespace, spec, body, key };
       const { object: created, replayed } = await createOnce(context, wanted);
@@ -67,9 +88,9 @@ export const sshKeyRoutes = [
     tag: 'SSH keys',
     scope: 'compute:write',
     summary: 'Delete an SSH key and end its sessions',
-    success: { status: 200, schema: 'DeletedSSHKey', description: 'The SSH key opens no instance any more.' },
+    success: { status: 200, schema: deletedSshKeySchema, description: 'The SSH key opens no instance any more.' },
     errors: ['ssh_key_not_found'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: SshKeysContext, { request, response, caller: { namespace } }) {
       const id = numericIdIn(String(request.params['sshKeyId']));
       const key = id === undefined ? undefined : (await findSshKeys(context, namespace, [id])).get(id);
       if (key === undefined) throw new ApiError('ssh_key_not_found', 'No SSH key has this id.');

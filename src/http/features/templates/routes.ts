@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { visibleTemplates } from '../../../caches/templates.ts';
+import { visibleTemplates, type TemplateSource } from '../../../caches/templates.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import {
@@ -10,18 +10,52 @@ import {
   MAX_FROZEN_BYTES,
   snapshotOf,
 } from '../../../resources/instance-template.ts';
-import type { ApiContext } from '../../server/context.ts';
-import { createOnce } from '../../interface/create-once.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import { findTemplateOf } from '../instances/find-template.ts';
 import { toContent } from '../instances/to-content.ts';
 import { withoutNulls } from '../../interface/validate.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from './record.ts';
-import type { TemplateBody } from './schema.ts';
+import {
+  type TemplateBody,
+  deletedTemplateSchema,
+  templateContentSchema,
+  templateListSchema,
+  templateSchema,
+} from './schema.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { byAge, numericIdIn } from '../instances/find.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
+
+export interface TemplatesContext {
+  client: KubeClient;
+  idempotentName: ObjectNames;
+  templates: TemplateSource;
+}
+
+const EXAMPLES = {
+  program: {
+    summary: 'A model server',
+    value: {
+      name: 'vLLM',
+      image: 'vllm/vllm-openai:v0.9.0',
+      args: ['--model', 'Qwen/Qwen3-8B'],
+      env: { HF_HOME: '/workspace/hf' },
+      ports: [{ container_port: 8000, name: 'http' }],
+      disk_gb: 80,
+    },
+  },
+  machine: {
+    summary: 'A machine to log in to',
+    value: {
+      name: 'dev',
+      image: 'debian:12',
+      runtype: 'ssh',
+      on_start: 'apt-get update && apt-get install -y git',
+    },
+  },
+} as const;
 
 function templateNotFound(): ApiError {
   return new ApiError('template_not_found', 'You have no template with this id, and nobody shares one with you.');
@@ -31,7 +65,7 @@ function templateNotFound(): ApiError {
  * The template that the path names, of the tenant or shared; throws 404. One of the tenant is read live: what one
  * replica has changed, another one must not show as it was.
  */
-async function templateOf(context: ApiContext, tenant: string, request: Request): Promise<InstanceTemplate> {
+async function templateOf(context: TemplatesContext, tenant: string, request: Request): Promise<InstanceTemplate> {
   const id = numericIdIn(String(request.params['templateId']));
   const known = id === undefined ? undefined : await findTemplateOf(context, tenant, { templateId: id });
   if (known === undefined) throw templateNotFound();
@@ -43,7 +77,7 @@ async function templateOf(context: ApiContext, tenant: string, request: Request)
 }
 
 /** The template that the path names, which must be the tenant's own; throws 404, or 403 for one that is shared. */
-async function ownTemplateOf(context: ApiContext, tenant: string, request: Request): Promise<InstanceTemplate> {
+async function ownTemplateOf(context: TemplatesContext, tenant: string, request: Request): Promise<InstanceTemplate> {
   const found = await templateOf(context, tenant, request);
   if (found.metadata.namespace === tenant) return found;
   const message =
@@ -66,7 +100,7 @@ function toTemplateSpec(payload: TemplateBody): InstanceTemplateSpec {
   throw validationFailed([{ path: '', expected }]);
 }
 
-function toJson({ templates }: ApiContext, tenant: string, template: InstanceTemplate): string {
+function toJson({ templates }: TemplatesContext, tenant: string, template: InstanceTemplate): string {
   return JSON.stringify(toTemplateRecord(templates, tenant, template));
 }
 
@@ -81,8 +115,8 @@ export const templateRoutes = [
     tag: 'Templates',
     scope: 'compute:read',
     summary: 'List your templates and those that others share, oldest first',
-    success: { status: 200, schema: 'TemplateList', description: 'All templates that the tenant may use.' },
-    handle({ templates }, { response, caller: { namespace } }) {
+    success: { status: 200, schema: templateListSchema, description: 'All templates that the tenant may use.' },
+    handle({ templates }: TemplatesContext, { response, caller: { namespace } }) {
       const sorted = [...visibleTemplates(templates, namespace)].toSorted(byAge);
       sendList(
         response,
@@ -97,12 +131,16 @@ export const templateRoutes = [
     tag: 'Templates',
     scope: 'compute:write',
     summary: 'Make a template',
-    request: { schema: 'TemplateContent', required: true, examples: EXAMPLES.createTemplate },
-    success: { status: 201, schema: 'Template', description: 'The new template. Location has its path.' },
+    request: {
+      schema: templateContentSchema,
+      required: true,
+      examples: EXAMPLES,
+    },
+    success: { status: 201, schema: templateSchema, description: 'The new template. Location has its path.' },
     idempotent: true,
     links: { getTemplate: 'templateId', replaceTemplate: 'templateId', deleteTemplate: 'templateId' },
     errors: ['quota_exceeded', 'tenant_limit', 'not_a_tenant', 'idempotency_conflict', 'tenant_unavailable'],
-    async handle(context, { response, caller: { namespace }, body, key }) {
+    async handle(context: TemplatesContext, { response, caller: { namespace }, body, key }) {
       const wanted = { type: INSTANCE_TEMPLATES, prefix: 't', namespace, spec: toTemplateSpec(body), body, key };
       const { object, replayed } = await createOnce(context, wanted);
       if (replayed) response.set('idempotent-replayed', 'true');
@@ -117,9 +155,9 @@ export const templateRoutes = [
     tag: 'Templates',
     scope: 'compute:read',
     summary: 'Read one template with its content',
-    success: { status: 200, schema: 'Template', description: 'The template.' },
+    success: { status: 200, schema: templateSchema, description: 'The template.' },
     errors: ['template_not_found'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: TemplatesContext, { request, response, caller: { namespace } }) {
       sendJson(response, toJson(context, namespace, await templateOf(context, namespace, request)));
     },
   }),
@@ -133,10 +171,14 @@ export const templateRoutes = [
     description:
       'The id stays; hash_id changes with the content. A field that is left out is cleared. Instances that were ' +
       'rented with it keep what it said then, and show template_changed.',
-    request: { schema: 'TemplateContent', required: true, examples: EXAMPLES.createTemplate },
-    success: { status: 200, schema: 'Template', description: 'The template after the change.' },
+    request: {
+      schema: templateContentSchema,
+      required: true,
+      examples: EXAMPLES,
+    },
+    success: { status: 200, schema: templateSchema, description: 'The template after the change.' },
     errors: ['quota_exceeded', 'template_not_found', 'template_read_only', 'tenant_limit', 'tenant_unavailable'],
-    async handle(context, { request, response, caller: { namespace }, body }) {
+    async handle(context: TemplatesContext, { request, response, caller: { namespace }, body }) {
       const spec = toTemplateSpec(body);
       const { name, uid } = (await ownTemplateOf(context, namespace, request)).metadata;
       const patch = { metadata: { uid }, spec: { ...CLEARED, ...spec } };
@@ -158,9 +200,9 @@ export const templateRoutes = [
     scope: 'compute:write',
     summary: 'Delete a template',
     description: 'Instances that were rented with it keep what it said, at every start.',
-    success: { status: 200, schema: 'DeletedTemplate', description: 'No instance can be rented with it any more.' },
+    success: { status: 200, schema: deletedTemplateSchema, description: 'No instance can be rented with it any more.' },
     errors: ['template_not_found', 'template_read_only'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: TemplatesContext, { request, response, caller: { namespace } }) {
       const template = await ownTemplateOf(context, namespace, request);
       const { name, uid } = template.metadata;
       await context.client

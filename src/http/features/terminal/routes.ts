@@ -1,11 +1,22 @@
 import { type Request, Router } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
 import { requireScope } from '../../interface/auth/middleware.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { methodNotAllowed } from '../../interface/route.ts';
 import { instanceOf } from '../instances/find.ts';
+import type { TerminalGateway } from './pass-on.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface TerminalContext {
+  client: KubeClient;
+  claims: ClaimsOnPods;
+  stores: Stores<'instances' | 'sshKeys'>;
+  /** Brings clients to shells in instances; undefined where no SSH gateway is known. */
+  terminals?: TerminalGateway | undefined;
+}
 
 /** Programs send no Origin, and pages of other sites have no business here: their reader would type into the instance. */
 function requireOwnOrigin({ headers }: Request): void {
@@ -15,7 +26,7 @@ function requireOwnOrigin({ headers }: Request): void {
 }
 
 /** GET /instances/{instanceId}/terminal: a shell in the instance, as a WebSocket. */
-export function terminalRouter(context: ApiContext): Router {
+export function terminalRouter(context: TerminalContext): Router {
   const router = Router({ caseSensitive: true });
   const path = '/:instanceId/terminal';
   router.get(path, requireScope('compute:write'), async (request, response) => {

@@ -6,7 +6,6 @@ import { everyObject } from '../../../kube/client/every.ts';
 import { formatMoney } from '../../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../../resources/token-record.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
-import type { ApiContext } from '../../server/context.ts';
 import { validationFailed } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 import { parseQuery } from '../../interface/validate.ts';
@@ -14,7 +13,18 @@ import { type Call, route } from '../../interface/route.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
 import { toCsv } from './csv.ts';
 import { type Days, daysOf } from './days.ts';
-import { type UsageAnswer, type UsageQuery, usageQuerySchema } from './schema.ts';
+import { type UsageAnswer, type UsageQuery, usageQuerySchema, usageSchema } from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { Stores } from '../../../caches/caches.ts';
+
+export interface UsageContext {
+  client: KubeClient;
+  clock: Clock;
+  usageReads: FairShares;
+  stores: Stores<'tenantLimits' | 'instances'>;
+}
 
 /** Milliseconds for one answer. */
 const READ_MS = 30_000;
@@ -46,7 +56,7 @@ function tooMuch(): Error {
 
 /** What the tenant used. It reads the instances before the records: see Bills. */
 async function read(
-  { client, stores }: ApiContext,
+  { client, stores }: UsageContext,
   namespace: string,
   { from, to, group, now, signal }: Days & Pick<UsageQuery, 'group'> & { now: number; signal: AbortSignal },
 ): Promise<Line[]> {
@@ -79,7 +89,7 @@ function toAnswer(lines: readonly Line[], { first, last }: Days, group: UsageQue
   };
 }
 
-async function answer(context: ApiContext, { request, response, caller: { namespace } }: Call): Promise<void> {
+async function answer(context: UsageContext, { request, response, caller: { namespace } }: Call): Promise<void> {
   const { clock, usageReads } = context;
   const query = parseQuery(usageQuerySchema, request.originalUrl);
   const now = clock.now();
@@ -116,7 +126,7 @@ export const readUsageRoute = route({
     'second and the smallest unit. A start counts from ready until the end that was decided; one that still runs counts ' +
     'until now. Days are those of UTC: a start over midnight is split. A call counts when it has ended, some seconds later.',
   query: usageQuerySchema,
-  success: { status: 200, schema: 'Usage', description: 'The usage of these days.' },
+  success: { status: 200, schema: usageSchema, description: 'The usage of these days.' },
   csv: 'The items, with the names of the columns in the first line.',
   errors: ['validation_failed'],
   handle: answer,

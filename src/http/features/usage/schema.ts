@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { GROUPINGS } from '../../../ledger/report.ts';
-import { timeSchema } from '../../interface/schema.ts';
+import { named, timeSchema } from '../../interface/schema.ts';
 
 export const usageQuerySchema = z.strictObject({
   from: z.iso.date().optional().describe('First day, in UTC. By default the first of the month of `to`.'),
@@ -45,20 +45,23 @@ const usageItemSchema = z
   })
   .describe('What one group used. With several currencies a group has an item for each.');
 
-export const usageSchema = z
-  .object({
-    object: z.literal('usage'),
-    from: z.string().describe('First day, in UTC.'),
-    to: z.string().describe('Last day, in UTC. It counts too.'),
-    at: timeSchema.describe('Until when starts count that still run. RFC 3339, UTC.'),
-    group: z.enum(GROUPINGS),
-    currency: z.string().nullable().describe('The one currency of the answer; null without any, and with several.'),
-    items: z.array(usageItemSchema).describe('By group, in alphabetical order. Groups without usage are left out.'),
-    totals: z.array(z.object(amountShape)).describe('The sum of the items, one for each currency.'),
-  })
-  .describe(
-    'What the tenant used and what it cost: GPUs, starts that still run included, and tokens of models with a price.',
-  );
+export const usageSchema = named(
+  'Usage',
+  z
+    .object({
+      object: z.literal('usage'),
+      from: z.string().describe('First day, in UTC.'),
+      to: z.string().describe('Last day, in UTC. It counts too.'),
+      at: timeSchema.describe('Until when starts count that still run. RFC 3339, UTC.'),
+      group: z.enum(GROUPINGS),
+      currency: z.string().nullable().describe('The one currency of the answer; null without any, and with several.'),
+      items: z.array(usageItemSchema).describe('By group, in alphabetical order. Groups without usage are left out.'),
+      totals: z.array(z.object(amountShape)).describe('The sum of the items, one for each currency.'),
+    })
+    .describe(
+      'What the tenant used and what it cost: GPUs, starts that still run included, and tokens of models with a price.',
+    ),
+);
 
 export type UsageAnswer = z.infer<typeof usageSchema>;
 export type UsageQuery = z.infer<typeof usageQuerySchema>;

@@ -3,17 +3,37 @@ import type { Principal } from '../../../access/principal.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
 import { signingSecret } from '../../../resources/webhooks/signing.ts';
 import { type Webhook, WEBHOOKS, type WebhookSpec } from '../../../resources/webhooks/webhook.ts';
-import type { ApiContext, WebhookParts } from '../../server/context.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { createOnce } from '../../interface/create-once.ts';
-import { EXAMPLES } from '../../interface/examples.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { byAge } from '../instances/find.ts';
 import { toWebhookRecord } from './record.ts';
-import type { CreateWebhook } from './schema.ts';
+import {
+  type CreateWebhook,
+  createWebhookSchema,
+  deletedWebhookSchema,
+  webhookListSchema,
+  webhookSchema,
+  webhookWithSecretSchema,
+} from './schema.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import { byAge, createOnce } from '../../interface/objects.ts';
+
+export interface WebhookParts {
+  store: ReadStore<Webhook>;
+  /** 32 bytes, from which signing secrets are derived. Rejects with NotFoundError while there is none. */
+  key: () => Promise<Buffer>;
+}
+
+export interface WebhooksContext {
+  client: KubeClient;
+  idempotentName: ObjectNames;
+  /** Undefined where webhooks are off. */
+  webhooks?: WebhookParts | undefined;
+}
 
 /** A name that Kubernetes allows. The API server is not asked for any other. */
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -30,7 +50,7 @@ function withSecret(webhook: Webhook, secretKey: Buffer): string {
 }
 
 /** Throws 404 where webhooks are off. */
-function partsOf({ webhooks }: ApiContext): WebhookParts {
+function partsOf({ webhooks }: WebhooksContext): WebhookParts {
   if (webhooks !== undefined) return webhooks;
   const message = 'This installation has no webhooks. The operator can set webhooks.enabled in its chart.';
   throw new ApiError('webhooks_disabled', message);
@@ -52,7 +72,7 @@ function notFound(): ApiError {
 }
 
 /** The webhook that the path names: from the cache, else live, because another replica may have just made it. */
-async function webhookOf(context: ApiContext, tenant: string, request: Request): Promise<Webhook> {
+async function webhookOf(context: WebhooksContext, tenant: string, request: Request): Promise<Webhook> {
   const { store } = partsOf(context);
   const name = String(request.params['webhookId']);
   if (!NAME.test(name)) throw notFound();
@@ -74,9 +94,9 @@ export const webhookRoutes = [
     tag: 'Webhooks',
     scope: 'compute:read',
     summary: 'List your webhooks, oldest first',
-    success: { status: 200, schema: 'WebhookList', description: 'All webhooks of the tenant, without secrets.' },
+    success: { status: 200, schema: webhookListSchema, description: 'All webhooks of the tenant, without secrets.' },
     errors: ['webhooks_disabled'],
-    handle(context, { response, caller }) {
+    handle(context: WebhooksContext, { response, caller }) {
       const found = partsOf(context).store.by('namespace', caller.namespace).toSorted(byAge);
       sendList(
         response,
@@ -94,8 +114,22 @@ export const webhookRoutes = [
     description:
       'It is told of what is recorded from now on, and of the budget of this month. The answer has the signing secret, ' +
       'which no later one has.',
-    request: { schema: 'CreateWebhook', required: true, examples: EXAMPLES.createWebhook },
-    success: { status: 201, schema: 'WebhookWithSecret', description: 'The new webhook with its signing secret.' },
+    request: {
+      schema: createWebhookSchema,
+      required: true,
+      examples: {
+        all: { summary: 'All events', value: { url: 'https://hooks.example.com/berth' } },
+        some: {
+          summary: 'When instances become ready, and when money runs out',
+          value: {
+            url: 'https://hooks.example.com/berth',
+            events: ['instance.ready', 'budget.near', 'budget.spent'],
+            name: 'billing',
+          },
+        },
+      },
+    },
+    success: { status: 201, schema: webhookWithSecretSchema, description: 'The new webhook with its signing secret.' },
     idempotent: true,
     links: { getWebhook: 'webhookId', rotateWebhookSecret: 'webhookId', deleteWebhook: 'webhookId' },
     errors: [
@@ -107,7 +141,7 @@ export const webhookRoutes = [
       'tenant_unavailable',
       'webhooks_unavailable',
     ],
-    async handle(context, { response, caller: { namespace }, body, key }) {
+    async handle(context: WebhooksContext, { response, caller: { namespace }, body, key }) {
       // First, so that no webhook is left whose secret nobody was told.
       const secretKey = await keyOfSecrets(partsOf(context));
       const wanted = { type: WEBHOOKS, prefix: 'w', namespace, spec: toSpec(body), body, key };
@@ -124,9 +158,9 @@ export const webhookRoutes = [
     tag: 'Webhooks',
     scope: 'compute:read',
     summary: 'Read one webhook, and how its deliveries go',
-    success: { status: 200, schema: 'Webhook', description: 'The webhook, without its secret.' },
+    success: { status: 200, schema: webhookSchema, description: 'The webhook, without its secret.' },
     errors: ['webhooks_disabled', 'webhook_not_found'],
-    async handle(context, { request, response, caller }) {
+    async handle(context: WebhooksContext, { request, response, caller }) {
       sendJson(response, toJson(await webhookOf(context, caller.namespace, request), caller));
     },
   }),
@@ -140,9 +174,9 @@ export const webhookRoutes = [
     description:
       'Deliveries have the new signature within seconds, and none has the old one any more. What the target refuses ' +
       'until it knows the new secret is delivered again.',
-    success: { status: 200, schema: 'WebhookWithSecret', description: 'The webhook with its new signing secret.' },
+    success: { status: 200, schema: webhookWithSecretSchema, description: 'The webhook with its new signing secret.' },
     errors: ['webhooks_disabled', 'webhook_not_found', 'webhooks_unavailable'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: WebhooksContext, { request, response, caller: { namespace } }) {
       const secretKey = await keyOfSecrets(partsOf(context));
       const changed = await rotate(context, namespace, await webhookOf(context, namespace, request));
       sendJson(response, withSecret(changed, secretKey));
@@ -156,9 +190,9 @@ export const webhookRoutes = [
     scope: 'compute:write',
     summary: 'Delete a webhook',
     description: 'What was not delivered yet is not delivered any more.',
-    success: { status: 200, schema: 'DeletedWebhook', description: 'The webhook is deleted.' },
+    success: { status: 200, schema: deletedWebhookSchema, description: 'The webhook is deleted.' },
     errors: ['webhooks_disabled', 'webhook_not_found'],
-    async handle(context, { request, response, caller: { namespace } }) {
+    async handle(context: WebhooksContext, { request, response, caller: { namespace } }) {
       const { name, uid } = (await webhookOf(context, namespace, request)).metadata;
       await context.client.delete(WEBHOOKS, { namespace, name }, { ...(uid !== undefined && { uid }) });
       sendJson(response, JSON.stringify({ id: name, object: 'webhook', deleted: true }));
@@ -167,7 +201,7 @@ export const webhookRoutes = [
 ];
 
 /** Raises the number of the secret, beyond that of any other rotation. */
-async function rotate({ client }: ApiContext, namespace: string, { metadata }: Webhook): Promise<Webhook> {
+async function rotate({ client }: WebhooksContext, namespace: string, { metadata }: Webhook): Promise<Webhook> {
   const ref = { namespace, name: metadata.name };
   for (let tries = 1; ; tries += 1) {
     const live = await findObject(client, WEBHOOKS, ref);

@@ -3,10 +3,16 @@ import { takesAnthropicKey } from '../../interface/auth/middleware.ts';
 import { ERRORS, type ErrorCode } from '../../interface/errors/catalogue.ts';
 import { familyOf } from '../../interface/errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../../interface/idempotency.ts';
-import { LIMITS } from '../../interface/schema.ts';
+import {
+  anthropicErrorSchema,
+  errorSchema,
+  modelUnauthorizedSchema,
+  openAiErrorSchema,
+  unauthorizedSchema,
+} from './error-schemas.ts';
+import { LIMITS, nameOf, namedSchemas } from '../../interface/schema.ts';
 import type { Operation } from '../../interface/route.ts';
 import { OPERATIONS } from '../table.ts';
-import { componentSchemas, refTo, type SchemaName } from './registry.ts';
 
 /** Version of the document, section 9 of the interface's specification. */
 const VERSION = '1.0.0';
@@ -47,7 +53,18 @@ const LIMIT_HEADERS = {
 };
 const RETRY_AFTER = { 'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer' } } };
 
-function json(schema: SchemaName) {
+const uriOf = (id: string): string => `#/components/schemas/${id}`;
+
+function refTo(schema: z.ZodType): { $ref: string } {
+  return { $ref: uriOf(nameOf(schema)) };
+}
+
+/** `components.schemas` of the document, from the schemas that validate. */
+export function componentSchemas(): Record<string, unknown> {
+  return namedSchemas(uriOf);
+}
+
+function json(schema: z.ZodType) {
   return { 'application/json': { schema: refTo(schema) } };
 }
 
@@ -61,8 +78,8 @@ function isCompute({ path }: Operation): boolean {
   return familyOf(path) === 'compute';
 }
 
-function errorSchemaOf({ path }: Operation): SchemaName {
-  return ({ compute: 'ApiError', openai: 'OpenAIError', anthropic: 'AnthropicError' } as const)[familyOf(path)];
+function errorSchemaOf({ path }: Operation): z.ZodType {
+  return { compute: errorSchema, openai: openAiErrorSchema, anthropic: anthropicErrorSchema }[familyOf(path)];
 }
 
 /** Every error that an operation may answer with. */
@@ -87,7 +104,7 @@ function failures(operation: Operation): Record<string, unknown> {
   });
   const unauthorized = {
     description: ERRORS.invalid_api_key.help,
-    content: json(isCompute(operation) ? 'Unauthorized' : 'ModelUnauthorized'),
+    content: json(isCompute(operation) ? unauthorizedSchema : modelUnauthorizedSchema),
   };
   return {
     ...Object.fromEntries(responses),

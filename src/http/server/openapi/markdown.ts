@@ -1,9 +1,9 @@
+import { nameOf as schemaName } from '../../interface/schema.ts';
 import { ERRORS } from '../../interface/errors/catalogue.ts';
 import type { Operation } from '../../interface/route.ts';
 import { OPERATIONS } from '../table.ts';
 import { GUIDES } from './guides.ts';
-import { DESCRIPTION, errorsOf, parametersOf } from './document.ts';
-import { componentSchemas } from './registry.ts';
+import { componentSchemas, DESCRIPTION, errorsOf, parametersOf } from './document.ts';
 
 /** What is read of a JSON Schema here. */
 interface Schema {
@@ -116,9 +116,11 @@ function operationText(operation: Operation): string {
     `${summary}. ${description}`.trim(),
     `Scope: \`${scope}\`.`,
     parametersIn(operation),
-    request === undefined ? '' : `Body${request.required ? '' : ' (may be absent)'}: ${linkTo(request.schema)}.`,
+    request === undefined
+      ? ''
+      : `Body${request.required ? '' : ' (may be absent)'}: ${linkTo(schemaName(request.schema))}.`,
     example === undefined ? '' : `\`\`\`json\n${JSON.stringify(example.value, undefined, 2)}\n\`\`\``,
-    `Answers ${success.status} ${linkTo(success.schema)}: ${success.description}`,
+    `Answers ${success.status} ${linkTo(schemaName(success.schema))}: ${success.description}`,
     also.length === 0 ? '' : `Also ${also.join(', and ')}.`,
     `Errors: ${codes.join(', ')}.`,
   ];

@@ -41,3 +41,16 @@ export async function createOnce<T extends KubeObject & { spec: unknown }>(
     return { object: found, replayed: true };
   }
 }
+
+/** Oldest first, then by name: the order of every list of resources. */
+export function byAge(left: KubeObject, right: KubeObject): number {
+  const a = String(left.metadata.creationTimestamp);
+  const b = String(right.metadata.creationTimestamp);
+  if (a !== b) return a < b ? -1 : 1;
+  return left.metadata.name < right.metadata.name ? -1 : 1;
+}
+
+/** The id of an SSH key or a template that a path names; undefined for a text that can be none. */
+export function numericIdIn(text: string): number | undefined {
+  return /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : undefined;
+}
