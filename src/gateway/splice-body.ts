@@ -1,7 +1,7 @@
 import type { Json } from '../lib/json.ts';
+import { endOfString } from './calls/json-structure.ts';
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 const SPACE = 0x20;
@@ -44,7 +44,7 @@ function modelIn(bytes: Buffer): { start: number; end: number } | undefined {
   const head = bytes.subarray(0, WALKED_BYTES);
   let at = skipSpace(head, head.indexOf(OPEN_OBJECT) + 1);
   while (head[at] === QUOTE) {
-    const nameEnd = endOfString(head, at);
+    const nameEnd = behindString(head, at);
     const start = skipSpace(head, head.indexOf(COLON, nameEnd) + 1);
     const end = endOfValue(head, start);
     if (end === head.length) return undefined;
@@ -63,20 +63,15 @@ function skipSpace(bytes: Buffer, from: number): number {
 }
 
 /** Behind the closing quote of the string that begins at `from`. */
-function endOfString(bytes: Buffer, from: number): number {
-  for (let at = bytes.indexOf(QUOTE, from + 1); at !== -1; at = bytes.indexOf(QUOTE, at + 1)) {
-    let first = at;
-    while (bytes[first - 1] === BACKSLASH) first -= 1;
-    if ((at - first) % 2 === 0) return at + 1;
-  }
-  return bytes.length;
+function behindString(bytes: Buffer, from: number): number {
+  return Math.min(endOfString(bytes, from + 1) + 1, bytes.length);
 }
 
 function endOfValue(bytes: Buffer, from: number): number {
   let depth = 0;
   for (let at = from; at < bytes.length; at += 1) {
     const byte = bytes[at];
-    if (byte === QUOTE) at = endOfString(bytes, at) - 1;
+    if (byte === QUOTE) at = behindString(bytes, at) - 1;
     else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth += 1;
     else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) {
       // The end of the outermost object, behind a number or a word.

@@ -14,18 +14,23 @@ export interface Month {
   to: number;
 }
 
+/** The month of a day or a time of UTC as text, such as 2026-11 of 2026-11-23. */
+export function monthIn(time: string): string {
+  return time.slice(0, 7);
+}
+
 export function monthOf(now: number): Month {
   const date = new Date(now);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   const from = Date.UTC(year, month);
-  return { name: new Date(from).toISOString().slice(0, 7), from, to: Date.UTC(year, month + 1) };
+  return { name: monthIn(new Date(from).toISOString()), from, to: Date.UTC(year, month + 1) };
 }
 
 /** The months before that of `ms`, and before 2020, the nearest first, as labels have them: 2026-10. */
 export function monthsBefore(ms: number): string[] {
   const date = new Date(Math.max(ms, FIRST_MS));
   return Array.from({ length: MONTHS_BACK }, (_, back) =>
-    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - back - 1)).toISOString().slice(0, 7),
+    monthIn(new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - back - 1)).toISOString()),
   );
 }
 

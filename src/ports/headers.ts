@@ -1,20 +1,9 @@
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { hopByHop } from '../lib/relay-headers.ts';
 
 /** How a request named the port: by a path of the API that begins with `prefix`, or by the host of the port. */
 export type Routing = { kind: 'path'; prefix: string; port: number } | { kind: 'host' };
 
-// RFC 9110 section 7.6.1, and what proxies add to it.
-const HOP_BY_HOP = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
 /** Where the client comes from, which Berth itself says; and Expect, which Berth has answered. */
 const SET_BY_BERTH = /^(?:x-forwarded-.*|forwarded|x-real-ip|expect)$/;
 /** What a pod may not say on Berth's own origin: it would apply to the whole host, or weaken its protection. */
@@ -28,12 +17,6 @@ const OUR_KEY = /^(?:bearer +)?berth_/i;
 export interface Sender {
   address: string;
   protocol: 'http' | 'https';
-}
-
-/** Names that a Connection header makes hop-by-hop, beside the usual ones. */
-function hopsOf(headers: IncomingHttpHeaders): Set<string> {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
-  return new Set([...HOP_BY_HOP, ...named]);
 }
 
 /** Byte for byte what is left: a parser would decode values, and drop what it does not know. */
@@ -50,7 +33,7 @@ function mayPass(name: string, value: string, routing: Routing): boolean {
 
 /** The headers that the pod gets: those of the client without Berth's credentials, and where the client comes from. */
 export function toPod(request: IncomingMessage, routing: Routing, sender: Sender): OutgoingHttpHeaders {
-  const hops = hopsOf(request.headers);
+  const hops = hopByHop(request.headers.connection);
   const headers: OutgoingHttpHeaders = {};
   for (const [name, values = []] of Object.entries(request.headersDistinct)) {
     if (hops.has(name) || SET_BY_BERTH.test(name) || name === 'cookie' || !mayPass(name, values[0] ?? '', routing))
@@ -87,7 +70,7 @@ function locationBelow(prefix: string, location: string, port: number): string |
 
 /** The client's headers. A page below an API path has Berth's origin: `sandbox` gives it another, and no scripts. */
 export function toClient(headers: IncomingMessage['headersDistinct'], routing: Routing): OutgoingHttpHeaders {
-  const hops = hopsOf({ connection: headers['connection']?.join() });
+  const hops = hopByHop(headers['connection']);
   const out: OutgoingHttpHeaders = {};
   for (const [name, values = []] of Object.entries(headers)) {
     if (hops.has(name) || (routing.kind === 'path' ? NOT_ON_OUR_ORIGIN : NEVER).test(name)) continue;

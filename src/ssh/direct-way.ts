@@ -1,16 +1,12 @@
-import type { Logger } from 'pino';
 import type { PodTarget } from '../access/pod-target.ts';
-import type { BlockedPods } from '../direct/blocked-pods.ts';
 import type { DirectLink } from '../direct/direct-link.ts';
-import { type Carrier, DirectWayClosedError, openLink, type LinkDeps } from '../direct/open-link.ts';
+import { type Carrier, type DirectDeps, DirectWayClosedError, openDirect } from '../direct/open-direct.ts';
 import { execInPod } from '../kube/streams/exec.ts';
 import { StreamRefusedError, type StreamEndpoint } from '../kube/streams/websocket.ts';
 import { TOOLS_BIN } from '../resources/pod/tools-volume.ts';
 
-export interface DirectWayDeps extends LinkDeps {
+export interface DirectWayDeps extends DirectDeps {
   endpoint: StreamEndpoint;
-  blocked: BlockedPods;
-  log: Logger;
 }
 
 interface KnownLink {
@@ -54,10 +50,15 @@ export class DirectWay {
    */
   async to(target: PodTarget): Promise<DirectLink | undefined> {
     const { address, tools, uid } = target;
+    const { blocked, endpoint } = this.#deps;
     const known = this.#link;
     if (known?.podUid === uid && known.open?.isOpen !== false) return await known.opening;
-    if (!tools || address === undefined || this.#deps.blocked.has(uid)) return undefined;
-    const link: KnownLink = { podUid: uid, opening: this.#open({ ...target, address }) };
+    if (!tools || address === undefined || blocked.has(uid)) return undefined;
+    const start = (): Promise<Carrier> => startHelper(endpoint, target, this.#gone);
+    const link: KnownLink = {
+      podUid: uid,
+      opening: openDirect(this.#deps, start, { ...target, address }, this.#gone),
+    };
     this.#link = link;
     try {
       link.open = await link.opening;
@@ -65,28 +66,6 @@ export class DirectWay {
     } finally {
       // The next session tries again, unless the pod is blocked.
       if (link.open === undefined && this.#link === link) this.#link = undefined;
-    }
-  }
-
-  async #open(target: PodTarget & { address: string }): Promise<DirectLink | undefined> {
-    const { blocked, endpoint, log } = this.#deps;
-    try {
-      const helper = await startHelper(endpoint, target, this.#gone);
-      const link = await openLink(this.#deps, helper, target.address, this.#gone);
-      void link.closed.then(() => helper.close());
-      const close = (): void => link.close();
-      this.#gone.addEventListener('abort', close, { once: true });
-      void link.closed.then(() => this.#gone.removeEventListener('abort', close));
-      if (this.#gone.aborted) close();
-      return link;
-    } catch (error) {
-      if (!(error instanceof DirectWayClosedError)) throw error;
-      if (!this.#gone.aborted) {
-        blocked.add(target.uid);
-        const { namespace, pod } = target;
-        log.info({ namespace, pod, reason: error.message }, 'Exec carries sessions: the direct way is closed');
-      }
-      return undefined;
     }
   }
 }

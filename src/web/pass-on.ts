@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../http/interface/errors/api-error.ts';
+import { hopByHop } from '../lib/relay-headers.ts';
 import { Shares } from '../lib/shares/shares.ts';
 import { Pool } from '../lib/undici.ts';
 
@@ -22,8 +23,6 @@ const RETRY_SECONDS = 2;
 /** What the dashboard reads of a request. API keys and everything else stay here. */
 const TO_DASHBOARD =
   /^(?:accept|accept-encoding|content-type|cookie|host|if-none-match|origin|sec-fetch-.*|x-berth-.*)$/;
-/** RFC 9110 section 7.6.1. */
-const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /** When a replica is not told where the dashboard is. */
 export const NO_DASHBOARD: RequestHandler = () => {
@@ -95,8 +94,9 @@ export class DashboardProxy {
         signal: AbortSignal.any([gone.signal, AbortSignal.timeout(CALL_MS)]),
       });
       response.status(statusCode);
+      const hops = hopByHop(headers.connection);
       for (const [name, value = []] of Object.entries(headers)) {
-        if (!HOP_BY_HOP.test(name)) response.setHeader(name, value);
+        if (!hops.has(name)) response.setHeader(name, value);
       }
       await pipeline(body, response);
     } catch (error) {

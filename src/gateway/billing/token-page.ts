@@ -1,3 +1,4 @@
+import { monthIn } from '../../ledger/month.ts';
 import { costOfTokens } from '../../ledger/tokens.ts';
 import { MOST_CREATOR } from '../../resources/instances/claim.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
@@ -89,7 +90,7 @@ export class TokenPage {
   record(): TokenRecord {
     const entries = [...this.#entries.values()].map(entryOf);
     return {
-      metadata: { name: this.#name, namespace: this.namespace, labels: { [ENDED_LABEL]: this.day.slice(0, 7) } },
+      metadata: { name: this.#name, namespace: this.namespace, labels: { [ENDED_LABEL]: monthIn(this.day) } },
       spec: {
         day: this.day,
         replica: this.#replica,

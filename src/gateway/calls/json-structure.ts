@@ -17,8 +17,8 @@ export function countStructure(json: Buffer, max: number): number {
   return count;
 }
 
-/** Where the string that starts at `from` ends: the index of its closing quote, or the length. */
-function endOfString(json: Buffer, from: number): number {
+/** Where the string ends whose first byte behind the quote is at `from`: the index of its closing quote, or the length. */
+export function endOfString(json: Buffer, from: number): number {
   let at = from;
   for (;;) {
     for (const near = Math.min(at + NEAR, json.length); at < near; at++) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BodyPace, TOO_SLOW } from '../../lib/body-pace.ts';
+import { type BodyErrors, BodyReader, TOO_SLOW } from '../../lib/body-reader.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
@@ -45,81 +45,49 @@ export interface Reading {
  * OverloadedError when the budget of all is used up, LimitError when the tenant's share of it is, and DialectError 408
  * when the client sends nothing for 10 s, less than 64 KiB per second, or for 55 s in all.
  */
-export function readBody(request: IncomingMessage, { limit, hold, clock, isForm = false }: Reading): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const pace = new BodyPace(clock, LONGEST_MS, () => fail(tooSlow()));
-    let size = 0;
-    let done = false;
-    const fail = (error: Error): void => {
-      done = true;
-      pace.end();
-      hold.release();
-      chunks.length = 0;
-      reject(error);
-    };
-    const gone = (): void => {
-      // Node emits `close` after a complete request too.
-      if (!done) fail(new ClientGoneError('The client left while it sent the body.'));
-    };
-    const take = (bytes: number): boolean => {
-      const result = hold.take(bytes);
-      if (result === 'taken') return true;
-      if (result === 'all-full') fail(overloaded());
-      else fail(hold.held + bytes > hold.most ? beyondShare(hold.most) : shareFull(hold.most));
-      return false;
-    };
-    if (Number(request.headers['content-length'] ?? 0) > limit) {
-      fail(tooLong(limit));
-      return;
-    }
-    request.on('data', (chunk: Buffer) => {
-      if (done) return;
-      if (size + chunk.length > limit) {
-        fail(tooLong(limit));
-      } else if (take(chunk.length + CHUNK_BYTES)) {
-        size += chunk.length;
-        chunks.push(chunk);
-        pace.received(chunk.length);
-      }
+export async function readBody(
+  request: IncomingMessage,
+  { limit, hold, clock, isForm = false }: Reading,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  try {
+    if (Number(request.headers['content-length'] ?? 0) > limit) throw ERRORS.tooLong(limit);
+    await new BodyReader(request, { limit, longestMs: LONGEST_MS }, ERRORS, clock).read((chunk) => {
+      take(hold, chunk.length + CHUNK_BYTES);
+      chunks.push(chunk);
     });
-    request.on('end', () => {
-      if (done) return;
-      const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
-      hold.give(chunks.length * CHUNK_BYTES);
-      // The listeners live as long as the request, which outlives the body.
-      chunks.length = 0;
-      // A short body cannot have too many pieces, and counting would cost as much as parsing.
-      const count = isForm || (size <= STRUCTURE_MAX && hold.budget.isCalm) ? 0 : countStructure(bytes, STRUCTURE_MAX);
-      if (count > STRUCTURE_MAX) {
-        fail(tooManyPieces());
-      } else if (take(count * STRUCTURE_BYTES)) {
-        done = true;
-        pace.end();
-        resolve(bytes);
-      }
-    });
-    request.on('error', gone);
-    request.on('close', gone);
-  });
+    const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+    hold.give(chunks.length * CHUNK_BYTES);
+    // A short body cannot have too many pieces, and counting would cost as much as parsing.
+    const isFew = isForm || (bytes.length <= STRUCTURE_MAX && hold.budget.isCalm);
+    const count = isFew ? 0 : countStructure(bytes, STRUCTURE_MAX);
+    if (count > STRUCTURE_MAX) throw tooManyPieces();
+    take(hold, count * STRUCTURE_BYTES);
+    return bytes;
+  } catch (error) {
+    hold.release();
+    throw error;
+  }
 }
 
-function tooLong(limit: number): BodyTooLargeError {
-  return new BodyTooLargeError(`The request body is longer than ${limit} bytes.`);
+/** Holds bytes of a body. Throws what its client gets when there is no room. */
+function take(hold: BodyHold, bytes: number): void {
+  const result = hold.take(bytes);
+  if (result === 'taken') return;
+  if (result === 'all-full') throw overloaded();
+  throw hold.held + bytes > hold.most ? beyondShare(hold.most) : shareFull(hold.most);
 }
+
+const ERRORS: BodyErrors = {
+  tooLong: (limit) => new BodyTooLargeError(`The request body is longer than ${limit} bytes.`),
+  tooSlow: () => new DialectError({ status: 408, message: TOO_SLOW, code: 'request_timeout' }),
+  gone: () => new ClientGoneError('The client left while it sent the body.'),
+};
 
 function tooManyPieces(): BodyTooLargeError {
   return new BodyTooLargeError(
     `The JSON of the request body has more than ${STRUCTURE_MAX} objects, arrays and commas. Send fewer or shorter lists, or send long data as one string.`,
   );
-}
-
-function tooSlow(): DialectError {
-  return new DialectError({
-    status: 408,
-    message: TOO_SLOW,
-    code: 'request_timeout',
-  });
 }
 
 function overloaded(): OverloadedError {

@@ -1,6 +1,6 @@
-import { createHash, hkdfSync } from 'node:crypto';
+import { hkdfSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { isObject } from '../../lib/json.ts';
+import { contentHash } from '../../lib/content-hash.ts';
 import { idempotentName } from '../../resources/ids.ts';
 import { ApiError } from './errors/api-error.ts';
 import { LIMITS } from './schema.ts';
@@ -37,19 +37,9 @@ export function objectNames(sessionKey: () => Promise<Buffer>): ObjectNames {
   };
 }
 
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value).filter(([, v]) => v !== undefined && v !== null);
-  return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([k, v]) => [k, canonical(v)]));
-}
-
 /** Hash of a body. Bodies that mean the same have the same: the order of fields and nulls do not count. */
 export function requestHash(body: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify(canonical(body)))
-    .digest('hex')
-    .slice(0, 32);
+  return contentHash(body, 'nulls are absent');
 }
 
 export function idempotencyConflict(message: string): ApiError {

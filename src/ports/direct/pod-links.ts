@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { BlockedPods } from '../../direct/blocked-pods.ts';
 import type { Dial } from '../../direct/dial.ts';
 import type { DirectLink } from '../../direct/direct-link.ts';
-import { type Carrier, DirectWayClosedError, openLink } from '../../direct/open-link.ts';
+import { type Carrier, DirectWayClosedError, openDirect } from '../../direct/open-direct.ts';
 import { forwardPort } from '../../kube/streams/port-forward.ts';
 import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -41,8 +41,12 @@ interface KnownLink {
 }
 
 /** Reaches the helper that waits on the loopback of the pod. Rejects with `StreamRefusedError`. */
-async function reachHelper(endpoint: StreamEndpoint, target: PortTarget, signal: AbortSignal): Promise<Carrier> {
-  const stream = await forwardPort(endpoint, { ...target, port: DIRECT_PORT }, signal);
+async function reachHelper(
+  endpoint: StreamEndpoint,
+  { namespace, pod }: PortTarget,
+  signal: AbortSignal,
+): Promise<Carrier> {
+  const stream = await forwardPort(endpoint, { namespace, pod, port: DIRECT_PORT }, signal);
   return {
     input: stream,
     output: stream,
@@ -106,26 +110,10 @@ export class PodLinks {
   }
 
   async #open(target: ReachedTarget): Promise<DirectLink | undefined> {
-    const { endpoint, dial, clock, log } = this.#deps;
-    const { namespace, pod, podUid, address } = target;
     const { signal } = this.#closing;
-    try {
-      const helper = await reachHelper(endpoint, target, signal);
-      const portion = this.#wideWindows.of(namespace);
-      const link = await openLink({ dial, clock, portion }, helper, address, signal);
-      helper.close();
-      const close = (): void => link.close();
-      signal.addEventListener('abort', close, { once: true });
-      void link.closed.then(() => signal.removeEventListener('abort', close));
-      if (signal.aborted) close();
-      return link;
-    } catch (error) {
-      // Where the API server does not answer either, port-forward says so.
-      if (error instanceof DirectWayClosedError && !signal.aborted) {
-        this.#blocked.add(podUid);
-        log.info({ namespace, pod, reason: error.message }, 'Port-forward carries ports: the direct way is closed');
-      }
-      return undefined;
-    }
+    const deps = { ...this.#deps, blocked: this.#blocked, portion: this.#wideWindows.of(target.namespace) };
+    const reach = (): Promise<Carrier> => reachHelper(this.#deps.endpoint, target, signal);
+    // Where the API server does not answer, port-forward says so.
+    return await openDirect(deps, reach, { ...target, uid: target.podUid }, signal).catch(() => undefined);
   }
 }

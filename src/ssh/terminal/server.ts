@@ -5,6 +5,8 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
+import { BlockedPods } from '../../direct/blocked-pods.ts';
+import { dialTls } from '../../direct/dial.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
 import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
 import type { InstanceView } from '../directory.ts';
@@ -12,7 +14,7 @@ import { TERMINAL_PROTOCOL, terminalOf } from './protocol.ts';
 import { TerminalRefusal } from './refusal.ts';
 import { type Opening, Terminal, type TerminalDeps } from './terminal.ts';
 
-export interface TerminalServerDeps extends TerminalDeps {
+export interface TerminalServerDeps extends Omit<TerminalDeps, 'dial' | 'blocked'> {
   ceilingsOf: CeilingsOf;
   /** Calls back when a key changed that may have opened a terminal. Returns the unsubscribe function. */
   onKeyChange: (listener: () => void) => () => void;
@@ -58,6 +60,7 @@ function asRefusal(error: unknown): TerminalRefusal {
  */
 export class TerminalServer {
   readonly #deps: TerminalServerDeps;
+  readonly #blocked: BlockedPods;
   readonly #http: Server = createServer(SERVER_LIMITS, (request, response) => void this.#onRequest(request, response));
   readonly #handshakes = new WebSocketServer({
     noServer: true,
@@ -75,6 +78,7 @@ export class TerminalServer {
 
   constructor(deps: TerminalServerDeps) {
     this.#deps = deps;
+    this.#blocked = new BlockedPods(deps.clock);
   }
 
   /** Where it listens, or did. */
@@ -177,7 +181,7 @@ export class TerminalServer {
     let isOpen = false;
     shake((client) => {
       isOpen = true;
-      const terminal = new Terminal(this.#deps, opening, client);
+      const terminal = new Terminal({ ...this.#deps, dial: dialTls, blocked: this.#blocked }, opening, client);
       const ended = (): void => {
         this.#live.delete(terminal);
         give();

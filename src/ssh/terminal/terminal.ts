@@ -8,12 +8,17 @@ import type { PodTarget } from '../../access/pod-target.ts';
 import type { Principal } from '../../access/principal.ts';
 import { channelWrites } from '../../kube/streams/channel-writes.ts';
 import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
+import type { BlockedPods } from '../../direct/blocked-pods.ts';
+import type { Dial } from '../../direct/dial.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Portion } from '../../lib/shares/fair-bytes.ts';
 import type { AuditSink, Visitor } from '../audit.ts';
+import { DirectWay } from '../direct-way.ts';
 import type { InstanceDirectory } from '../directory.ts';
 import { type ExitStatus, exitStatusOf, NO_STATUS } from '../session/exit-status.ts';
-import { type PodProcess, startInPod } from '../session/pod-process.ts';
+import type { PodProcess } from '../session/pod-process.ts';
 import type { Terminal as Screen } from '../session/session-script.ts';
+import { startProgram } from '../session/start-program.ts';
 import { ClientSocket } from './client-socket.ts';
 import { countOf, RESIZE, SHOWN, sizeOf, STATUS, statusFrame, STDIN, STDOUT, TOKEN } from './protocol.ts';
 
@@ -27,6 +32,9 @@ export interface Callers {
 
 export interface TerminalDeps {
   endpoint: StreamEndpoint;
+  /** Connects to the helpers of the direct way. */
+  dial: Dial;
+  blocked: BlockedPods;
   directory: InstanceDirectory;
   callers: Callers;
   audit: AuditSink;
@@ -53,6 +61,8 @@ const MOST_AHEAD = 512 * 1024;
 /** Milliseconds before its end at which a person's next token is asked for, and between two questions. */
 const ASK_BEFORE_MS = 20_000;
 const ASK_AGAIN_MS = 5_000;
+/** What a person reads fits the first window. */
+const NO_WIDE_WINDOWS: Portion = { left: () => 0, change: () => undefined };
 
 /** One terminal that a client has open: a login shell in an instance, as an SSH session with `-t` has it. */
 export class Terminal {
@@ -112,6 +122,8 @@ export class Terminal {
     const durationMs = Math.round(clock.monotonic() - began);
     const bytes = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut };
     const reason = this.#reason ?? (this.#ended.signal.aborted ? 'closed' : 'the shell ended');
+    // Ends the direct way too.
+    this.#ended.abort();
     audit({ event: 'terminal-end', visitor, connection, reason, ...bytes, durationMs, status: status.code });
     await closed;
   }
@@ -210,7 +222,8 @@ export class Terminal {
     const { signal } = this.#ended;
     try {
       const launch = { action: { kind: 'shell' }, terminal: this.#screen } as const;
-      this.#process = await startInPod(endpoint, this.#opening.target, launch, signal);
+      const direct = new DirectWay({ ...this.#deps, portion: NO_WIDE_WINDOWS }, signal);
+      this.#process = await startProgram({ endpoint, direct }, this.#opening.target, launch, signal);
     } catch (error) {
       if (this.#reason !== undefined) return { code: NO_STATUS, message: this.#reason };
       if (!signal.aborted) log.warn({ terminal: this.#id, err: error }, 'Terminal was not opened');

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WebSocket } from 'ws';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { frame } from '../../support/channel-server.ts';
+import { type DirectShell, directShell } from '../../support/direct-shell.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { caller, shell, terminalWorld, type TerminalWorld, VIEW } from '../../support/terminal-world.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -82,6 +84,87 @@ describe('a terminal', () => {
       client.send(6, String(client.bytes));
       return client.bytes >= 8 * MIB;
     });
+  });
+});
+
+describe('by the direct way a terminal', () => {
+  const target = { ...VIEW.target, tools: true, address: '127.0.0.1' } as NonNullable<typeof VIEW.target>;
+  /** The streams through the API server that are open. */
+  let carriers: Set<WebSocket>;
+  let pod: DirectShell;
+
+  beforeEach(async () => {
+    pod = await directShell();
+    carriers = new Set();
+    world.instance.view = { ...VIEW, target };
+    world.kubelet.onStream = (stream) => {
+      carriers.add(stream.once('close', () => carriers.delete(stream)));
+      pod.start(stream);
+    };
+  });
+  afterEach(() => pod[Symbol.dispose]());
+
+  it('costs the API server no stream, and is the same shell, until it ends', async () => {
+    const client = world.open('token', '?columns=100&rows=30');
+    await client.shows('$ ');
+    expect(world.kubelet.paths).toHaveLength(1);
+    await waitFor('the end of the exec stream', () => carriers.size === 0);
+    expect(JSON.parse(pod.opened[0] ?? '')).toMatchObject({ terminal: { columns: 100, rows: 30 } });
+    client.send(4, '{"Width":120,"Height":40}');
+    await client.shows('size 120 40');
+    client.send(0, 'uname\r');
+    await client.shows('uname');
+    client.send(0, 'exit\r');
+    await waitFor('the status', () => client.status);
+    expect(client.status).toMatchObject({ status: 'Failure', details: { causes: [{ message: '7' }] } });
+    await waitFor('the end', () => client.closed && pod.links.size === 0);
+    expect(told('terminal-end')).toMatchObject([{ status: 7, reason: 'the shell ended', bytesIn: 11 }]);
+    expect(world.kubelet.paths).toHaveLength(1);
+  });
+
+  it.each([
+    ['its key is revoked', () => void world.tokens.delete('token'), /The API key that opened this terminal is over/],
+    ['its instance stops', () => void (world.instance.view = { ...VIEW, target: undefined }), /i-one is stopped/],
+  ])('ends when %s, and its shell with it', async (_when, act, why) => {
+    const client = world.open('token');
+    await client.shows('$ ');
+    act();
+    world.changed();
+    await waitFor('the status', () => client.status);
+    expect(client.status?.message).toMatch(why);
+    await waitFor('the end of the link', () => pod.links.size === 0);
+  });
+
+  it('ends with its client', async () => {
+    const client = world.open('token');
+    await client.shows('$ ');
+    client.socket.terminate();
+    await waitFor('the end of the link', () => pod.links.size === 0);
+    await waitFor('the record', () => told('terminal-end').length === 1);
+    expect(told('terminal-end')).toMatchObject([{ reason: 'closed' }]);
+  });
+
+  it('says that the connection is lost, and ends what was left in the pod', async () => {
+    const client = world.open('token');
+    await client.shows('$ ');
+    for (const link of pod.links) link.destroy();
+    await waitFor('the status', () => client.status);
+    expect(client.status?.message).toContain('the connection to the instance was lost');
+    await waitFor('the hang-up', () => world.kubelet.paths.length === 2);
+  });
+
+  it('goes by exec where that way is closed', async () => {
+    let isFirst = true;
+    world.kubelet.onStream = (stream) => {
+      if (isFirst) stream.send(frame(1, '{"error":"no address"}\n'));
+      else shell(stream);
+      isFirst = false;
+    };
+    for (const streams of [2, 3]) {
+      const client = world.open('token');
+      await client.shows('$ ');
+      expect(world.kubelet.paths).toHaveLength(streams);
+    }
   });
 });
 

@@ -1,5 +1,6 @@
 import { amountBetween, NOTHING, plus } from '../../../ledger/amount.ts';
 import { endedIntervals, intervalOf } from '../../../ledger/interval.ts';
+import { monthIn } from '../../../ledger/month.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
 import { type Interval, MOST_INTERVALS } from '../../../resources/instances/interval.ts';
 import { addMoney, formatMoney } from '../../../resources/money.ts';
@@ -81,7 +82,7 @@ export function usageRecords(instance: GpuInstance, now: number): UsageRecord[] 
   if (groups.length === 0 && records === 0 && incarnation > 0) groups.push([]);
   return groups.map((intervals, index) => {
     const spec = recordSpec(instance, intervals, now);
-    const month = (intervals.at(-1)?.to ?? spec.endedAt).slice(0, 7);
+    const month = monthIn(intervals.at(-1)?.to ?? spec.endedAt);
     return {
       metadata: {
         name: usageNameOf(instance, records + index),

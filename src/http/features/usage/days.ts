@@ -1,4 +1,5 @@
 import { dayText, startOfDay } from '../../../ledger/report.ts';
+import { monthIn } from '../../../ledger/month.ts';
 import type { UsageQuery } from './schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -15,7 +16,7 @@ export interface Days {
 /** The days that the query names; by default those of this month. */
 export function daysOf({ from, to }: Pick<UsageQuery, 'from' | 'to'>, now: number): Days {
   const last = to ?? (from !== undefined && from > dayText(now) ? from : dayText(now));
-  const first = from ?? `${last.slice(0, 7)}-01`;
+  const first = from ?? `${monthIn(last)}-01`;
   const start = Date.parse(first);
   const end = startOfDay(Date.parse(last)) + DAY_MS;
   return { first, last, from: start, to: Math.max(start, end) };

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { BodyPace, TOO_SLOW } from '../../../lib/body-pace.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import { type BodyErrors, BodyReader, TOO_SLOW } from '../../../lib/body-reader.ts';
 import { ApiError } from '../errors/api-error.ts';
 
 /** Bytes that a body takes at once, before its first byte. Most bodies fit in. */
@@ -43,7 +43,6 @@ class BodyBuffer {
 
   append(chunk: Buffer): void {
     const size = this.#size + chunk.length;
-    if (size > this.#rules.limit) throw tooLarge(this.#rules.limit);
     if (size > this.#held) this.#grow(Math.min(this.#rules.limit, Math.max(size, this.#announced || 2 * this.#held)));
     chunk.copy(this.#buffer, this.#size);
     this.#size = size;
@@ -64,39 +63,11 @@ class BodyBuffer {
   }
 }
 
-function tooLarge(limit: number): ApiError {
-  return new ApiError('payload_too_large', `The body is longer than ${limit} bytes. Send a shorter one.`);
-}
-
-function tooSlow(): ApiError {
-  return new ApiError('request_timeout', TOO_SLOW, { headers: { connection: 'close' } });
-}
-
-/** Resolves at the end of the body; rejects when it comes too slowly, or when `append` throws. */
-function received(request: IncomingMessage, clock: Clock, append: (chunk: Buffer) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const pace = new BodyPace(clock, LONGEST_MS, () => finish(tooSlow()));
-    const finish = (error?: unknown): void => {
-      pace.end();
-      request.off('data', onData).off('end', onEnd).off('close', onClose);
-      if (error === undefined) return resolve();
-      request.pause();
-      reject(error);
-    };
-    const onData = (chunk: Buffer): void => {
-      pace.received(chunk.length);
-      try {
-        append(chunk);
-      } catch (error) {
-        finish(error);
-      }
-    };
-    const onEnd = (): void => finish();
-    const onClose = (): void =>
-      finish(new ApiError('bad_request', 'The connection closed before the body was complete.'));
-    request.on('data', onData).on('end', onEnd).on('close', onClose);
-  });
-}
+const ERRORS: BodyErrors = {
+  tooLong: (limit) => new ApiError('payload_too_large', `The body is longer than ${limit} bytes. Send a shorter one.`),
+  tooSlow: () => new ApiError('request_timeout', TOO_SLOW, { headers: { connection: 'close' } }),
+  gone: () => new ApiError('bad_request', 'The connection closed before the body was complete.'),
+};
 
 /**
  * Hands the whole body to `use`. Its bytes count against the sender's share from before the first one until `use`
@@ -111,10 +82,16 @@ export async function readBody<T>(
 ): Promise<T> {
   // Refused before a byte of it is read.
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > rules.limit) throw tooLarge(rules.limit);
+  if (announced > rules.limit) throw ERRORS.tooLong(rules.limit);
   const buffer = new BodyBuffer(rules, announced);
   try {
-    await received(request, clock, (chunk) => buffer.append(chunk));
+    const reader = new BodyReader(request, { limit: rules.limit, longestMs: LONGEST_MS }, ERRORS, clock);
+    await reader
+      .read((chunk) => buffer.append(chunk))
+      .catch((error: unknown) => {
+        request.pause();
+        throw error;
+      });
     return use(buffer.bytes);
   } finally {
     buffer.release();

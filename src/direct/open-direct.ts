@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import { readUntil } from '../kube/streams/read-until.ts';
 import { StreamRefusedError } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Portion } from '../lib/shares/fair-bytes.ts';
+import type { BlockedPods } from './blocked-pods.ts';
 import type { Dial } from './dial.ts';
 import { DirectLink } from './direct-link.ts';
 
@@ -36,11 +38,21 @@ export interface Carrier {
   close: () => void;
 }
 
-export interface LinkDeps {
+export interface DirectDeps {
   dial: Dial;
   clock: Clock;
   /** For windows of outputs beyond the first ones. */
   portion: Portion;
+  blocked: BlockedPods;
+  log: Logger;
+}
+
+/** A pod whose address is known. */
+export interface DirectTarget {
+  namespace: string;
+  pod: string;
+  uid: string;
+  address: string;
 }
 
 const announcementSchema = z.union([
@@ -60,7 +72,7 @@ async function announcementOf({ output, whyEnded }: Carrier, signal: AbortSignal
 }
 
 async function readyLink(
-  { dial, clock, portion }: LinkDeps,
+  { dial, clock, portion }: DirectDeps,
   to: Parameters<Dial>[0],
   token: Buffer,
   signal: AbortSignal,
@@ -79,17 +91,8 @@ async function readyLink(
   }
 }
 
-/**
- * Tells the helper the address of its pod and a token, and connects to where it then listens. The end of the carrier does
- * not end the connection. Rejects with {@link DirectWayClosedError}, and with `StreamRefusedError` when the pod cannot be
- * reached at all; the carrier is closed then.
- */
-export async function openLink(
-  deps: LinkDeps,
-  carrier: Carrier,
-  address: string,
-  signal: AbortSignal,
-): Promise<DirectLink> {
+/** Tells the helper the address of its pod and a token, and connects to where it then listens. */
+async function openLink(deps: DirectDeps, carrier: Carrier, address: string, signal: AbortSignal): Promise<DirectLink> {
   try {
     const token = randomBytes(TOKEN_BYTES);
     carrier.input.write(`${JSON.stringify({ version: VERSION, address, token: token.toString('hex') })}\n`);
@@ -97,8 +100,41 @@ export async function openLink(
     carrier.output.resume();
     return await readyLink(deps, { host: address, ...announced }, token, signal);
   } catch (error) {
-    carrier.close();
     if (error instanceof DirectWayClosedError || error instanceof StreamRefusedError) throw error;
     throw new DirectWayClosedError(error instanceof Error ? error.message : 'unknown', { cause: error });
+  } finally {
+    // The helper needs it no longer: the connection keeps it alive, and ends it.
+    carrier.close();
+  }
+}
+
+function endWith(link: DirectLink, signal: AbortSignal): void {
+  const close = (): void => link.close();
+  signal.addEventListener('abort', close, { once: true });
+  void link.closed.then(() => signal.removeEventListener('abort', close));
+  if (signal.aborted) close();
+}
+
+/**
+ * Opens a link to the helper that `reach` finds through the API server. It ends with the signal. Undefined when the direct
+ * way is closed: then the pod is blocked. Rejects as `reach` does, and with `StreamRefusedError` when the carrier breaks.
+ */
+export async function openDirect(
+  deps: DirectDeps,
+  reach: () => Promise<Carrier>,
+  { namespace, pod, uid, address }: DirectTarget,
+  signal: AbortSignal,
+): Promise<DirectLink | undefined> {
+  try {
+    const link = await openLink(deps, await reach(), address, signal);
+    endWith(link, signal);
+    return link;
+  } catch (error) {
+    if (!(error instanceof DirectWayClosedError)) throw error;
+    if (!signal.aborted) {
+      deps.blocked.add(uid);
+      deps.log.info({ namespace, pod, reason: error.message }, 'The direct way to a pod is closed');
+    }
+    return undefined;
   }
 }
