@@ -7,6 +7,7 @@ import { parseMoney } from '../resources/money.ts';
 import { type BudgetStatus, GPU_HOURS } from '../resources/tenants/budget.ts';
 import { type BudgetWords, OF_TENANT, spentSentence } from '../resources/tenants/budget-words.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../resources/tenants/tenant-limit.ts';
+import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 
 /** What the controller counted of the budget of a tenant in this month; undefined without a budget. */
 export type BudgetOf = (tenant: string) => BudgetStatus | undefined;
@@ -45,8 +46,7 @@ export interface Price {
 
 /** @param policies the TenantPolicies that its ceilings come from */
 export function tenantBudget(policies: readonly string[]): BudgetWords {
-  const policy = policies.length === 0 ? 'a TenantPolicy' : `TenantPolicy ${policies.join(' or ')}`;
-  return { what: OF_TENANT, lift: `The operator can change budget in ${policy}.` };
+  return { what: OF_TENANT, lift: whoCanChange('budget', policies) };
 }
 
 /**

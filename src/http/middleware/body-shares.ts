@@ -3,6 +3,7 @@ import type { CeilingsOf } from '../../access/ceilings.ts';
 import { getPrincipal } from '../../access/principal.ts';
 import { clientNetwork } from '../../lib/network/client-network.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded, tooManyAtOnce } from '../errors/busy.ts';
 import { LIMITS } from '../schemas/common.ts';
@@ -37,8 +38,9 @@ export function tenantBodies(ceilings: CeilingsOf): (request: Request) => BodyRu
   const shares = new FairShares(TENANTS_MOST, FACTOR);
   return (request) => {
     const { namespace } = getPrincipal(request);
-    const mib = ceilings(namespace).http.bodyMib;
-    const full = (): ApiError => tooManyAtOnce(namespace, `${mib} MiB of request bodies`, 'http.bodyMib');
+    const { http, policies } = ceilings(namespace);
+    const mib = http.bodyMib;
+    const full = (): ApiError => tooManyAtOnce(`${mib} MiB of request bodies`, whoCanChange('http.bodyMib', policies));
     return rulesFor(shares, LIMITS.body, { name: namespace, most: mib * MIB, full });
   };
 }

@@ -11,6 +11,7 @@ import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
 import { type BudgetWords, keyBudget } from '../../resources/tenants/budget-words.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
+import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 
 /** Share of a ceiling from which on it is near. */
 const NEAR = 0.9;
@@ -25,25 +26,25 @@ interface Held {
   budget: BudgetStatus | undefined;
 }
 
-function lift(field: string, policies: readonly string[]): string {
-  return `The operator can raise ${field} in ${policies.length === 0 ? 'a TenantPolicy' : `TenantPolicy ${policies.join(' or ')}`}.`;
-}
-
 /** The ceilings of a tenant that little is left of, in words. */
 export function nearLimits({ ceilings, policies, instances, gpus, budget }: Held): string[] {
   const most = ceilings.objects.instances;
   const ofObjects =
     instances < most * NEAR
       ? []
-      : [`You have ${instances} of ${most} instances. ${lift('objects.instances', policies)}`];
+      : [`You have ${instances} of ${most} instances. ${whoCanChange('objects.instances', policies)}`];
   const ofGpus = ceilings.gpus.flatMap((ceiling) => {
     const held = gpus.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
     if (held === 0 || held < ceiling.max * NEAR) return [];
     const product = ceiling.product === '*' ? 'GPUs' : `GPUs ${ceiling.product}`;
     const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
-    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${lift('gpus', policies)}`];
+    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${whoCanChange('gpus', policies)}`];
   });
-  return [...ofObjects, ...ofGpus, ...nearBudget(budget, { what: 'the budget', lift: lift('budget', policies) })];
+  return [
+    ...ofObjects,
+    ...ofGpus,
+    ...nearBudget(budget, { what: 'the budget', lift: whoCanChange('budget', policies) }),
+  ];
 }
 
 function nearBudget(budget: BudgetStatus | undefined, words: BudgetWords): string[] {

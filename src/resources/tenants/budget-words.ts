@@ -1,3 +1,5 @@
+import { whoCanChangeKey } from './who-can-change.ts';
+
 /** Whose budget it is, in words. */
 export interface BudgetWords {
   /** Such as: the budget of this tenant. */
@@ -10,10 +12,7 @@ export const OF_TENANT = 'the budget of this tenant';
 
 /** @param name of the APIKey */
 export function keyBudget(name: string): BudgetWords {
-  return {
-    what: `the budget of APIKey ${name}`,
-    lift: `An administrator of the tenant can change limits.budget in APIKey ${name}.`,
-  };
+  return { what: `the budget of APIKey ${name}`, lift: whoCanChangeKey('budget', name) };
 }
 
 export function sentenceOf(text: string): string {

@@ -1,6 +1,5 @@
 import { amountText, isSpent, type Line } from '../../../../ledger/budget.ts';
 import type { Month } from '../../../../ledger/month.ts';
-import { whoCanLift } from '../../../../inventory/gpu-ceilings.ts';
 import {
   type BudgetWords,
   OF_TENANT,
@@ -9,9 +8,10 @@ import {
   spentSentence,
 } from '../../../../resources/tenants/budget-words.ts';
 import type { TenantLimitSpec } from '../../../../resources/tenants/tenant-limit.ts';
+import { whoCanChange } from '../../../../resources/tenants/who-can-change.ts';
 
 export function tenantBudget(policies: TenantLimitSpec['policies']): BudgetWords {
-  return { what: OF_TENANT, lift: whoCanLift(policies, 'budget') };
+  return { what: OF_TENANT, lift: whoCanChange('budget', policies) };
 }
 
 function renewsAt({ to }: Month): string {
