@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler, Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { budgetReader, keyBudgetReader } from '../access/budget.ts';
+import { budgetReader, keyBudgetReader } from '../budgets/counted.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { Stores } from '../caches/caches.ts';
 import type { CacheName } from '../caches/table.ts';

@@ -5,7 +5,7 @@ import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
-import { requireBudget } from '../limits/budget.ts';
+import { requireBudget } from '../limits/require-budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';

@@ -1,5 +1,6 @@
-import { type BudgetOf, tenantBudget, type Price, spentMessage } from '../../access/budget.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
+import { type BudgetOf, type Price, spentMessage } from '../../budgets/counted.ts';
+import { tenantBudget } from '../../budgets/words.ts';
 import { gpuRefusal, roomlessShares } from '../../inventory/gpu-ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../inventory/grant.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
@@ -66,7 +67,7 @@ function refusalOf(
   const over = gpuRefusal(limit, offers.heldBy(namespace), gpuShareOf(place.offerClass));
   if (over !== undefined) return { reason: 'TenantLimit', message: over.message };
   const budget = budgets(namespace);
-  const message = budget && spentMessage(budget, tenantBudget(limit.policies ?? []), priceOf(spec, place));
+  const message = budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, place));
   return message === undefined ? undefined : { reason: 'BudgetExceeded', message };
 }
 

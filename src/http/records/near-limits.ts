@@ -1,5 +1,6 @@
-import type { BudgetOf, KeyBudgetOf } from '../../access/budget.ts';
 import type { CeilingsOf } from '../../access/ceilings.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../budgets/counted.ts';
+import { type BudgetWords, keyBudget, tenantBudget, warningWords } from '../../budgets/words.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
@@ -8,7 +9,6 @@ import { Lru } from '../../lib/lru.ts';
 import { type ApiKey, keyOfCreator } from '../../resources/api-key.ts';
 import { CREATED_BY, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
-import { type BudgetWords, keyBudget } from '../../resources/tenants/budget-words.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
@@ -40,20 +40,11 @@ export function nearLimits({ ceilings, policies, instances, gpus, budget }: Held
     const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
     return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${whoCanChange('gpus', policies)}`];
   });
-  return [
-    ...ofObjects,
-    ...ofGpus,
-    ...nearBudget(budget, { what: 'the budget', lift: whoCanChange('budget', policies) }),
-  ];
+  return [...ofObjects, ...ofGpus, ...nearBudget(budget, tenantBudget(policies))];
 }
 
 function nearBudget(budget: BudgetStatus | undefined, words: BudgetWords): string[] {
-  if (budget === undefined || budget.percent < WARNINGS[0]) return [];
-  const { month, renewsAt, percent, lines } = budget;
-  const amounts = lines.map(({ unit, spent, max }) => `${spent} of ${max} ${unit}`).join(', ');
-  return [
-    `${percent} per cent of ${words.what} for ${month} are spent: ${amounts}. When all of it is spent, the instances that draw on it are stopped. It renews at ${renewsAt}. ${words.lift}`,
-  ];
+  return budget === undefined || budget.percent < WARNINGS[0] ? [] : [warningWords(budget, words)];
 }
 
 interface Known {

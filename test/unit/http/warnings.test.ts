@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyBudgetReader } from '../../../src/access/budget.ts';
+import { keyBudgetReader } from '../../../src/budgets/counted.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { nearLimits, nearLimitsReader } from '../../../src/http/records/near-limits.ts';
 import { Line, placesReader } from '../../../src/http/records/places-in-line.ts';
@@ -156,7 +156,7 @@ describe('near ceilings', () => {
     const held = { ceilings, policies: ['team'], instances: 0, gpus: [] };
     expect(nearLimits({ ...held, budget: budget(49, '249.99') })).toEqual([]);
     expect(nearLimits({ ...held, budget: budget(83, '415.20') })).toEqual([
-      '83 per cent of the budget for 2026-11 are spent: 415.20 of 500 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-12-01T00:00:00.000Z. The operator can change budget in TenantPolicy team.',
+      '83 per cent of the budget of this tenant for 2026-11 are spent: 415.20 of 500 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-12-01T00:00:00.000Z. The operator can change budget in TenantPolicy team.',
     ]);
   });
 
@@ -209,7 +209,7 @@ describe('near ceilings', () => {
       spend('ci', percent);
       expect(read(by('key/ci'))).toEqual([
         ...ofTenant,
-        `${percent} per cent of the budget of APIKey ci for 2026-01 are spent: ${percent}.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-02-01T00:00:00.000Z. An administrator of the tenant can change limits.budget in APIKey ci.`,
+        `${percent} per cent of the budget of APIKey ci for 2026-01 are spent: ${percent}.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-02-01T00:00:00.000Z. An administrator of the tenant can change limits.budget in APIKey ci.`,
       ]);
     }
     const words = read(by('key/ci'));
