@@ -19,7 +19,7 @@ import { stopOrder } from '../../budgets/stop-order.ts';
 import { budgetRefusal, type BudgetWords, keyBudget, spentWords, tenantBudget } from '../../budgets/words.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Month } from '../../ledger/month.ts';
-import { type ApiKey, keyOfCreator } from '../../resources/api-key.ts';
+import { type ApiKey, createdByKey, creatingKey } from '../../resources/api-key.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type Budget, budgetSchema, isBudget } from '../../resources/tenants/budget.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
@@ -158,7 +158,7 @@ export class Budgets {
   }
 
   #owned(namespace: string, createdBy: string | undefined): OwnedBudget[] {
-    const name = keyOfCreator(createdBy);
+    const name = creatingKey(createdBy);
     const key = name === undefined ? undefined : this.#deps.stores.apiKeys.get(keyOf({ namespace, name }));
     return [...this.#ofTenant(namespace), ...(key === undefined ? [] : ofKey(key))];
   }
@@ -202,7 +202,7 @@ function ofKey({ metadata: { name }, spec }: ApiKey): OwnedBudget[] {
   if (spec.limits?.budget === undefined) return [];
   const read = budgetSchema.safeParse(spec.limits.budget);
   const budget = read.success ? read.data : CLOSED;
-  return isBudget(budget) ? [{ owner: `key/${name}`, budget, words: keyBudget(name) }] : [];
+  return isBudget(budget) ? [{ owner: createdByKey(name), budget, words: keyBudget(name) }] : [];
 }
 
 /** Whether a part of a budget has more left than when it was counted before. */

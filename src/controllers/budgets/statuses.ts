@@ -6,7 +6,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
-import { API_KEYS } from '../../resources/api-key.ts';
+import { API_KEYS, createdByKey } from '../../resources/api-key.ts';
 import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../../resources/tenants/tenant-limit.ts';
 import type { Fence } from '../../runtime/fence.ts';
@@ -35,7 +35,7 @@ export async function keepStatuses(deps: StatusDeps, { namespace, counted, signa
   if (limit !== undefined)
     await keep(deps, { type: TENANT_LIMITS, store: tenantLimits, object: limit, signal }, ofTenant);
   for (const object of apiKeys.by('namespace', namespace)) {
-    const ofKey = byOwner.get(`key/${object.metadata.name}`);
+    const ofKey = byOwner.get(createdByKey(object.metadata.name));
     await keep(deps, { type: API_KEYS, store: apiKeys, object, signal }, ofKey);
   }
 }

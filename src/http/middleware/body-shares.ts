@@ -19,9 +19,11 @@ const ADDRESS_MOST = 256 * 1024;
 /** An owner may hold a quarter of what is free. */
 const FACTOR = 1 / 4;
 
-type Owner = { name: string; most: number; full: () => ApiError };
-
-function rulesFor(shares: FairShares, limit: number, { name, most, full }: Owner): BodyRules {
+function rulesFor(
+  shares: FairShares,
+  limit: number,
+  { name, most, full }: { name: string; most: number; full: () => ApiError },
+): BodyRules {
   return {
     limit,
     take(bytes) {

@@ -6,7 +6,7 @@ import type { GpuShare } from '../../inventory/tenant-holdings.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
-import { type ApiKey, keyOfCreator } from '../../resources/api-key.ts';
+import { type ApiKey, creatingKey } from '../../resources/api-key.ts';
 import { CREATED_BY, type GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../resources/tenants/ceilings.ts';
@@ -102,7 +102,7 @@ function tenantReader({ stores, offers, ceilings, budgets }: NearLimitsDeps): (t
 }
 
 /** Whose budget an instance draws on: that of its claim, or of the claim that it will get. */
-function creatorOf({ metadata, status }: GpuInstance): string | undefined {
+function payerOf({ metadata, status }: GpuInstance): string | undefined {
   return status?.claim === undefined ? metadata.annotations?.[CREATED_BY] : status.claim.createdBy;
 }
 
@@ -117,7 +117,7 @@ export function nearLimitsReader(deps: NearLimitsDeps): (instance: GpuInstance) 
   return (instance) => {
     const { namespace = '' } = instance.metadata;
     const ofTenant = ofTenants(namespace);
-    const name = keyOfCreator(creatorOf(instance));
+    const name = creatingKey(payerOf(instance));
     const key = name === undefined ? undefined : stores.apiKeys.get(keyOf({ namespace, name }));
     if (key?.spec.limits?.budget === undefined) return ofTenant;
     const before = known.get(keyOf(key));

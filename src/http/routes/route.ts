@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { type CallerScope, getPrincipal, type Principal } from '../../access/principal.ts';
+import { type PrincipalScope, getPrincipal, type Principal } from '../../access/principal.ts';
 import { requireScope } from '../auth/middleware.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError } from '../errors/api-error.ts';
@@ -29,7 +29,7 @@ export interface Operation {
     | 'Usage'
     | 'Models'
     | 'Fleet';
-  scope: CallerScope;
+  scope: PrincipalScope;
   summary: string;
   description?: string;
   request?: RequestBody<SchemaName>;
