@@ -11,6 +11,9 @@ import {
 /** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
 export type CeilingsOf = (tenant: string) => Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
+/** Of a tenant that no policy covers. */
+const UNCOVERED = { ...DEFAULT_CEILINGS, policies: [] };
+
 /**
  * Reads the ceilings that the controller wrote into a tenant's namespace. Without an object the defaults hold; when an
  * object cannot be read, the closed ones do.
@@ -19,7 +22,7 @@ export function ceilingsReader(limits: Pick<ReadStore<TenantLimit>, 'get'>): Cei
   const parsed = new WeakMap<TenantLimit, ReturnType<CeilingsOf>>();
   return (tenant) => {
     const limit = limits.get(keyOf({ namespace: tenant, name: TENANT_LIMIT_NAME }));
-    if (limit === undefined) return DEFAULT_CEILINGS;
+    if (limit === undefined) return UNCOVERED;
     const known = parsed.get(limit);
     if (known !== undefined) return known;
     const read = tenantLimitSpecSchema.safeParse(limit.spec);

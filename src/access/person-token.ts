@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify, type webcrypto } from 'node:crypto';
 import { z } from 'zod';
-import { CALLER_SCOPES, type Principal } from './principal.ts';
+import { PRINCIPAL_SCOPES, type Principal } from './principal.ts';
 
 const claimsSchema = z.strictObject({
   /** The sign-in, as a hash. */
@@ -8,7 +8,7 @@ const claimsSchema = z.strictObject({
   username: z.string().min(1),
   /** The tenant. */
   namespace: z.string().min(1),
-  scopes: z.array(z.enum(CALLER_SCOPES)),
+  scopes: z.array(z.enum(PRINCIPAL_SCOPES)),
   /** When the token ends, in ms since the epoch. */
   expires: z.number(),
   /** When the sign-in ends, in ms since the epoch. */

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { type ApiKey, SCOPES } from '../resources/api-key.ts';
+import { type ApiKey, createdByKey, SCOPES } from '../resources/api-key.ts';
 import { covers } from '../resources/tenants/ceilings.ts';
 
 /**
- * What a caller may do. `fleet:read` shows all tenants: no key has it, because the administrators of a namespace
+ * What a principal may do. `fleet:read` shows all tenants: no key has it, because the administrators of a namespace
  * write the scopes of its keys.
  */
-export const CALLER_SCOPES = [...SCOPES, 'fleet:read'] as const;
-export type CallerScope = (typeof CALLER_SCOPES)[number];
+export const PRINCIPAL_SCOPES = [...SCOPES, 'fleet:read'] as const;
+export type PrincipalScope = (typeof PRINCIPAL_SCOPES)[number];
 
 /** The caller of a request: an API key, or a person who signed in to the dashboard, and the tenant. */
 export interface Principal {
@@ -17,13 +17,16 @@ export interface Principal {
   namespace: string;
   /** metadata.name of the APIKey, or the name of the person. */
   name: string;
-  scopes: readonly CallerScope[];
+  scopes: readonly PrincipalScope[];
   limits?: NonNullable<ApiKey['spec']['limits']>;
   /** Names of models, or starts of names with a * at the end. Absent: every model of the tenant. */
   models?: readonly string[];
   /** Of a person: when the dashboard must vouch for them again, in ms since the epoch. */
   vouchedUntil?: number;
 }
+
+/** Which principal it is, and not what it may do. */
+export type PrincipalRef = Pick<Principal, 'keyId' | 'namespace'>;
 
 /** The principal is a property of the request: a WeakMap with an entry per request slows every garbage collection. */
 const PRINCIPAL = Symbol('principal');
@@ -48,9 +51,9 @@ export function findPrincipal(request: Authenticated): Principal | undefined {
   return request[PRINCIPAL];
 }
 
-/** Who calls, as an instance notes who created it. */
-export function creatorOf({ name, vouchedUntil }: Pick<Principal, 'name' | 'vouchedUntil'>): string {
-  return `${vouchedUntil === undefined ? 'key' : 'person'}/${name}`;
+/** A principal as `createdBy` of instances and `by` of token records have it: key/NAME or person/NAME. */
+export function asCreatedBy({ name, vouchedUntil }: Pick<Principal, 'name' | 'vouchedUntil'>): string {
+  return vouchedUntil === undefined ? createdByKey(name) : `person/${name}`;
 }
 
 /** Whether the key's own list allows the model. The tenant's models are another question. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { BudgetOf, KeyBudgetOf } from '../access/budget.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
+import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TokenMeter } from './billing/token-meter.ts';
 import type { Catalog } from './discovery/catalog.ts';

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { BudgetOf, KeyBudgetOf } from '../access/budget.ts';
+import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
 import type { CeilingsOf } from '../access/ceilings.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';

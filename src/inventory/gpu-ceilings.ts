@@ -1,5 +1,6 @@
 import { type Ceilings, isForGpus } from '../resources/tenants/ceilings.ts';
 import type { TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
+import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 import type { PlaceRequest } from './grant.ts';
 import type { Inventory } from './inventory.ts';
 import type { GpuShare } from './tenant-holdings.ts';
@@ -14,11 +15,10 @@ export interface CeilingRefusal {
 type GpuCeiling = Ceilings['gpus'][number];
 type GpuCeilings = Pick<TenantLimitSpec, 'gpus'> & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
-/** Who can lift a ceiling. `field`: its path in the spec of a TenantPolicy. */
-export function whoCanLift(policies: TenantLimitSpec['policies'], field: string): string {
-  if (policies.length === 0) return 'The ceilings of this namespace are not known yet. The controller looks again.';
-  const names = `TenantPolicy ${policies.join(' and TenantPolicy ')}`;
-  return `The operator can change ${field} in ${names}.`;
+/** What helps against a ceiling that refuses an instance. Without a policy nothing is refused but for want of knowledge. */
+export function remedy(field: string, policies: TenantLimitSpec['policies']): string {
+  if (policies.length > 0) return whoCanChange(field, policies);
+  return 'The ceilings of this namespace are not known yet. The controller looks again.';
 }
 
 function describe({ pool, product }: GpuCeiling): string {
@@ -37,7 +37,7 @@ export function gpuRefusal(
     if (!isForGpus(ceiling, wanted)) continue;
     const used = shares.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
     if (used + wanted.gpus <= ceiling.max) continue;
-    const message = `The ceiling gpus allows this tenant ${ceiling.max} GPUs${describe(ceiling)} at once. It holds ${used}, and this instance needs ${wanted.gpus}. Stop another instance. ${whoCanLift(policies, 'gpus')}`;
+    const message = `The ceiling gpus allows this tenant ${ceiling.max} GPUs${describe(ceiling)} at once. It holds ${used}, and this instance needs ${wanted.gpus}. Stop another instance. ${remedy('gpus', policies)}`;
     return { message, wanted };
   }
   return undefined;

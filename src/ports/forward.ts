@@ -3,8 +3,9 @@ import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerRespons
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Activity } from '../access/activity.ts';
+import type { PrincipalRef } from '../access/principal.ts';
 import { toClient, toPod, type Routing, type Sender } from './headers.ts';
-import type { OpenStreams, User } from './open-streams.ts';
+import type { OpenStreams } from './open-streams.ts';
 import type { PortTarget } from './target.ts';
 import { type Begun, unreachable, type Upstream } from './upstream.ts';
 
@@ -18,7 +19,7 @@ export interface ForwardDeps {
 export interface PortRequest {
   request: IncomingMessage;
   target: PortTarget;
-  user: User;
+  user: PrincipalRef;
   /** Path and query as the pod gets them. */
   path: string;
   routing: Routing;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
+import type { PrincipalRef } from '../access/principal.ts';
 import { readAccessToken, signAccessToken, type AccessToken } from './access-token.ts';
 import type { PortHost } from './address.ts';
-import type { User } from './open-streams.ts';
 
 /** Where a ticket is turned into a cookie, on the host of the port. */
 export const ENTER_PATH = '/.berth/enter';
@@ -67,7 +67,7 @@ export interface SignInDeps {
 }
 
 export interface EnterDeps extends SignInDeps {
-  isAuthorized: (user: User) => boolean;
+  isAuthorized: (user: PrincipalRef) => boolean;
   /** Whether this is the first use of the ticket. */
   isFirst: (id: string) => Promise<boolean>;
 }

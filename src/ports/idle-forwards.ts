@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
+import type { PrincipalRef } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { User } from './open-streams.ts';
 
 /** Milliseconds that a connection waits for another request. Few servers close one sooner: Node's and uvicorn's after 5 s. */
 const IDLE_MS = 4_000;
@@ -9,7 +9,7 @@ const MOST_EACH = 6;
 const MOST = 512;
 
 interface Idle {
-  user: User;
+  user: PrincipalRef;
   stream: Duplex;
   /** Ends the wait. */
   leave: () => void;
@@ -36,7 +36,7 @@ export class IdleForwards {
   }
 
   /** Keeps a connection for the next request, or ends it where too many wait. One that says anything meanwhile is ended. */
-  keep(place: string, user: User, stream: Duplex): void {
+  keep(place: string, user: PrincipalRef, stream: Duplex): void {
     const here = this.#idle.get(place) ?? [];
     if (stream.destroyed || here.length >= MOST_EACH || this.#count >= MOST) {
       stream.destroy();
@@ -60,7 +60,7 @@ export class IdleForwards {
   }
 
   /** Ends the connections of users who have lost access. */
-  recheck(isAuthorized: (user: User) => boolean): void {
+  recheck(isAuthorized: (user: PrincipalRef) => boolean): void {
     for (const { user, stream } of [...this.#idle.values()].flat()) if (!isAuthorized(user)) stream.destroy();
   }
 

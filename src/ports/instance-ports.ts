@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Activity } from '../access/activity.ts';
+import type { PrincipalRef } from '../access/principal.ts';
 import { dialTls } from '../direct/dial.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type Pod } from '../kube/types.ts';
@@ -19,7 +20,7 @@ import type { Sender } from './headers.ts';
 import { answer, cookieToken, enter, ENTER_PATH, isCrossOrigin, send, SIGN_IN, TICKET_MS } from './host-pages.ts';
 import type { Answer, SignInDeps } from './host-pages.ts';
 import type { CountConnection } from './metrics.ts';
-import { OpenStreams, type User } from './open-streams.ts';
+import { OpenStreams } from './open-streams.ts';
 import { targetOf } from './target.ts';
 import { type Connect, Upstream } from './upstream.ts';
 
@@ -34,9 +35,9 @@ export interface PortsDeps {
   /** Counts one more use of a ticket in the last minute, at all replicas when they share a store. Resolves with the count. */
   countUse: (ticketId: string) => Promise<number>;
   /** Whether the API key is still valid and may use ports. */
-  isAuthorized: (user: User) => boolean;
+  isAuthorized: (user: PrincipalRef) => boolean;
   /** Counts one more request of the API key. Resolves with why its limits refuse it, or with undefined. */
-  countCall: (user: User) => Promise<string | undefined>;
+  countCall: (user: PrincipalRef) => Promise<string | undefined>;
   activity: Pick<Activity, 'began'>;
   countConnection: CountConnection;
   clock: Clock;
@@ -55,7 +56,7 @@ export interface Incoming {
 
 /** A call of the API to a port of an instance that the caller may use. */
 export interface ApiCall {
-  user: User;
+  user: PrincipalRef;
   instance: GpuInstance;
   port: number;
   /** What stands before `path` in the URL of the call. */

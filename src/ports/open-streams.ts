@@ -1,13 +1,7 @@
+import type { PrincipalRef } from '../access/principal.ts';
 import { FairShares } from '../lib/shares/fair-shares.ts';
 import { Shares } from '../lib/shares/shares.ts';
 import { PortError } from './errors.ts';
-
-export interface User {
-  /** metadata.uid of the API key. */
-  keyId: string;
-  /** The tenant. */
-  namespace: string;
-}
 
 const MAX_PER_POD = 128;
 const MAX_STREAMS = 4096;
@@ -16,17 +10,17 @@ const FACTOR = 1;
 
 /** The streams that are open now, limited for each pod, for each tenant and in all. */
 export class OpenStreams {
-  readonly #isAuthorized: (user: User) => boolean;
-  readonly #streams = new Set<{ user: User; cut: AbortController }>();
+  readonly #isAuthorized: (user: PrincipalRef) => boolean;
+  readonly #streams = new Set<{ user: PrincipalRef; cut: AbortController }>();
   readonly #perPod = new Shares(Infinity);
   readonly #perTenant = new FairShares(MAX_STREAMS, FACTOR);
 
-  constructor(isAuthorized: (user: User) => boolean) {
+  constructor(isAuthorized: (user: PrincipalRef) => boolean) {
     this.#isAuthorized = isAuthorized;
   }
 
   /** Counts a stream to the pod. Its signal aborts when the user loses access. Throws {@link PortError}. */
-  open(user: User, podUid: string): { signal: AbortSignal; close(): void } {
+  open(user: PrincipalRef, podUid: string): { signal: AbortSignal; close(): void } {
     if (this.#perTenant.take(user.namespace, 1) !== 'taken') {
       throw tooMany('As many connections to the instances of this tenant as a replica takes');
     }

@@ -1,13 +1,13 @@
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import type { PrincipalRef } from '../access/principal.ts';
 import { Lru } from '../lib/lru.ts';
 import { request as httpRequest } from '../lib/node-http.ts';
 import type { Clock } from '../lib/clock.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
 import { IdleForwards } from './idle-forwards.ts';
-import type { User } from './open-streams.ts';
 import type { PortTarget } from './target.ts';
 
 export interface PodRequest {
@@ -70,7 +70,7 @@ export class Upstream {
   async begin(
     target: PortTarget,
     asked: PodRequest,
-    { user, signal, fresh = false }: { user: User; signal: AbortSignal; fresh?: boolean },
+    { user, signal, fresh = false }: { user: PrincipalRef; signal: AbortSignal; fresh?: boolean },
   ): Promise<Begun> {
     const token = target.jupyter ? await this.#jupyterToken(target) : undefined;
     const isKept = mayReuse(asked);
@@ -107,7 +107,7 @@ export class Upstream {
   }
 
   /** Ends the connections that wait for users who have lost access. */
-  recheck(isAuthorized: (user: User) => boolean): void {
+  recheck(isAuthorized: (user: PrincipalRef) => boolean): void {
     this.#idle.recheck(isAuthorized);
   }
 

@@ -101,11 +101,16 @@ export const apiKeyResource: CustomResource = {
   status: apiKeyStatusSchema,
 };
 
-const CREATOR_PREFIX = 'key/';
+const KEY_PREFIX = 'key/';
+
+/** What says that the APIKey of this name created an instance, or called a model. */
+export function createdByKey(name: string): string {
+  return `${KEY_PREFIX}${name}`;
+}
 
 /** The name of the APIKey that created an instance, as the instance says; undefined where it says that another did. */
-export function keyOfCreator(createdBy: string | undefined): string | undefined {
-  return createdBy?.startsWith(CREATOR_PREFIX) ? createdBy.slice(CREATOR_PREFIX.length) : undefined;
+export function creatingKey(createdBy: string | undefined): string | undefined {
+  return createdBy?.startsWith(KEY_PREFIX) ? createdBy.slice(KEY_PREFIX.length) : undefined;
 }
 
 const TOKEN_PREFIX = 'berth_';

@@ -11,6 +11,11 @@ export function parseMoney(text: string): bigint {
   return BigInt(match[1] ?? '0') * UNIT + BigInt((match[2] ?? '').padEnd(DECIMALS, '0'));
 }
 
+/** As `parseMoney`, and of a sum below zero, as `formatMoney` writes it. */
+export function parseBalance(text: string): bigint {
+  return text.startsWith('-') ? -parseMoney(text.slice(1)) : parseMoney(text);
+}
+
 /** Millionths as text with two decimals, as prices are written, or as many more as the amount needs. */
 export function formatMoney(millionths: bigint): string {
   if (millionths < 0n) return `-${formatMoney(-millionths)}`;

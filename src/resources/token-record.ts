@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/types.ts';
-import { MOST_CREATOR } from './instances/claim.ts';
+import { MOST_CREATED_BY } from './instances/claim.ts';
 import { AGE_COLUMN, berthType, patterned, withRules, type CustomResource } from './schema.ts';
 
 /** Entries of one record. */
@@ -14,7 +14,7 @@ const costSchema = z.string().max(32);
 
 const entrySchema = z
   .object({
-    by: z.string().max(MOST_CREATOR).describe('Who called: key/NAME or person/NAME.'),
+    by: z.string().max(MOST_CREATED_BY).describe('Who called: key/NAME or person/NAME.'),
     model: z.string().max(MOST_MODEL).describe('Name of the model, as the calls had it.'),
     inputPrice: priceSchema.describe('Price of a million input tokens that the engine had not in its cache.'),
     cachedInputPrice: priceSchema.describe('Price of a million input tokens that the engine had in its cache.'),

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { budgetReader, keyBudgetReader } from '../access/budget.ts';
+import { budgetReader, keyBudgetReader } from '../budgets/counted.ts';
 import { type CeilingsOf, ceilingsReader } from '../access/ceilings.ts';
 import { foreignKeyReader, SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createModelGateway, type ModelGatewayDeps } from '../gateway/gateway.ts';

@@ -1,5 +1,6 @@
 import type { CeilingsOf } from '../access/ceilings.ts';
 import { Shares } from '../lib/shares/shares.ts';
+import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 
 /** Connections and channels that this replica serves at once, of all tenants together. */
 export interface ReplicaPlaces {
@@ -25,13 +26,14 @@ export class TenantPlaces {
 
   /** Takes one place for a tenant, which `give` gives back. The answer is undefined, or why there is none. */
   take(place: Place, tenant: string): string | undefined {
-    const most = this.#ceilingsOf(tenant).ssh[place];
+    const { ssh, policies } = this.#ceilingsOf(tenant);
+    const most = ssh[place];
     const outcome = this.#held[place].take(tenant, 1, most);
     if (outcome === 'taken') return undefined;
     if (outcome === 'all-full') {
       return `this replica of the SSH gateway has ${this.#most[place]} ${NOUNS[place]}, as many as it serves. Try again: another replica may have room.`;
     }
-    return `namespace ${tenant} has ${this.#held[place].heldBy(tenant)} ${NOUNS[place]}, and its limit is ${most}. End one of them. The operator can raise ssh.${place} in the TenantPolicy that covers the namespace.`;
+    return `namespace ${tenant} has ${this.#held[place].heldBy(tenant)} ${NOUNS[place]}, and its limit is ${most}. End one of them. ${whoCanChange(`ssh.${place}`, policies)}`;
   }
 
   give(place: Place, tenant: string): void {

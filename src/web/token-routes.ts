@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Router } from 'express';
 import { z } from 'zod';
-import type { CallerScope } from '../access/principal.ts';
+import type { PrincipalScope } from '../access/principal.ts';
 import { personSigningKey, publicPart, signPersonToken } from '../access/person-token.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { parseBody } from '../http/interface/validate.ts';
@@ -54,7 +54,7 @@ const NEEDS = {
     { resource: 'gpuinstances', verb: 'list' },
     { resource: 'tenantlimits', verb: 'list' },
   ],
-} as const satisfies Record<CallerScope, readonly Wanted[]>;
+} as const satisfies Record<PrincipalScope, readonly Wanted[]>;
 
 /** What `compute:write` needs beside that where there are webhooks: it shows their URLs whole. */
 const WEBHOOK_NEEDS: readonly Wanted[] = [
@@ -79,7 +79,7 @@ async function maySeeFleet(client: KubeClient, user: User): Promise<boolean> {
 }
 
 /** The scopes that the user's roles in the namespace give. Throws 403 when there is none. */
-async function scopesOf({ client, webhooks }: WebContext, user: User, namespace: string): Promise<CallerScope[]> {
+async function scopesOf({ client, webhooks }: WebContext, user: User, namespace: string): Promise<PrincipalScope[]> {
   const reads = await mayAll(client, user, namespace, NEEDS['compute:read']);
   if (!reads) {
     throw new ApiError(

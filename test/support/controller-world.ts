@@ -34,7 +34,7 @@ import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
 import { monthOf } from '../../src/ledger/month.ts';
-import { RecordedSpending } from '../../src/ledger/spending.ts';
+import { RecordedSpending } from '../../src/budgets/spending.ts';
 import { Lru } from '../../src/lib/lru.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';

@@ -13,7 +13,7 @@ import {
 } from '../../src/gateway/gateway.ts';
 import { memoryCounter } from '../../src/runtime/counter.ts';
 import { setPrincipal, type Principal } from '../../src/access/principal.ts';
-import type { BudgetOf, KeyBudgetOf } from '../../src/access/budget.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../src/budgets/counted.ts';
 import type { CeilingsOf } from '../../src/access/ceilings.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';

@@ -84,5 +84,7 @@ export async function usage(input: Input, session: Session): Promise<void> {
   const costs = costsOf(spent);
   await session.terminal.out(`${costs === undefined ? '' : `${costs}\n`}${pairs(limitLines(limits))}`);
   if (limits.policies.length > 0)
-    session.terminal.say(`The operator can raise the limits in the TenantPolicy ${limits.policies.join(', ')}.`);
+    session.terminal.say(
+      `The operator can change the limits in TenantPolicy ${limits.policies.join(' and TenantPolicy ')}.`,
+    );
 }

@@ -1,6 +1,5 @@
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { keyOf } from '../../kube/types.ts';
-import type { Clock } from '../../lib/clock.ts';
 import {
   type Account,
   accountsOf,
@@ -9,22 +8,24 @@ import {
   type Holder,
   isSpent,
   type Line,
+  lineText,
   linesOf,
   lineWithoutRoom,
+  periodOf,
   shareOf,
-} from '../../ledger/budget.ts';
+} from '../../budgets/accounts.ts';
+import { ownersOf, TENANT } from '../../budgets/spending.ts';
+import { stopOrder } from '../../budgets/stop-order.ts';
+import { budgetRefusal, type BudgetWords, keyBudget, spentWords, tenantBudget } from '../../budgets/words.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { Month } from '../../ledger/month.ts';
-import { ownersOf, TENANT } from '../../ledger/spending.ts';
-import { type ApiKey, keyOfCreator } from '../../resources/api-key.ts';
+import { type ApiKey, createdByKey, creatingKey } from '../../resources/api-key.ts';
 import type { Claim, GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { type Budget, budgetSchema, isBudget } from '../../resources/tenants/budget.ts';
-import { type BudgetWords, keyBudget } from '../../resources/tenants/budget-words.ts';
 import type { AddKey, Source } from '../../runtime/source.ts';
-import { budgetRefusal, spentWords, tenantBudget } from '../gpu-instance/decide/refusals/budget.ts';
 import type { Waiting } from '../gpu-instance/decide/status/ready.ts';
 import type { LimitOf } from '../tenants/tenant-ceilings.ts';
 import type { Recorded } from './records.ts';
-import { stopOrder } from './stop-order.ts';
 
 export interface BudgetsDeps {
   stores: { instances: ReadStore<GpuInstance>; apiKeys: ReadStore<ApiKey> };
@@ -93,10 +94,7 @@ export class Budgets {
 
   /** The budgets of a tenant and of its keys. */
   of(namespace: string): OwnedBudget[] {
-    const { budget, policies } = this.#deps.ceilingsOf(namespace);
-    const ofTenant = isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
-    const keys = this.#deps.stores.apiKeys.by('namespace', namespace).flatMap((key) => ownedByKey(key) ?? []);
-    return [...ofTenant, ...keys];
+    return [...this.#ofTenant(namespace), ...this.#deps.stores.apiKeys.by('namespace', namespace).flatMap(ofKey)];
   }
 
   /** Whether a budget holds for what this creator rents in the namespace. */
@@ -135,7 +133,7 @@ export class Budgets {
       // A new month, or a clock that was set: what was counted says nothing of it.
       if (month === undefined || words === undefined || now < month.from || now >= month.to) continue;
       const spent = lines.find((line) => isSpent(line) && drawsOn(line, claim));
-      if (spent !== undefined) return spentWords(spent, month, words);
+      if (spent !== undefined) return spentWords(lineText(spent), periodOf(month), words);
     }
     return undefined;
   }
@@ -160,12 +158,14 @@ export class Budgets {
   }
 
   #owned(namespace: string, createdBy: string | undefined): OwnedBudget[] {
-    const { budget, policies } = this.#deps.ceilingsOf(namespace);
-    const ofTenant = isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
-    const name = keyOfCreator(createdBy);
+    const name = creatingKey(createdBy);
     const key = name === undefined ? undefined : this.#deps.stores.apiKeys.get(keyOf({ namespace, name }));
-    const ofKey = key && ownedByKey(key);
-    return ofKey === undefined ? ofTenant : [...ofTenant, ofKey];
+    return [...this.#ofTenant(namespace), ...(key === undefined ? [] : ofKey(key))];
+  }
+
+  #ofTenant(namespace: string): OwnedBudget[] {
+    const { budget, policies } = this.#deps.ceilingsOf(namespace);
+    return isBudget(budget) ? [{ owner: TENANT, budget, words: tenantBudget(policies) }] : [];
   }
 
   #count(
@@ -198,11 +198,11 @@ export class Budgets {
   }
 }
 
-function ownedByKey({ metadata: { name }, spec }: ApiKey): OwnedBudget | undefined {
-  if (spec.limits?.budget === undefined) return undefined;
+function ofKey({ metadata: { name }, spec }: ApiKey): OwnedBudget[] {
+  if (spec.limits?.budget === undefined) return [];
   const read = budgetSchema.safeParse(spec.limits.budget);
   const budget = read.success ? read.data : CLOSED;
-  return isBudget(budget) ? { owner: `key/${name}`, budget, words: keyBudget(name) } : undefined;
+  return isBudget(budget) ? [{ owner: createdByKey(name), budget, words: keyBudget(name) }] : [];
 }
 
 /** Whether a part of a budget has more left than when it was counted before. */

@@ -1,4 +1,4 @@
-import { nextPercentMs } from '../../ledger/budget.ts';
+import { nextPercentMs } from '../../budgets/accounts.ts';
 import { isBudget } from '../../resources/tenants/budget.ts';
 import { Controller, type Result } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';

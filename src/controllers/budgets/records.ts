@@ -6,7 +6,7 @@ import type { IndexFunctions, ReadStore } from '../../kube/watch/store.ts';
 import { pick } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { endedFrom, type Month, monthOf } from '../../ledger/month.ts';
-import { RecordedSpending } from '../../ledger/spending.ts';
+import { RecordedSpending } from '../../budgets/spending.ts';
 import type { Interval } from '../../resources/instances/interval.ts';
 import { TOKEN_RECORDS, type TokenRecord } from '../../resources/token-record.ts';
 import { USAGE_RECORDS, type UsageRecord } from '../../resources/usage-record.ts';

@@ -1,16 +1,16 @@
+import { highestLine, isSpent, lineText, statusOfLines } from '../../budgets/accounts.ts';
+import { TENANT } from '../../budgets/spending.ts';
+import { spentWords, warningWords } from '../../budgets/words.ts';
 import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
-import { highestLine, isSpent, statusOfLines } from '../../ledger/budget.ts';
-import { TENANT } from '../../ledger/spending.ts';
-import { API_KEYS } from '../../resources/api-key.ts';
+import { API_KEYS, createdByKey } from '../../resources/api-key.ts';
 import { type BudgetStatus, WARNINGS } from '../../resources/tenants/budget.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../../resources/tenants/tenant-limit.ts';
 import type { Fence } from '../../runtime/fence.ts';
 import type { CommonDeps } from '../common-deps.ts';
-import { spentWords, warningWords } from '../gpu-instance/decide/refusals/budget.ts';
 import type { CountedBudget } from './budgets.ts';
 
 export interface StatusDeps extends Pick<CommonDeps, 'client' | 'stores' | 'clock'> {
@@ -35,7 +35,7 @@ export async function keepStatuses(deps: StatusDeps, { namespace, counted, signa
   if (limit !== undefined)
     await keep(deps, { type: TENANT_LIMITS, store: tenantLimits, object: limit, signal }, ofTenant);
   for (const object of apiKeys.by('namespace', namespace)) {
-    const ofKey = byOwner.get(`key/${object.metadata.name}`);
+    const ofKey = byOwner.get(createdByKey(object.metadata.name));
     await keep(deps, { type: API_KEYS, store: apiKeys, object, signal }, ofKey);
   }
 }
@@ -82,7 +82,7 @@ function levelOf(percent: number): number {
 
 /** The Event for a warning that was not given in this month yet. */
 function warningOf(
-  { lines, month, words }: CountedBudget,
+  { lines, words }: CountedBudget,
   before: BudgetStatus | undefined,
   after: BudgetStatus | undefined,
 ): { type: 'Warning'; reason: string; message: string } | undefined {
@@ -90,6 +90,7 @@ function warningOf(
   if (line === undefined || after === undefined) return undefined;
   const level = levelOf(after.percent);
   if (level <= levelOf(before?.month === after.month ? before.percent : 0)) return undefined;
-  if (isSpent(line)) return { type: 'Warning', reason: 'BudgetSpent', message: spentWords(line, month, words) };
-  return { type: 'Warning', reason: 'BudgetNear', message: warningWords(after.percent, line, month, words) };
+  if (isSpent(line))
+    return { type: 'Warning', reason: 'BudgetSpent', message: spentWords(lineText(line), after, words) };
+  return { type: 'Warning', reason: 'BudgetNear', message: warningWords(after, words) };
 }

@@ -1,6 +1,6 @@
+import { ofThisMonth } from '../../budgets/counted.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { compareText } from '../../lib/compare.ts';
-import { monthOf } from '../../ledger/month.ts';
 import type { TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 
 export interface BudgetSource {
@@ -30,8 +30,7 @@ function byAge({ metadata: a }: TenantLimit, { metadata: b }: TenantLimit): numb
  * oldest, the one that has spent most stands for the others of its policy.
  */
 export function budgetUses({ tenantLimits }: BudgetSource, now: number): BudgetUse[] {
-  const { name: month } = monthOf(now);
-  const counted = [...tenantLimits.values()].filter(({ status }) => status?.budget?.month === month);
+  const counted = [...tenantLimits.values()].filter(({ status }) => ofThisMonth(status?.budget, now));
   const uses = counted.toSorted(byAge).map(({ metadata, spec, status }, index) => ({
     tenant: index < MOST_TENANTS ? (metadata.namespace ?? '') : OTHERS,
     policy: spec.policies.toSorted(compareText).join(','),

@@ -1,3 +1,4 @@
+import { strictestBudget } from '../../budgets/strictest.ts';
 import { isObject } from '../../lib/json.ts';
 import {
   type Ceilings,
@@ -7,7 +8,6 @@ import {
   MOST_ENTRIES,
 } from '../../resources/tenants/ceilings.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../resources/tenants/tenant-policy.ts';
-import { strictestBudget } from './strictest-budget.ts';
 
 /** The ceilings of a namespace, and the names of the policies that they come from. */
 export interface Resolved {

@@ -1,6 +1,6 @@
 import { monthIn } from '../../ledger/month.ts';
 import { costOfTokens } from '../../ledger/tokens.ts';
-import { MOST_CREATOR } from '../../resources/instances/claim.ts';
+import { MOST_CREATED_BY } from '../../resources/instances/claim.ts';
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import { addMoney, formatMoney } from '../../resources/money.ts';
 import { MOST_ENTRIES, MOST_MODEL, type TokenEntry, type TokenRecord } from '../../resources/token-record.ts';
@@ -116,7 +116,7 @@ function idOf({ by, model, prices }: BilledCall): string {
 function entryOf({ call: { by, model, prices }, counts }: { call: BilledCall; counts: Counts }): TokenEntry {
   const { inputTokens: input, cachedInputTokens: cached, outputTokens: output } = counts;
   return {
-    by: by.slice(0, MOST_CREATOR),
+    by: by.slice(0, MOST_CREATED_BY),
     model: model.slice(0, MOST_MODEL),
     inputPrice: prices.input,
     cachedInputPrice: prices.cachedInput,

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { creatorOf, getPrincipal, type Principal } from '../../access/principal.ts';
+import { asCreatedBy, getPrincipal, type Principal } from '../../access/principal.ts';
 import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span.ts';
 import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
-import { requireBudget } from '../limits/budget.ts';
+import { requireBudget } from '../limits/require-budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
@@ -167,7 +167,7 @@ function bill(
   const { outcome, receiver, firstByteAt } = served;
   if (receiver === undefined || firstByteAt === undefined || (outcome !== 'ok' && outcome !== 'client_closed')) return;
   const { namespace } = principal;
-  meter.add({ namespace, by: creatorOf(principal), model, prices }, receiver.facts.usage);
+  meter.add({ namespace, by: asCreatedBy(principal), model, prices }, receiver.facts.usage);
 }
 
 /** What the engine reported. For an answer that was cut off before, an estimate of what was passed on. */

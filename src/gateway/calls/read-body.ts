@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { type BodyErrors, BodyReader, TOO_SLOW } from '../../lib/body-reader.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
-import { byOperator, LimitError } from '../limits/limiter.ts';
+import { LimitError } from '../limits/limiter.ts';
 import { countStructure } from './json-structure.ts';
 
 /** Parsing a million may block every other call for more than a second. No prompt has that many. */
@@ -97,13 +98,13 @@ function overloaded(): OverloadedError {
 function shareFull(most: number): LimitError {
   return new LimitError({
     limit: 'http.bodyMib',
-    message: `The calls of this tenant together hold ${most / 2 ** 20} MiB of request bodies, which is its share. Wait for some to finish. ${byOperator('http.bodyMib')}`,
+    message: `The calls of this tenant together hold ${most / 2 ** 20} MiB of request bodies, which is its share. Wait for some to finish. ${whoCanChange('http.bodyMib')}`,
     retryAfterMs: RETRY_MS,
   });
 }
 
 function beyondShare(most: number): BodyTooLargeError {
   return new BodyTooLargeError(
-    `The request body needs more than the ${most / 2 ** 20} MiB that this tenant may hold in all. ${byOperator('http.bodyMib')}`,
+    `The request body needs more than the ${most / 2 ** 20} MiB that this tenant may hold in all. ${whoCanChange('http.bodyMib')}`,
   );
 }

@@ -2,6 +2,7 @@ import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Shares } from '../../lib/shares/shares.ts';
+import { whoCanChange, whoCanChangeKey } from '../../resources/tenants/who-can-change.ts';
 import type { MinuteCounter } from '../../runtime/counter.ts';
 import type { Standings } from './standings.ts';
 
@@ -59,11 +60,6 @@ const AT_ONCE_RETRY_MS = 1000;
 
 const NO_RESERVATION: Reservation = { replace: () => Promise.resolve() };
 
-/** Says who can raise a ceiling of the tenant. */
-export function byOperator(ceiling: string): string {
-  return `The operator of the cluster can raise ${ceiling} in the tenant's TenantPolicy.`;
-}
-
 /** The limits of API keys and of their tenants: calls and tokens per minute, and calls under way. */
 export class Limiter {
   readonly #deps: LimiterDeps;
@@ -87,16 +83,17 @@ export class Limiter {
     if (this.#byKey.take(keyId, 1, max) !== 'taken') {
       return {
         limit: 'limits.concurrentRequests',
-        message: `This API key may have ${max} requests under way at once. Wait for one to finish. ${byTenant('concurrentRequests', name)}`,
+        message: `This API key may have ${max} requests under way at once. Wait for one to finish. ${whoCanChangeKey('concurrentRequests', name)}`,
         retryAfterMs: AT_ONCE_RETRY_MS,
       };
     }
-    const { callsAtOnce } = this.#deps.ceilings(namespace).models;
+    const { models, policies } = this.#deps.ceilings(namespace);
+    const { callsAtOnce } = models;
     if (this.#byTenant.take(namespace, 1, callsAtOnce) === 'taken') return undefined;
     this.#byKey.give(keyId, 1);
     return {
       limit: 'models.callsAtOnce',
-      message: `The API keys of this tenant may have ${callsAtOnce} model calls under way at once. Wait for one to finish. ${byOperator('models.callsAtOnce')}`,
+      message: `The API keys of this tenant may have ${callsAtOnce} model calls under way at once. Wait for one to finish. ${whoCanChange('models.callsAtOnce', policies)}`,
       retryAfterMs: AT_ONCE_RETRY_MS,
     };
   }
@@ -163,19 +160,16 @@ export class Limiter {
     const meters: Meter[] = [];
     const keyMax = limits?.[ofKey];
     if (keyMax !== undefined) {
-      const message = `This API key may ${verb} ${keyMax} ${unit} per minute. Try again later. ${byTenant(ofKey, name)}`;
+      const message = `This API key may ${verb} ${keyMax} ${unit} per minute. Try again later. ${whoCanChangeKey(ofKey, name)}`;
       meters.push({ owner: keyId, max: keyMax, limit: `limits.${ofKey}`, message });
     }
-    const max = this.#deps.ceilings(namespace).models[ofTenant];
+    const { models, policies } = this.#deps.ceilings(namespace);
+    const max = models[ofTenant];
     if (max !== undefined) {
       const limit = `models.${ofTenant}`;
-      const message = `The API keys of this tenant together may ${verb} ${max} ${unit} per minute. Try again later. ${byOperator(limit)}`;
+      const message = `The API keys of this tenant together may ${verb} ${max} ${unit} per minute. Try again later. ${whoCanChange(limit, policies)}`;
       meters.push({ owner: `tenant/${namespace}`, max, limit, message });
     }
     return meters;
   }
-}
-
-function byTenant(field: string, name: string): string {
-  return `The tenant can raise limits.${field} in the APIKey ${name}.`;
 }

@@ -1,4 +1,4 @@
-import type { Principal } from '../../access/principal.ts';
+import type { PrincipalRef } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { HistoryItem } from '../dialects/index.ts';
 
@@ -14,18 +14,15 @@ export interface StoredResponse {
   response: unknown;
 }
 
-/** Whose answers they are. */
-export type Owner = Pick<Principal, 'namespace' | 'keyId'>;
-
 /** Answers by API key and id. A key never sees the answers of another. The keys of a tenant share the tenant's bounds. */
 export interface ResponseStore {
-  get(owner: Owner, id: string): Promise<StoredResponse | undefined>;
+  get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined>;
   /** @param most answers that the tenant may have */
-  put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void>;
+  put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void>;
   /** @returns whether the answer was stored */
-  delete(owner: Owner, id: string): Promise<boolean>;
+  delete(owner: PrincipalRef, id: string): Promise<boolean>;
   /** Items of the key's stored answers by their id. Unknown ids are left out. */
-  findItems(owner: Owner, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
+  findItems(owner: PrincipalRef, ids: readonly string[]): Promise<ReadonlyMap<string, readonly HistoryItem[]>>;
 }
 
 export interface StoreBounds {
@@ -85,12 +82,12 @@ export class MemoryStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  async get(owner: Owner, id: string): Promise<StoredResponse | undefined> {
+  async get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined> {
     const answers = this.#tenants.get(owner.namespace);
     return answers === undefined ? undefined : this.#read(owner.namespace, answers, nameOf(owner, id));
   }
 
-  async put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void> {
+  async put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void> {
     const { namespace } = owner;
     const { ttlMs, maxSizePerTenant, maxSize } = this.#bounds;
     const json = JSON.stringify(stored);
@@ -114,12 +111,12 @@ export class MemoryStore implements ResponseStore {
     }
   }
 
-  async delete(owner: Owner, id: string): Promise<boolean> {
+  async delete(owner: PrincipalRef, id: string): Promise<boolean> {
     const answers = this.#tenants.get(owner.namespace);
     return answers !== undefined && this.#drop(owner.namespace, answers, nameOf(owner, id));
   }
 
-  async findItems(owner: Owner, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
+  async findItems(owner: PrincipalRef, ids: readonly string[]): Promise<Map<string, HistoryItem[]>> {
     const found = new Map<string, HistoryItem[]>();
     const answers = this.#tenants.get(owner.namespace);
     if (answers === undefined) return found;
@@ -177,7 +174,7 @@ export class MemoryStore implements ResponseStore {
 }
 
 /** Ids of API keys have no slash, so no two pairs have one name. */
-export function nameOf({ keyId }: Pick<Owner, 'keyId'>, id: string): string {
+export function nameOf({ keyId }: Pick<PrincipalRef, 'keyId'>, id: string): string {
   return `${keyId}/${id}`;
 }
 

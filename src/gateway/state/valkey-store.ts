@@ -1,12 +1,12 @@
 import { ReplyError, type Redis } from 'iovalkey';
 import type { Logger } from 'pino';
+import type { PrincipalRef } from '../../access/principal.ts';
 import { connectValkey } from '../../runtime/valkey.ts';
 import { DialectError, type HistoryItem } from '../dialects/index.ts';
 import {
   DEFAULT_STORE_BOUNDS,
   itemsById,
   nameOf,
-  type Owner,
   type ResponseStore,
   type StoreBounds,
   type StoredResponse,
@@ -90,11 +90,11 @@ export class ValkeyStore implements ResponseStore {
     this.#bounds = bounds;
   }
 
-  get(owner: Owner, id: string): Promise<StoredResponse | undefined> {
+  get(owner: PrincipalRef, id: string): Promise<StoredResponse | undefined> {
     return this.#read(owner.namespace, nameOf(owner, id));
   }
 
-  async put(owner: Owner, id: string, stored: StoredResponse, most: number): Promise<void> {
+  async put(owner: PrincipalRef, id: string, stored: StoredResponse, most: number): Promise<void> {
     const json = JSON.stringify(stored);
     const { ttlMs, maxSizePerTenant } = this.#bounds;
     if (Buffer.byteLength(json) > maxSizePerTenant || most < 1) return;
@@ -103,11 +103,11 @@ export class ValkeyStore implements ResponseStore {
     await this.#run(PUT, owner.namespace, nameOf(owner, id), json, items, ttlMs, maxSizePerTenant, most);
   }
 
-  async delete(owner: Owner, id: string): Promise<boolean> {
+  async delete(owner: PrincipalRef, id: string): Promise<boolean> {
     return (await this.#run(DELETE, owner.namespace, nameOf(owner, id))) === 1;
   }
 
-  async findItems(owner: Owner, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
+  async findItems(owner: PrincipalRef, ids: readonly string[]): Promise<Map<string, readonly HistoryItem[]>> {
     if (ids.length === 0) return new Map();
     const { namespace } = owner;
     const fields = ids.map((id) => `o:${nameOf(owner, id)}`);

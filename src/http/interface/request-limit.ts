@@ -1,15 +1,13 @@
 import type { RequestHandler } from 'express';
 import type { CeilingsOf } from '../../access/ceilings.ts';
-import { getPrincipal, type Principal } from '../../access/principal.ts';
+import { getPrincipal, type Principal, type PrincipalRef } from '../../access/principal.ts';
+import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import type { MinuteCounter } from '../../runtime/counter.ts';
 import { ApiError } from './errors/api-error.ts';
-import { whoCanLift } from './errors/busy.ts';
 
 /** Calls per minute of a key without a limit of its own: far above what people and polling programs need. */
 const DEFAULT_REQUESTS_PER_MINUTE = 60_000;
 const WINDOW_SECONDS = 60;
-
-export type Caller = Pick<Principal, 'keyId' | 'namespace' | 'limits'>;
 
 /** One call, counted. */
 export interface Counted {
@@ -37,7 +35,7 @@ export class CallLimits {
     this.#ceilings = ceilings;
   }
 
-  async count({ keyId, namespace, limits }: Caller): Promise<Counted> {
+  async count({ keyId, namespace, limits }: PrincipalRef & Pick<Principal, 'limits'>): Promise<Counted> {
     const quota = limits?.requestsPerMinute ?? DEFAULT_REQUESTS_PER_MINUTE;
     const { total, resetMs } = await this.#counter.add(keyId, 1);
     const seconds = secondsOf(resetMs);
@@ -58,11 +56,12 @@ export class CallLimits {
   }
 
   async #countTenant(tenant: string): Promise<Counted['refused']> {
-    const most = this.#ceilings(tenant).http.requestsPerMinute;
+    const { http, policies } = this.#ceilings(tenant);
+    const most = http.requestsPerMinute;
     const { total, resetMs } = await this.#counter.add(`tenant:${tenant}`, 1);
     if (total <= most) return undefined;
     const seconds = secondsOf(resetMs);
-    const lift = whoCanLift(tenant, 'http.requestsPerMinute');
+    const lift = whoCanChange('http.requestsPerMinute', policies);
     return { message: `This tenant may make ${most} calls per minute. Wait ${seconds} s. ${lift}`, seconds };
   }
 }

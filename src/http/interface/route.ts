@@ -1,12 +1,12 @@
 import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { type CallerScope, getPrincipal, type Principal } from '../../access/principal.ts';
 import { requireScope } from './auth/middleware.ts';
 import { ApiError } from './errors/api-error.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { idempotencyKey } from './idempotency.ts';
 import { compress } from './compress.ts';
 import { parseBody } from './validate.ts';
+import { type PrincipalScope, getPrincipal, type Principal } from '../../access/principal.ts';
 
 /** One pair of method and path, as the OpenAPI document describes it. */
 export interface Operation {
@@ -26,7 +26,7 @@ export interface Operation {
     | 'Usage'
     | 'Models'
     | 'Fleet';
-  scope: CallerScope;
+  scope: PrincipalScope;
   summary: string;
   description?: string;
   request?: RequestBody<z.ZodType>;

@@ -5,7 +5,7 @@ export const ISOLATIONS = ['whole', 'mig', 'time_sliced'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
 /** Longest name of who created an instance. Names of keys have 253 characters, those of people may have more. */
-export const MOST_CREATOR = 320;
+export const MOST_CREATED_BY = 320;
 
 export const claimSchema = z.object({
   offerId: z.int().describe('Offer of the place.'),
@@ -28,7 +28,7 @@ export const claimSchema = z.object({
   diskGbMax: z.int().optional().describe('Largest disk of the offer when the place was granted, in GB.'),
   createdBy: z
     .string()
-    .max(MOST_CREATOR)
+    .max(MOST_CREATED_BY)
     .optional()
     .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
   grantedAt: timeSchema.describe('When the controller granted the place.'),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { timeSchema } from '../schema.ts';
-import { ISOLATIONS, MOST_CREATOR } from './claim.ts';
+import { ISOLATIONS, MOST_CREATED_BY } from './claim.ts';
 
 /** With as many ended starts in its status an instance gets a usage record for them before it starts again. */
 export const MOST_INTERVALS = 8;
@@ -39,7 +39,7 @@ const intervalSchema = z
     currency: z.string().max(3).describe('ISO 4217 code of cost.'),
     createdBy: z
       .string()
-      .max(MOST_CREATOR)
+      .max(MOST_CREATED_BY)
       .optional()
       .describe('Who created the instance: key/NAME or person/NAME. Absent: a client of the Kubernetes API.'),
     diskGb: z.int().optional().describe('Size of the disk in GB. It costs nothing.'),

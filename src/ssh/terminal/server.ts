@@ -9,6 +9,7 @@ import { BlockedPods } from '../../direct/blocked-pods.ts';
 import { dialTls } from '../../direct/dial.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
 import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
+import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import type { InstanceView } from '../directory.ts';
 import { TERMINAL_PROTOCOL, terminalOf } from './protocol.ts';
 import { TerminalRefusal } from './refusal.ts';
@@ -218,12 +219,13 @@ export class TerminalServer {
 
   /** Takes a place for a terminal of the tenant. The returned function gives it back. */
   #takePlace({ namespace }: Principal): () => void {
-    const most = this.#deps.ceilingsOf(namespace).ssh.connections;
+    const { ssh, policies } = this.#deps.ceilingsOf(namespace);
+    const most = ssh.connections;
     const outcome = this.#places.take(namespace, 1, most);
     if (outcome === 'taken') return () => this.#places.give(namespace, 1);
     const why =
       outcome === 'owner-full'
-        ? `Namespace ${namespace} has ${most} terminals open, which is its limit. Close one. The operator can raise ssh.connections in the TenantPolicy that covers the namespace.`
+        ? `Namespace ${namespace} has ${most} terminals open, which is its limit. Close one. ${whoCanChange('ssh.connections', policies)}`
         : `Namespace ${namespace} has as many terminals open as this replica of the SSH gateway leaves it. Close one, or use SSH.`;
     throw new TerminalRefusal(429, 'too_many_streams', why);
   }

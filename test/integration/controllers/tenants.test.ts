@@ -144,7 +144,7 @@ it('a second GPU waits, is refused over HTTP, and comes when the first one goes'
     api_keys: { used: 1, limit: 1000 },
   });
   const { warnings } = (await call('GET', '/instances/one')).json;
-  expect(warnings).toContain(`You hold 1 of 1 GPUs. The operator can raise gpus in TenantPolicy ${policy()}.`);
+  expect(warnings).toContain(`You hold 1 of 1 GPUs. The operator can change gpus in TenantPolicy ${policy()}.`);
   await cluster.client.delete(GPU_INSTANCES, { namespace: tenant, name: 'one' });
   await waitFor('the second to run', async () => (await reason('two')) === 'Running');
   await set({ gpus: [{ max: 2 }] });

@@ -84,8 +84,11 @@ onNode('logins', () => {
   });
 
   it.each([
-    ['connections', /^berth: namespace \S+ has 0 SSH connections, and its limit is 0\. .*raise ssh\.connections/m],
-    ['channels', /open failed: resource shortage: berth: namespace \S+ has 0 open SSH channels, .*raise ssh\.channels/],
+    ['connections', /^berth: namespace \S+ has 0 SSH connections, and its limit is 0\. .*change ssh\.connections/m],
+    [
+      'channels',
+      /open failed: resource shortage: berth: namespace \S+ has 0 open SSH channels, .*change ssh\.channels/,
+    ],
   ])('says on the terminal which ceiling of the tenant was reached: %s', async (place, words) => {
     const ceilings = { ...DEFAULT_CEILINGS, ssh: { ...DEFAULT_CEILINGS.ssh, [place]: 0 } };
     const full = await world.startGateway({ ceilingsOf: () => ceilings });

@@ -121,7 +121,7 @@ function fakePorts(portHost: string | undefined): ApiDeps['ports'] {
 export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
   const { tenants, http = {}, clock = systemClock(), trustProxy = false, maxConnections } = options;
   const limits = Object.entries(http).map(([namespace, changed]): TenantLimit => {
-    const spec = { ...DEFAULT_CEILINGS, http: { ...DEFAULT_CEILINGS.http, ...changed }, policies: [] };
+    const spec = { ...DEFAULT_CEILINGS, http: { ...DEFAULT_CEILINGS.http, ...changed }, policies: ['gold'] };
     return { metadata: { namespace, name: TENANT_LIMIT_NAME }, spec };
   });
   const stores = {

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, it } from 'vitest';
 import { BudgetRecords } from '../../../src/controllers/budgets/records.ts';
-import { TENANT } from '../../../src/ledger/spending.ts';
+import { TENANT } from '../../../src/budgets/spending.ts';
 import { formatMoney } from '../../../src/resources/money.ts';
 import type { TokenRecord } from '../../../src/resources/token-record.ts';
 import type { UsageRecord } from '../../../src/resources/usage-record.ts';

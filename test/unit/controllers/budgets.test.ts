@@ -1,9 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
-import { stopOrder } from '../../../src/controllers/budgets/stop-order.ts';
 import { keepStatuses } from '../../../src/controllers/budgets/statuses.ts';
-import { strictestBudget } from '../../../src/controllers/tenants/strictest-budget.ts';
 import { monthOf } from '../../../src/ledger/month.ts';
-import { RecordedSpending } from '../../../src/ledger/spending.ts';
+import { RecordedSpending } from '../../../src/budgets/spending.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import { CREATED_BY, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { budgetSchema, type BudgetStatus } from '../../../src/resources/tenants/budget.ts';
@@ -304,25 +302,4 @@ describe('what a TenantLimit says', () => {
   it('tells the highest of several warnings alone', async () => {
     expect((await told(['10', '90'])).events).toEqual(['BudgetNear 90 per cent ']);
   });
-});
-
-test('several policies allow the smaller amount of what both name, and nothing else', () => {
-  const usd = (max: string) => budgetSchema.parse({ costs: [{ currency: 'USD', max }] });
-  const eur = budgetSchema.parse({ costs: [{ currency: 'EUR', max: '5' }], gpuHours: 7 });
-  expect(strictestBudget(usd('10'), usd('9.99'))).toEqual(usd('9.99'));
-  expect(strictestBudget(usd('10'), budgetSchema.parse({ gpuHours: 3 }))).toEqual({ ...usd('10'), gpuHours: 3 });
-  const none = [
-    { currency: 'USD', max: '0' },
-    { currency: 'EUR', max: '0' },
-  ];
-  expect(strictestBudget(usd('10'), eur)).toEqual({ costs: none, gpuHours: 7 });
-  expect(strictestBudget(budgetSchema.parse({}), budgetSchema.parse({}))).toEqual(budgetSchema.parse({}));
-});
-
-test('an instance that ends already, or holds no place, is not stopped again', () => {
-  const claim = claimOn('n');
-  const ending = { reason: 'Stopped', message: '', at: '2026-01-01T00:00:00Z' };
-  const ends = { instance: gpuInstance('ends', {}, { claim, ending }), claim };
-  const waits = { instance: gpuInstance('waits'), claim: undefined };
-  expect(stopOrder([ends, waits, { instance: gpuInstance('runs', {}, { claim }), claim }])).toEqual(['default/runs']);
 });

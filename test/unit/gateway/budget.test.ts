@@ -1,8 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { keyBudgetReader, spentMessage, tenantBudget } from '../../../src/access/budget.ts';
-import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { BudgetStatus } from '../../../src/resources/tenants/budget.ts';
 import { CALLER, post, startGateway, type TestGateway } from '../../support/model-gateway.ts';
 import { type ScriptedEngine, startEngine } from '../../support/scripted-engine.ts';
@@ -104,29 +102,4 @@ it('another tenant, and a tenant with something left, are served', async () => {
   gateway.callAs(CALLER);
   budget = status(['USD', '500.00', '499.99']);
   expect((await post(gateway, 'chat/completions', { messages: MESSAGES, model: 'tiny' })).status).toBe(200);
-});
-
-it('a budget is spent for what draws on it', () => {
-  const both = status(['EUR', '0.00', '0.00'], ['USD', '5.00', '5.00'], ['GPU-hours', '9.00', '3.00']);
-  const place = (perHour: string, currency: string) =>
-    spentMessage(both, tenantBudget(['gold']), { perHour, currency });
-  expect(place('1.00', 'USD')).toContain('5.00 of 5.00 USD');
-  expect(place('1.00', 'EUR')).toContain('0.00 of 0.00 EUR');
-  expect(place('0', 'USD')).toBeUndefined();
-  expect(
-    spentMessage(status(['GPU-hours', '9.00', '9.00']), tenantBudget(['gold']), { perHour: '0', currency: 'USD' }),
-  ).toContain('The operator can change budget in TenantPolicy gold.');
-  expect(spentMessage(status(['USD', '5.00', '-5.00'], ['EUR', '0.00', '0.00']), tenantBudget([]))).toBeUndefined();
-});
-
-it('the budget of a key is what the controller counted in this month, and people have none', () => {
-  const key = { metadata: { namespace: 'team', name: 'ci' }, spec: {}, status: { budget: SPENT } } as unknown as ApiKey;
-  const store = { get: (name: string) => (name === 'team/ci' ? key : undefined) };
-  const read = (month: string) => keyBudgetReader(store, { now: () => Date.parse(`${month}-23T00:00:00Z`) });
-  const limits = { budget: { costs: [{ currency: 'USD', max: '500' }] } };
-  const caller = { namespace: 'team', name: 'ci', limits };
-  expect(read('2026-11')(caller)).toBe(SPENT);
-  expect(read('2026-12')(caller)).toBeUndefined();
-  expect(read('2026-11')({ namespace: 'team', name: 'ci' })).toBeUndefined();
-  expect(read('2026-11')({ ...caller, namespace: 'neighbour' })).toBeUndefined();
 });

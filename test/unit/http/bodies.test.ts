@@ -83,7 +83,7 @@ describe('bodies of tenants', () => {
     const both = [1, 2].map(() => api.send(post('/api/v1/instances', MIB, KEY('a')), ALMOST));
     const refused = await waitFor('429', () => both.find(({ statuses }) => statuses.includes(429)));
     expect(refused.got).toContain('too_many_at_once');
-    expect(refused.got).toContain('kubectl get tenantlimit berth -n a');
+    expect(refused.got).toContain('The operator can change http.bodyMib in TenantPolicy gold.');
     expect(stalled(both)).toHaveLength(1);
     const other = api.send(post('/api/v1/ssh-keys', 2, KEY('b')), '{}');
     await waitFor('the other tenant', () => other.statuses.includes(422));

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { personSigningKey, signPersonToken } from '../../../src/access/person-token.ts';
-import type { CallerScope } from '../../../src/access/principal.ts';
 import type { FleetRecord } from '../../../src/http/features/fleet/schema.ts';
 import { fleetSchema } from '../../../src/http/features/fleet/schema.ts';
+import type { PrincipalScope } from '../../../src/access/principal.ts';
 import type { Scope } from '../../../src/resources/api-key.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import { type LoneApi, type LoneApiOptions, startLoneApi } from '../../support/http/lone-api.ts';
@@ -71,7 +71,7 @@ function broken(name: string, allocatable: string, capacity: string) {
 
 const UNLIMITED = { gpu_ceilings: [], instances_max: null };
 
-function personWith(scopes: CallerScope[]): string {
+function personWith(scopes: PrincipalScope[]): string {
   const [expires, until] = [Date.now() + 45_000, Date.now() + 3_600_000];
   const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team', scopes, expires, until };
   return signPersonToken(claims, personSigningKey(Buffer.alloc(32, 1)));

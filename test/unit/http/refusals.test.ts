@@ -50,11 +50,11 @@ const POLICY = `gpuinstances.berth.dev "i" is forbidden: ValidatingAdmissionPoli
 it.each([
   [
     `${QUOTA}, used: count/sshkeys.berth.dev=1k, limited: count/sshkeys.berth.dev=1k`,
-    'Nothing was made. This tenant may have 1000 SSH keys and has 1000. Delete one. The operator can raise objects.sshKeys in the TenantPolicy that GET /limits names.',
+    'Nothing was made. This tenant may have 1000 SSH keys and has 1000. Delete one. The operator can change objects.sshKeys in the TenantPolicy that GET /limits names.',
   ],
   [
     `${QUOTA.replaceAll('sshkeys', 'instancetemplates')}, used: count/instancetemplates.berth.dev=2, limited: count/instancetemplates.berth.dev=2`,
-    'Nothing was made. This tenant may have 2 templates and has 2. Delete one. The operator can raise objects.templates in the TenantPolicy that GET /limits names.',
+    'Nothing was made. This tenant may have 2 templates and has 2. Delete one. The operator can change objects.templates in the TenantPolicy that GET /limits names.',
   ],
   [POLICY, 'Nothing was made. image a is not allowed'],
 ])('a ceiling of the tenant has a code of its own: %s', (words, message) => {

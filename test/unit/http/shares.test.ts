@@ -178,7 +178,7 @@ describe('event streams', () => {
     const all = [ask('a'), ask('a'), ask('a')];
     const refused = await waitFor('429', () => all.find(({ statuses }) => statuses[0] === 429));
     expect(refused.got).toContain('This tenant may have 2 event streams open');
-    expect(refused.got).toContain('kubectl get tenantlimit berth -n a');
+    expect(refused.got).toContain('The operator can change http.eventStreams in TenantPolicy gold.');
     const other = ask('b');
     await waitFor('the other tenant', () => other.statuses[0] === 200);
     all.find(({ statuses }) => statuses[0] === 200)?.socket.destroy();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyBudgetReader } from '../../../src/access/budget.ts';
+import { keyBudgetReader } from '../../../src/budgets/counted.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import { nearLimits, nearLimitsReader } from '../../../src/http/features/instances/near-limits.ts';
 import { Line, placesReader } from '../../../src/http/features/instances/places-in-line.ts';
@@ -139,8 +139,8 @@ describe('near ceilings', () => {
   it('are named from nine tenths on, with who can raise them', () => {
     expect(near(8, 3)).toEqual([]);
     expect(near(9, 4)).toEqual([
-      'You have 9 of 10 instances. The operator can raise objects.instances in TenantPolicy team.',
-      'You hold 4 of 4 GPUs H100 of pool p. The operator can raise gpus in TenantPolicy team.',
+      'You have 9 of 10 instances. The operator can change objects.instances in TenantPolicy team.',
+      'You hold 4 of 4 GPUs H100 of pool p. The operator can change gpus in TenantPolicy team.',
     ]);
     expect(near(0, 18)[0]).toContain('18 of 20 GPUs.');
   });
@@ -156,7 +156,7 @@ describe('near ceilings', () => {
     const held = { ceilings, policies: ['team'], instances: 0, gpus: [] };
     expect(nearLimits({ ...held, budget: budget(49, '249.99') })).toEqual([]);
     expect(nearLimits({ ...held, budget: budget(83, '415.20') })).toEqual([
-      '83 per cent of the budget for 2026-11 are spent: 415.20 of 500 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-12-01T00:00:00.000Z. The operator can raise budget in TenantPolicy team.',
+      '83 per cent of the budget of this tenant for 2026-11 are spent: 415.20 of 500 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-12-01T00:00:00.000Z. The operator can change budget in TenantPolicy team.',
     ]);
   });
 
@@ -209,7 +209,7 @@ describe('near ceilings', () => {
       spend('ci', percent);
       expect(read(by('key/ci'))).toEqual([
         ...ofTenant,
-        `${percent} per cent of the budget of APIKey ci for 2026-01 are spent: ${percent}.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. It renews at 2026-02-01T00:00:00.000Z. An administrator of the tenant can change limits.budget in APIKey ci.`,
+        `${percent} per cent of the budget of APIKey ci for 2026-01 are spent: ${percent}.00 of 100.00 USD. When all of it is spent, the instances that draw on it are stopped. The budget renews at 2026-02-01T00:00:00.000Z. An administrator of the tenant can change limits.budget in APIKey ci.`,
       ]);
     }
     const words = read(by('key/ci'));

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { forwardHttp } from '../../../src/ports/forward.ts';
-import { OpenStreams, type User } from '../../../src/ports/open-streams.ts';
+import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { Upstream } from '../../../src/ports/upstream.ts';
 import { type FakeClock, fakeClock } from '../../support/fake-clock.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -135,7 +135,7 @@ it('a connection waits four seconds, and no longer than its user may use the por
   await ask(as('ann'));
   await ask(as('bob'));
   await waitFor('both to wait', () => clock.pending === 2);
-  upstream.recheck(({ keyId }: User) => keyId !== 'bob');
+  upstream.recheck(({ keyId }) => keyId !== 'bob');
   await waitFor('the end of one', () => sockets[1]?.destroyed);
   expect(sockets[0]?.destroyed).toBe(false);
   await clock.advance(4000);

@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 function ceilings(ssh: Partial<typeof DEFAULT_CEILINGS.ssh>): CeilingsOf {
-  return () => ({ ...DEFAULT_CEILINGS, ssh: { ...DEFAULT_CEILINGS.ssh, ...ssh } });
+  return () => ({ ...DEFAULT_CEILINGS, policies: ['gold'], ssh: { ...DEFAULT_CEILINGS.ssh, ...ssh } });
 }
 
 async function gateway(ceilingsOf: CeilingsOf): Promise<() => Promise<Client | undefined>> {
@@ -42,7 +42,7 @@ describe('the connections of a tenant', () => {
     const first = await login();
     expect([first, await login(), await login()].map((client) => client !== undefined)).toEqual([true, true, false]);
     expect(banners.join('')).toContain(
-      'berth: namespace team has 2 SSH connections, and its limit is 2. End one of them. The operator can raise ssh.connections in the TenantPolicy that covers the namespace.',
+      'berth: namespace team has 2 SSH connections, and its limit is 2. End one of them. The operator can change ssh.connections in TenantPolicy gold.',
     );
     first?.destroy();
     await waitFor('a place', () => server.connections === 1);
@@ -59,7 +59,7 @@ describe('the channels of a tenant', () => {
       promisify<string, ClientChannel>(client.exec.bind(client))('sleep');
     await Promise.all([exec(one), exec(one), exec(two)]);
     const words =
-      /namespace team has 3 open SSH channels, and its limit is 3\..*raise ssh\.channels in the TenantPolicy/;
+      /namespace team has 3 open SSH channels, and its limit is 3\..*change ssh\.channels in TenantPolicy gold/;
     await expect(exec(two)).rejects.toThrow(words);
     const forward = promisify<string, number, string, number, ClientChannel>(two.forwardOut.bind(two));
     await expect(forward('', 0, '127.0.0.1', 80)).rejects.toThrow(words);

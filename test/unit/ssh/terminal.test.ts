@@ -203,13 +203,13 @@ describe('who is refused', () => {
 it('a tenant has as many as its ceiling says, and gets a place back', async () => {
   await world[Symbol.asyncDispose]();
   const ssh = { ...DEFAULT_CEILINGS.ssh, connections: 1 };
-  world = await terminalWorld({ clock, ceilingsOf: () => ({ ...DEFAULT_CEILINGS, ssh }) });
+  world = await terminalWorld({ clock, ceilingsOf: () => ({ ...DEFAULT_CEILINGS, policies: ['gold'], ssh }) });
   const first = world.open('token');
   await first.shows('$ ');
   const second = world.open('token');
   const { status, text } = await waitFor('the refusal', () => second.refused);
   expect(status).toBe(429);
-  expect(text).toContain('raise ssh.connections in the TenantPolicy');
+  expect(text).toContain('change ssh.connections in TenantPolicy gold');
   first.socket.close();
   await waitFor('the place', async () => {
     const next = world.open('token');

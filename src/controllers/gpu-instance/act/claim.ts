@@ -15,7 +15,7 @@ import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../d
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import type { Settings } from '../decide/settings.ts';
-import { claimOf, creatorOf, endedStatus } from '../decide/transitions.ts';
+import { claimOf, createdByOf, endedStatus } from '../decide/transitions.ts';
 import { type Claimed, claimOnPod, claimWith, findClaimed, mayClaimOnPod, writeClaim } from './write-claim.ts';
 import { writeStatus } from './writes.ts';
 
@@ -97,7 +97,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     deps.line.remove(key);
     return withoutDiskNode(instance);
   }
-  const isMetered = deps.budgets.isMetered(namespace, creatorOf(instance));
+  const isMetered = deps.budgets.isMetered(namespace, createdByOf(instance));
   if (limit.gpus.length > 0 || isMetered) await deps.tenantLine.readClaims(namespace, context.signal);
   const without = roomlessShares(limit, deps.inventory, namespace, fitting);
   const request = without.length === 0 ? fitting : { ...fitting, without };

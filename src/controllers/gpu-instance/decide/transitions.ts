@@ -1,5 +1,5 @@
 import type { Grant } from '../../../inventory/grant.ts';
-import { MOST_CREATOR } from '../../../resources/instances/claim.ts';
+import { MOST_CREATED_BY } from '../../../resources/instances/claim.ts';
 import {
   type Claim,
   CREATED_BY,
@@ -14,8 +14,8 @@ import type { Settings } from './settings.ts';
 import { closedBill } from './usage.ts';
 
 /** Who created an instance, as its bill has it; undefined for a client of the Kubernetes API. */
-export function creatorOf({ metadata }: Pick<GpuInstance, 'metadata'>): string | undefined {
-  return metadata.annotations?.[CREATED_BY]?.slice(0, MOST_CREATOR) || undefined;
+export function createdByOf({ metadata }: Pick<GpuInstance, 'metadata'>): string | undefined {
+  return metadata.annotations?.[CREATED_BY]?.slice(0, MOST_CREATED_BY) || undefined;
 }
 
 /** The claim of a granted place. Its price does not change any more. */
@@ -23,7 +23,7 @@ export function claimOf(instance: GpuInstance, { place }: Extract<Grant, { place
   const { offerClass, node } = place;
   const interruptible = instance.spec.type === 'Interruptible';
   const share = offerClass.members.find((member) => member.node === node)?.resource.share;
-  const createdBy = creatorOf(instance);
+  const createdBy = createdByOf(instance);
   return {
     offerId: offerClass.id,
     pool: offerClass.pool.name,

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { creatorOf } from '../../../access/principal.ts';
+import { asCreatedBy } from '../../../access/principal.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
 import { requestSpan } from '../../../runtime/tracing/request-span.ts';
@@ -135,7 +135,7 @@ export const createInstanceRoute = routeWithBody({
     const created = await createInstance(context, {
       namespace,
       spec,
-      createdBy: creatorOf(caller),
+      createdBy: asCreatedBy(caller),
       traceparent: span && traceparentOf(span.context),
       idempotency,
       signal,

@@ -1,4 +1,3 @@
-import { type BudgetOf, tenantBudget, type Price, spentMessage } from '../../../access/budget.ts';
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { gpuRefusal, roomlessShares } from '../../../inventory/gpu-ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../../inventory/grant.ts';
@@ -6,6 +5,8 @@ import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { allowsImage } from '../../../resources/tenants/ceilings.ts';
+import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
+import { tenantBudget } from '../../../budgets/words.ts';
 
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
@@ -66,7 +67,7 @@ function refusalOf(
   const over = gpuRefusal(limit, offers.heldBy(namespace), gpuShareOf(place.offerClass));
   if (over !== undefined) return { reason: 'TenantLimit', message: over.message };
   const budget = budgets(namespace);
-  const message = budget && spentMessage(budget, tenantBudget(limit.policies ?? []), priceOf(spec, place));
+  const message = budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, place));
   return message === undefined ? undefined : { reason: 'BudgetExceeded', message };
 }
 

@@ -1,16 +1,17 @@
-import type { BudgetOf, KeyBudgetOf } from '../../../access/budget.ts';
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { keyOf } from '../../../kube/types.ts';
 import { Lru } from '../../../lib/lru.ts';
-import { type ApiKey, keyOfCreator } from '../../../resources/api-key.ts';
 import { CREATED_BY, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { type BudgetStatus, WARNINGS } from '../../../resources/tenants/budget.ts';
-import { type BudgetWords, keyBudget } from '../../../resources/tenants/budget-words.ts';
 import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../resources/tenants/tenant-limit.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
+import { type BudgetWords, keyBudget, tenantBudget, warningWords } from '../../../budgets/words.ts';
+import { type ApiKey, creatingKey } from '../../../resources/api-key.ts';
+import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 
 /** Share of a ceiling from which on it is near. */
 const NEAR = 0.9;
@@ -25,34 +26,25 @@ interface Held {
   budget: BudgetStatus | undefined;
 }
 
-function lift(field: string, policies: readonly string[]): string {
-  return `The operator can raise ${field} in ${policies.length === 0 ? 'a TenantPolicy' : `TenantPolicy ${policies.join(' or ')}`}.`;
-}
-
 /** The ceilings of a tenant that little is left of, in words. */
 export function nearLimits({ ceilings, policies, instances, gpus, budget }: Held): string[] {
   const most = ceilings.objects.instances;
   const ofObjects =
     instances < most * NEAR
       ? []
-      : [`You have ${instances} of ${most} instances. ${lift('objects.instances', policies)}`];
+      : [`You have ${instances} of ${most} instances. ${whoCanChange('objects.instances', policies)}`];
   const ofGpus = ceilings.gpus.flatMap((ceiling) => {
     const held = gpus.filter((share) => isForGpus(ceiling, share)).reduce((sum, share) => sum + share.gpus, 0);
     if (held === 0 || held < ceiling.max * NEAR) return [];
     const product = ceiling.product === '*' ? 'GPUs' : `GPUs ${ceiling.product}`;
     const pool = ceiling.pool === '*' ? '' : ` of pool ${ceiling.pool}`;
-    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${lift('gpus', policies)}`];
+    return [`You hold ${held} of ${ceiling.max} ${product}${pool}. ${whoCanChange('gpus', policies)}`];
   });
-  return [...ofObjects, ...ofGpus, ...nearBudget(budget, { what: 'the budget', lift: lift('budget', policies) })];
+  return [...ofObjects, ...ofGpus, ...nearBudget(budget, tenantBudget(policies))];
 }
 
 function nearBudget(budget: BudgetStatus | undefined, words: BudgetWords): string[] {
-  if (budget === undefined || budget.percent < WARNINGS[0]) return [];
-  const { month, renewsAt, percent, lines } = budget;
-  const amounts = lines.map(({ unit, spent, max }) => `${spent} of ${max} ${unit}`).join(', ');
-  return [
-    `${percent} per cent of ${words.what} for ${month} are spent: ${amounts}. When all of it is spent, the instances that draw on it are stopped. It renews at ${renewsAt}. ${words.lift}`,
-  ];
+  return budget === undefined || budget.percent < WARNINGS[0] ? [] : [warningWords(budget, words)];
 }
 
 interface Known {
@@ -110,7 +102,7 @@ function tenantReader({ stores, offers, ceilings, budgets }: NearLimitsDeps): (t
 }
 
 /** Whose budget an instance draws on: that of its claim, or of the claim that it will get. */
-function creatorOf({ metadata, status }: GpuInstance): string | undefined {
+function payerOf({ metadata, status }: GpuInstance): string | undefined {
   return status?.claim === undefined ? metadata.annotations?.[CREATED_BY] : status.claim.createdBy;
 }
 
@@ -125,7 +117,7 @@ export function nearLimitsReader(deps: NearLimitsDeps): (instance: GpuInstance) 
   return (instance) => {
     const { namespace = '' } = instance.metadata;
     const ofTenant = ofTenants(namespace);
-    const name = keyOfCreator(creatorOf(instance));
+    const name = creatingKey(payerOf(instance));
     const key = name === undefined ? undefined : stores.apiKeys.get(keyOf({ namespace, name }));
     if (key?.spec.limits?.budget === undefined) return ofTenant;
     const before = known.get(keyOf(key));

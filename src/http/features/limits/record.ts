@@ -1,9 +1,10 @@
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { monthOf } from '../../../ledger/month.ts';
-import { formatMoney, parseMoney } from '../../../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS, isBudget } from '../../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
 import type { BudgetRecord, LimitsRecord } from './schema.ts';
+import { ofThisMonth } from '../../../budgets/counted.ts';
+import { formatMoney, parseBalance, parseMoney } from '../../../resources/money.ts';
 
 /** What a tenant has and holds. */
 export interface Used {
@@ -34,7 +35,7 @@ export interface BudgetFacts {
 export function toBudgetRecord({ budget, status }: BudgetFacts, now: number): BudgetRecord | null {
   if (!isBudget(budget)) return null;
   const { name, to } = monthOf(now);
-  const counted = status?.month === name ? status : undefined;
+  const counted = ofThisMonth(status, now);
   const hours = budget.gpuHours === undefined ? [] : [{ unit: GPU_HOURS, max: `${budget.gpuHours}.00` }];
   const bare = [...budget.costs.map(({ currency, max }) => ({ unit: currency, max })), ...hours];
   const lines = counted?.lines ?? bare.map((line) => ({ ...line, spent: '0.00' }));
@@ -48,8 +49,7 @@ export function toBudgetRecord({ budget, status }: BudgetFacts, now: number): Bu
 }
 
 function leftOf(max: string, spent: string): string {
-  const used = spent.startsWith('-') ? -parseMoney(spent.slice(1)) : parseMoney(spent);
-  const left = parseMoney(max) - used;
+  const left = parseMoney(max) - parseBalance(spent);
   return formatMoney(left > 0n ? left : 0n);
 }
 

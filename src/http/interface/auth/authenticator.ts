@@ -5,8 +5,6 @@ import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { type ApiKey, hashToken, type Scope, SCOPES } from '../../../resources/api-key.ts';
 
-type Caller = Pick<Principal, 'keyId'> & Partial<Pick<Principal, 'vouchedUntil' | 'scopes'>>;
-
 const NO_HASH = '0'.repeat(64);
 
 function isUsable(key: ApiKey, now: number): boolean {
@@ -73,7 +71,7 @@ export class Authenticator {
    * Whether an authenticated caller is still valid and has the scope now. Of a person the token counts, or, where only
    * the id is known, the end of the sign-in.
    */
-  isValid({ keyId, vouchedUntil, scopes }: Caller, scope: Scope): boolean {
+  isValid({ keyId, vouchedUntil, scopes }: Pick<Principal, 'keyId'> & Partial<Principal>, scope: Scope): boolean {
     const end = vouchedUntil ?? signInEnd(keyId);
     if (end !== undefined) return end > this.#deps.clock.now() && (scopes?.includes(scope) ?? true);
     const [key] = this.#deps.apiKeys.by('uid', keyId);

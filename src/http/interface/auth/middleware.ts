@@ -6,7 +6,7 @@ import { pathOf, type Step } from '../step.ts';
 import { LIMITS } from '../schema.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
-import { type CallerScope, findPrincipal, getPrincipal, setPrincipal } from '../../../access/principal.ts';
+import { type PrincipalScope, findPrincipal, getPrincipal, setPrincipal } from '../../../access/principal.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
@@ -79,7 +79,7 @@ export function authenticate(authenticator: Authenticator, lastUsed: LastUsed): 
   };
 }
 
-export function requireScope(scope: CallerScope): Step {
+export function requireScope(scope: PrincipalScope): Step {
   return (request, _response, next) => {
     const { scopes } = getPrincipal(request);
     if (scopes.includes(scope)) return next();

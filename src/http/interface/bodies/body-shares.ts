@@ -3,6 +3,7 @@ import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { getPrincipal } from '../../../access/principal.ts';
 import { clientNetwork } from '../../../lib/network/client-network.ts';
 import { FairShares } from '../../../lib/shares/fair-shares.ts';
+import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded, tooManyAtOnce } from '../errors/busy.ts';
 import { LIMITS } from '../schema.ts';
@@ -18,9 +19,11 @@ const ADDRESS_MOST = 256 * 1024;
 /** An owner may hold a quarter of what is free. */
 const FACTOR = 1 / 4;
 
-type Owner = { name: string; most: number; full: () => ApiError };
-
-function rulesFor(shares: FairShares, limit: number, { name, most, full }: Owner): BodyRules {
+function rulesFor(
+  shares: FairShares,
+  limit: number,
+  { name, most, full }: { name: string; most: number; full: () => ApiError },
+): BodyRules {
   return {
     limit,
     take(bytes) {
@@ -37,8 +40,9 @@ export function tenantBodies(ceilings: CeilingsOf): (request: Request) => BodyRu
   const shares = new FairShares(TENANTS_MOST, FACTOR);
   return (request) => {
     const { namespace } = getPrincipal(request);
-    const mib = ceilings(namespace).http.bodyMib;
-    const full = (): ApiError => tooManyAtOnce(namespace, `${mib} MiB of request bodies`, 'http.bodyMib');
+    const { http, policies } = ceilings(namespace);
+    const mib = http.bodyMib;
+    const full = (): ApiError => tooManyAtOnce(`${mib} MiB of request bodies`, whoCanChange('http.bodyMib', policies));
     return rulesFor(shares, LIMITS.body, { name: namespace, most: mib * MIB, full });
   };
 }

@@ -2,16 +2,15 @@ import { ApiError } from './api-error.ts';
 
 const RETRY_SECONDS = 5;
 
-/** Who can lift a ceiling of the tenant, and where it stands. */
-export function whoCanLift(tenant: string, field: string): string {
-  return `The operator can raise ${field} in the TenantPolicy that "kubectl get tenantlimit berth -n ${tenant}" names.`;
-}
-
-/** 429: the tenant has as much under way in this replica as it may. */
-export function tooManyAtOnce(tenant: string, what: string, field: string): ApiError {
+/**
+ * 429: the tenant has as much under way in this replica as it may.
+ *
+ * @param lift who can change that
+ */
+export function tooManyAtOnce(what: string, lift: string): ApiError {
   return new ApiError(
     'too_many_at_once',
-    `This tenant may have ${what} at once in a replica. Wait for a request to end. ${whoCanLift(tenant, field)}`,
+    `This tenant may have ${what} at once in a replica. Wait for a request to end. ${lift}`,
     { retryAfterSeconds: RETRY_SECONDS },
   );
 }

@@ -1,6 +1,7 @@
 import { ForbiddenError, type KubeError } from '../../../kube/errors.ts';
 import { parseQuantity } from '../../../kube/quantity.ts';
 import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
+import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 import { ApiError } from './api-error.ts';
 
 /** Resources that the tenant's ResourceQuota counts: what people call them, and their field in spec.objects. */
@@ -34,7 +35,7 @@ export function tenantLimitOf(error: KubeError): ApiError | undefined {
   const [, plural = '', used = '', limited = ''] = EXCEEDED.exec(statusMessage) ?? [];
   const [words, field] = COUNTED[plural] ?? [];
   if (words !== undefined) {
-    const message = `Nothing was made. This tenant may have ${parseQuantity(limited)} ${words} and has ${parseQuantity(used)}. Delete one. The operator can raise objects.${field} in the TenantPolicy that GET /limits names.`;
+    const message = `Nothing was made. This tenant may have ${parseQuantity(limited)} ${words} and has ${parseQuantity(used)}. Delete one. ${whoCanChange(`objects.${field}`)}`;
     return new ApiError('tenant_limit', message, { cause: error });
   }
   const said = POLICY.exec(statusMessage)?.[1];

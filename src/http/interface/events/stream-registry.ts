@@ -4,9 +4,10 @@ import { getPrincipal, type Principal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { FairShares } from '../../../lib/shares/fair-shares.ts';
 import { Shares } from '../../../lib/shares/shares.ts';
+import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import { ApiError } from '../errors/api-error.ts';
-import { overloaded, whoCanLift } from '../errors/busy.ts';
+import { overloaded } from '../errors/busy.ts';
 import { EventStream } from './event-stream.ts';
 
 const MAX_PER_KEY = 32;
@@ -73,11 +74,12 @@ export class StreamRegistry {
   }
 
   #take({ keyId, namespace }: Principal): void {
-    const most = this.#deps.ceilings(namespace).http.eventStreams;
+    const { http, policies } = this.#deps.ceilings(namespace);
+    const most = http.eventStreams;
     const taken = this.#byTenant.take(namespace, 1, most);
     if (taken === 'all-full') throw overloaded('event streams');
     if (taken === 'owner-full') {
-      throw tooMany(`This tenant may have ${most}`, whoCanLift(namespace, 'http.eventStreams'));
+      throw tooMany(`This tenant may have ${most}`, whoCanChange('http.eventStreams', policies));
     }
     if (this.#byKey.take(keyId, 1, MAX_PER_KEY) === 'taken') return;
     this.#byTenant.give(namespace, 1);

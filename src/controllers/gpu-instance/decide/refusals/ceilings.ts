@@ -1,4 +1,4 @@
-import { type CeilingRefusal, whoCanLift } from '../../../../inventory/gpu-ceilings.ts';
+import { type CeilingRefusal, remedy } from '../../../../inventory/gpu-ceilings.ts';
 import { allowsImage, fullImageName } from '../../../../resources/tenants/ceilings.ts';
 import type { TenantLimitSpec } from '../../../../resources/tenants/tenant-limit.ts';
 
@@ -10,6 +10,6 @@ export function imageRefusal(limit: TenantLimitSpec, image: string): CeilingRefu
   if (allowsImage(limit.images, image)) return undefined;
   const more = limit.images.length > MOST_PATTERNS ? ', ...' : '';
   const allowed = limit.images.length === 0 ? 'no image' : limit.images.slice(0, MOST_PATTERNS).join(', ') + more;
-  const message = `The ceiling images allows this tenant ${allowed}, and not ${fullImageName(image)}. Choose another image. ${whoCanLift(limit.policies, 'images')}`;
+  const message = `The ceiling images allows this tenant ${allowed}, and not ${fullImageName(image)}. Choose another image. ${remedy('images', limit.policies)}`;
   return { message };
 }

@@ -1,6 +1,6 @@
-import { spentMessage, tenantBudget } from '../../access/budget.ts';
 import type { Principal } from '../../access/principal.ts';
-import { keyBudget } from '../../resources/tenants/budget-words.ts';
+import { spentMessage } from '../../budgets/counted.ts';
+import { keyBudget, tenantBudget } from '../../budgets/words.ts';
 import type { ClientWriter } from '../calls/client-writer.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, INSUFFICIENT_QUOTA } from '../dialects/index.ts';
@@ -18,7 +18,7 @@ export function requireBudget(
   const { namespace, name } = principal;
   const [budget, own] = [budgets(namespace), keyBudgets(principal)];
   const message =
-    (budget && spentMessage(budget, tenantBudget(ceilings(namespace).policies ?? []))) ??
+    (budget && spentMessage(budget, tenantBudget(ceilings(namespace).policies))) ??
     (own && spentMessage(own, keyBudget(name)));
   if (message === undefined) return;
   client.add({ 'x-should-retry': 'false' });

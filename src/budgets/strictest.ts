@@ -1,5 +1,5 @@
-import { parseMoney } from '../../resources/money.ts';
-import type { Budget } from '../../resources/tenants/budget.ts';
+import { parseMoney } from '../resources/money.ts';
+import type { Budget } from '../resources/tenants/budget.ts';
 
 /** The budget under which both hold. Of a currency that one of them does not name, it allows nothing. */
 export function strictestBudget(a: Budget, b: Budget): Budget {

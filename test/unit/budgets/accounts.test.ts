@@ -12,11 +12,11 @@ import {
   lineWithoutRoom,
   nextPercentMs,
   statusOfLines,
-} from '../../../src/ledger/budget.ts';
+} from '../../../src/budgets/accounts.ts';
 import { intervalOf } from '../../../src/ledger/interval.ts';
 import { monthOf } from '../../../src/ledger/month.ts';
 import { totalsOf, UsageReport } from '../../../src/ledger/report.ts';
-import { RecordedSpending, Spending, TENANT } from '../../../src/ledger/spending.ts';
+import { RecordedSpending, Spending, TENANT } from '../../../src/budgets/spending.ts';
 import type { Claim, GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { formatMoney, parseMoney } from '../../../src/resources/money.ts';
 import { budgetSchema } from '../../../src/resources/tenants/budget.ts';

@@ -1,8 +1,8 @@
-import { type Amount, amountBetween } from './amount.ts';
-import { billsOfRecord } from './bills.ts';
-import type { Month } from './month.ts';
-import type { Billed } from './report.ts';
-import { tokenBillsOf } from './tokens.ts';
+import { type Amount, amountBetween } from '../ledger/amount.ts';
+import { billsOfRecord } from '../ledger/bills.ts';
+import type { Month } from '../ledger/month.ts';
+import type { Billed } from '../ledger/report.ts';
+import { tokenBillsOf } from '../ledger/tokens.ts';
 import type { TokenRecord } from '../resources/token-record.ts';
 import type { UsageRecord } from '../resources/usage-record.ts';
 

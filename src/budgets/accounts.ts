@@ -3,10 +3,10 @@ import type { Claim } from '../resources/instances/claim.ts';
 import { costOf, formatMoney, parseMoney } from '../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS } from '../resources/tenants/budget.ts';
 import { compareText } from '../lib/compare.ts';
-import { type Amount, NOTHING } from './amount.ts';
-import { billsOfInstance } from './bills.ts';
-import { gpuMsOf } from './interval.ts';
-import type { Month } from './month.ts';
+import { type Amount, NOTHING } from '../ledger/amount.ts';
+import { billsOfInstance } from '../ledger/bills.ts';
+import { gpuMsOf } from '../ledger/interval.ts';
+import type { Month } from '../ledger/month.ts';
 import { amountIn, ownersOf, type RecordedSpending, Spending } from './spending.ts';
 
 const HOUR_MS = 3_600_000;
@@ -172,16 +172,19 @@ export function amountText({ unit }: Pick<Line, 'unit'>, amount: bigint): string
   return formatMoney(unit === GPU_HOURS ? (amount * UNIT) / BigInt(HOUR_MS) : amount);
 }
 
+export function lineText(line: Line): BudgetStatus['lines'][number] {
+  return { unit: line.unit, max: amountText(line, line.max), spent: amountText(line, line.spent) };
+}
+
+export function periodOf({ name, to }: Month): Pick<BudgetStatus, 'month' | 'renewsAt'> {
+  return { month: name, renewsAt: new Date(to).toISOString() };
+}
+
 export function statusOfLines(lines: readonly Line[], month: Month, now: number): BudgetStatus {
   return {
-    month: month.name,
-    renewsAt: new Date(month.to).toISOString(),
+    ...periodOf(month),
     at: new Date(now).toISOString(),
     percent: highestPercent(lines),
-    lines: lines.map((line) => ({
-      unit: line.unit,
-      max: amountText(line, line.max),
-      spent: amountText(line, line.spent),
-    })),
+    lines: lines.map(lineText),
   };
 }

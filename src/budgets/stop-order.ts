@@ -1,6 +1,6 @@
-import { compareText } from '../../lib/compare.ts';
-import { keyOf } from '../../kube/types.ts';
-import type { Holder } from '../../ledger/budget.ts';
+import { compareText } from '../lib/compare.ts';
+import { keyOf } from '../kube/types.ts';
+import type { Holder } from './accounts.ts';
 
 /**
  * The keys of the instances that hold a place, in the order in which a spent budget stops them: interruptible ones
