@@ -17,40 +17,35 @@ Operator:
   doctor       say what is wrong with an installation, and how to mend it [-n NAMESPACE] [--output text|json] [--probe]
   export-usage bring ended charges to the database of $BERTH_SINK_URL, and compare [--all]
   host-key     rotate the SSH host key: announce | switch | retire
-
-Renters, with an API key (docs/cli.md lists all):
-  login, offers, rent, ls, show, logs, ssh, cp, stop, start, rm, keys, templates, models, chat
 `;
 
 const ROLES = new Set(['controller', 'api', 'dashboard', 'ssh', 'notifier', 'all']);
-
-/** Commands of the server's own program. `keys` alone lists SSH keys, as for every renter. */
-function isClient(command: string, [verb]: readonly string[]): boolean {
-  return (
-    ['doctor', 'export-usage', 'ssh-config', 'host-key'].includes(command) || (command === 'keys' && verb === 'create')
-  );
-}
 
 interface Outcome {
   text: string;
   code: number;
 }
 
-async function clientCommand(command: string, args: readonly string[]): Promise<Outcome> {
-  const { env } = process;
-  if (command === 'doctor')
-    return (await import('./commands/doctor.ts')).doctorCommand(args, env, (line) => process.stderr.write(`${line}\n`));
-  if (command === 'export-usage') return (await import('./commands/export-usage.ts')).exportUsageCommand(args, env);
-  if (command === 'keys') return { text: await (await import('./commands/keys.ts')).keysCommand(args, env), code: 0 };
-  if (command === 'host-key')
-    return { text: await (await import('./commands/host-key.ts')).hostKeyCommand(args, env), code: 0 };
-  return { text: await (await import('./commands/ssh-config.ts')).sshConfigMain(args, env), code: 0 };
-}
+/** Commands of this program, by their words. `keys` without `create` lists SSH keys, as for every renter. */
+const OPERATOR = new Map<string, (args: readonly string[]) => Promise<Outcome | string>>([
+  [
+    'doctor',
+    async (args) =>
+      (await import('./commands/doctor.ts')).doctorCommand(args, process.env, (line) =>
+        process.stderr.write(`${line}\n`),
+      ),
+  ],
+  ['export-usage', async (args) => (await import('./commands/export-usage.ts')).exportUsageCommand(args, process.env)],
+  ['keys create', async (args) => (await import('./commands/keys.ts')).createKeyCommand(args, process.env)],
+  ['host-key', async (args) => (await import('./commands/host-key.ts')).hostKeyCommand(args, process.env)],
+  ['ssh-config', async (args) => (await import('./commands/ssh-config.ts')).sshConfigMain(args, process.env)],
+]);
 
 /** Prints the result of the command, or one line that says why it failed. */
-async function runClient(command: string, args: readonly string[]): Promise<number> {
+async function runOperator(run: () => Promise<Outcome | string>): Promise<number> {
   try {
-    const { text, code } = await clientCommand(command, args);
+    const outcome = await run();
+    const { text, code } = typeof outcome === 'string' ? { text: outcome, code: 0 } : outcome;
     process.stdout.write(text);
     return code;
   } catch (error) {
@@ -59,19 +54,33 @@ async function runClient(command: string, args: readonly string[]): Promise<numb
   }
 }
 
-async function main([command = '', ...args]: readonly string[]): Promise<number | undefined> {
+async function usage(): Promise<string> {
+  const { COMMANDS } = await import('./cli/table/commands.ts');
+  // What has two words is part of what has one.
+  const names = COMMANDS.map(({ name }) => name).filter((name) => !name.includes(' '));
+  return `${USAGE}
+Renters, with an API key (berth COMMAND --help tells more):
+  ${names.join(', ')}
+`;
+}
+
+async function main(words: readonly string[]): Promise<number | undefined> {
+  const [command = '', ...args] = words;
   if (ROLES.has(command)) {
     const { runRole } = await import('./roles/run-role.ts');
     await runRole(command);
     return undefined;
   }
-  if (isClient(command, args)) return runClient(command, args);
+  for (const length of [1, 2]) {
+    const run = OPERATOR.get(words.slice(0, length).join(' '));
+    if (run !== undefined) return runOperator(() => run(words.slice(length)));
+  }
   const help = command === '--help' || (command === 'help' && args.length === 0);
   if (help || command === '') {
-    (help ? process.stdout : process.stderr).write(USAGE);
+    (help ? process.stdout : process.stderr).write(await usage());
     return help ? 0 : 2;
   }
-  return (await import('./cli/process.ts')).runProcess([command, ...args]);
+  return (await import('./cli/process.ts')).runProcess(words);
 }
 
 // A role ends when its last handle does. A command ends here, whatever handles are left.

@@ -3,7 +3,7 @@ import type { Claim } from '../resources/instances/claim.ts';
 import { costOf, formatMoney, parseMoney } from '../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS } from '../resources/tenants/budget.ts';
 import { compareText } from '../lib/compare.ts';
-import { type Amount, NOTHING } from '../ledger/amount.ts';
+import { type Amount, NO_AMOUNT } from '../ledger/amount.ts';
 import { billsOfInstance } from '../ledger/bills.ts';
 import { gpuMsOf } from '../ledger/interval.ts';
 import type { Month } from '../ledger/month.ts';
@@ -67,7 +67,7 @@ export function accountsOf(owners: Iterable<string>, input: AccountInput): Map<s
     accounts.set(owner, { spent, reserved: new Spending(), perHour: new Spending() });
   }
   for (const { instance, claim } of holders) {
-    let running = NOTHING;
+    let running = NO_AMOUNT;
     for (const billed of billsOfInstance(instance, now)) {
       if (isRecorded(billed.uid, billed.interval.start)) continue;
       const amount = amountIn(month, billed);

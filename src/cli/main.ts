@@ -7,13 +7,6 @@ export interface Program {
   version: () => string;
 }
 
-function nearest(words: readonly string[]): string {
-  return `There is no command berth ${words
-    .filter((word) => !word.startsWith('-'))
-    .slice(0, 1)
-    .join(' ')}.`;
-}
-
 async function dispatch(words: readonly string[], { session, version }: Program): Promise<number> {
   const [first = 'help'] = words;
   const { terminal } = session;
@@ -29,7 +22,10 @@ async function dispatch(words: readonly string[], { session, version }: Program)
   const found = findCommand(asked);
   if (found === undefined) {
     const isHelp = ['help', '--help', '-h'].includes(asked[0] ?? 'help');
-    if (!isHelp) throw usageFailure(nearest(asked), 'berth --help lists the commands.');
+    if (!isHelp) {
+      const name = asked.find((word) => !word.startsWith('-')) ?? '';
+      throw usageFailure(`There is no command berth ${name}.`, 'berth --help lists the commands.');
+    }
     await terminal.out((await import('./help.ts')).help());
     return EXIT.done;
   }

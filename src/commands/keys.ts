@@ -4,8 +4,6 @@ import { systemClock } from '../lib/clock.ts';
 import { SCOPES, type Scope } from '../resources/api-key.ts';
 import { UsageError, withClient } from './with-client.ts';
 
-const USAGE = `berth keys create [-n NAMESPACE] [--name TEXT] [--scopes ${SCOPES.join(',')}] [--expires TIME]`;
-
 function readScopes(text: string | undefined): Scope[] {
   if (text === undefined) return [...SCOPES];
   const scopes = SCOPES.filter((scope) => text.split(',').includes(scope));
@@ -29,8 +27,7 @@ function readExpiry(text: string | undefined): string | undefined {
  * `berth keys create`: creates an APIKey with the rights of the kubeconfig. Returns its token, which is stored nowhere.
  * Throws UsageError and the client's errors.
  */
-export async function keysCommand([verb, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
-  if (verb !== 'create') throw new UsageError(`Usage: ${USAGE}`);
+export async function createKeyCommand(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   const { values } = parseArgs({
     args: [...args],
     options: {

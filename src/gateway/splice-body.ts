@@ -12,7 +12,7 @@ const CLOSE_LIST = 0x5d;
 /** A walk over more bytes would cost more than to write them again. Clients put the name of the model first. */
 const WALKED_BYTES = 4096;
 /** The name again, perhaps in another object, or an escape that may be one of its letters. */
-const AGAIN = /"model"|\\u00[67]/;
+const MODEL_AGAIN = /"model"|\\u00[67]/;
 
 /**
  * The text of `after`, where `bytes` is the text of `before`. When no more than another model and new members are wanted,
@@ -49,7 +49,7 @@ function modelIn(bytes: Buffer): { start: number; end: number } | undefined {
     const end = endOfValue(head, start);
     if (end === head.length) return undefined;
     if (JSON.parse(head.toString('utf8', at, nameEnd)) === 'model')
-      return AGAIN.test(bytes.toString('latin1', end)) ? undefined : { start, end };
+      return MODEL_AGAIN.test(bytes.toString('latin1', end)) ? undefined : { start, end };
     at = skipSpace(head, end);
     if (head[at] === COMMA) at = skipSpace(head, at + 1);
   }

@@ -8,7 +8,7 @@ export interface Amount {
   cost: bigint;
 }
 
-export const NOTHING: Amount = { gpuMs: 0n, cost: 0n };
+export const NO_AMOUNT: Amount = { gpuMs: 0n, cost: 0n };
 
 export function plus(left: Amount, right: Amount): Amount {
   return { gpuMs: left.gpuMs + right.gpuMs, cost: left.cost + right.cost };
@@ -24,7 +24,7 @@ function until(interval: Interval, moment: number): Amount {
   if (moment >= Date.parse(interval.to)) return whole;
   const ms = moment - Date.parse(interval.from);
   // Without a price it is a sum of many starts, which counts for the moment when they ended.
-  if (ms <= 0 || interval.pricePerHour === undefined) return NOTHING;
+  if (ms <= 0 || interval.pricePerHour === undefined) return NO_AMOUNT;
   return {
     gpuMs: least(whole.gpuMs, BigInt(gpuMsOf(interval, ms))),
     cost: least(whole.cost, parseMoney(costOf(interval.pricePerHour, ms))),

@@ -8,7 +8,7 @@ import { budgetEvents, instanceEvents, type NotifierEvent } from './events.ts';
 export const KEPT_MS = 3 * 24 * 60 * 60_000;
 
 /** What the stores say of the tenant of a webhook. */
-export interface Told {
+export interface Recorded {
   histories: Iterable<InstanceHistory>;
   limit: TenantLimit | undefined;
 }
@@ -27,7 +27,7 @@ export interface Due {
   positions: Positions;
 }
 
-export function findDue({ spec }: Pick<Webhook, 'spec'>, cursor: Cursor, { histories, limit }: Told): Due {
+export function findDue({ spec }: Pick<Webhook, 'spec'>, cursor: Cursor, { histories, limit }: Recorded): Due {
   const wants = (type: string): boolean => spec.events === undefined || spec.events.includes(type);
   const sent = new Set(cursor.sent);
   const ofInstances = instanceEvents(histories, cursor.before, wants);

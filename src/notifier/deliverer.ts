@@ -113,11 +113,11 @@ export class Deliverer {
     const { clock, stores, lags, stopping } = this.#deps;
     const begun = clock.monotonic();
     const { namespace = '' } = webhook.metadata;
-    const told = {
+    const recorded = {
       histories: stores.histories.by('namespace', namespace),
       limit: stores.tenantLimits.get(keyOf({ namespace, name: TENANT_LIMIT_NAME })),
     };
-    const { events, positions } = findDue(webhook, work.progress.cursor, told);
+    const { events, positions } = findDue(webhook, work.progress.cursor, recorded);
     const known = new Map(positions);
     for (const [index, event] of events.entries()) {
       if (work.failures === 0) lags.note(key, Date.parse(event.at));

@@ -44,7 +44,7 @@ function exitCodeOf(status: number, code: string): number {
 }
 
 const ANOTHER_KEY = 'Make a key on the page /dashboard of the server, then run berth login URL.';
-const AGAIN = 'Run the command again in some seconds.';
+const RUN_AGAIN = 'Run the command again in some seconds.';
 const LIMITS = 'berth usage shows the limits.';
 
 /** The next step by the code of an error. */
@@ -88,7 +88,7 @@ function nextStep(url: string, status: number, { code, incident_id: incident }: 
     return `The server may have another version than this program. Install its own: npm install -g ${own}/cli/berth.tgz`;
   }
   if (status === 429) return 'Wait a minute, then run the command again.';
-  if (status >= 500 || status === 408) return AGAIN;
+  if (status >= 500 || status === 408) return RUN_AGAIN;
   return 'berth COMMAND --help has the options of a command. If this is no fault of yours, tell the operator of the server.';
 }
 

@@ -17,7 +17,7 @@ async function wanted(input: Input, session: Session): Promise<{ api: Api; recor
   return { api, record: await findInstance(api, input.operands[0] ?? '') };
 }
 
-async function told(session: Session, input: Input, record: Instance, text: string): Promise<void> {
+async function say(session: Session, input: Input, record: Instance, text: string): Promise<void> {
   session.terminal.say(text);
   if (input.flag('json')) await printJson(session, record);
 }
@@ -26,7 +26,7 @@ async function told(session: Session, input: Input, record: Instance, text: stri
 export async function stop(input: Input, session: Session): Promise<void> {
   const { api, record } = await wanted(input, session);
   const after = await patch(api, record, { state: 'stopped' });
-  await told(session, input, after, `${record.id} stops. Its disk stays; a later start may have to wait for a GPU.`);
+  await say(session, input, after, `${record.id} stops. Its disk stays; a later start may have to wait for a GPU.`);
 }
 
 /** `berth start`: starts an instance that is stopped, and tells about it until a login works. */
@@ -34,7 +34,7 @@ export async function start(input: Input, session: Session): Promise<void> {
   const { api, record } = await wanted(input, session);
   const asked = await patch(api, record, { state: 'running' });
   const after = input.flag('no-wait') ? asked : await followStart(api, record.id, session, record);
-  await told(session, input, after, input.flag('no-wait') ? `${record.id} starts.` : `${record.id} runs.`);
+  await say(session, input, after, input.flag('no-wait') ? `${record.id} starts.` : `${record.id} runs.`);
 }
 
 /** `berth rm`: gives an instance back. */
@@ -55,7 +55,7 @@ export async function set(input: Input, session: Session): Promise<void> {
   const body = { ...lifeOf(input, true), ...(label !== undefined && { label: label === 'none' ? null : label }) };
   if (Object.keys(body).length === 0) throw usageFailure('berth set needs an option.', 'Run berth set --help.');
   const { api, record } = await wanted(input, session);
-  await told(session, input, await patch(api, record, body), `${record.id} is changed.`);
+  await say(session, input, await patch(api, record, body), `${record.id} is changed.`);
 }
 
 /** The longest time of a start with `more` added. Throws for times that are not valid. */
@@ -71,8 +71,8 @@ export async function extend(input: Input, session: Session): Promise<void> {
   extended('1s', more);
   const { api, record } = await wanted(input, session);
   if (record.max_duration === null)
-    return told(session, input, record, `${record.id} has no end that could be extended.`);
+    return say(session, input, record, `${record.id} has no end that could be extended.`);
   const after = await patch(api, record, { max_duration: extended(record.max_duration, more) });
   const end = after.expires_at === null ? `for ${after.max_duration} from its login on` : `until ${after.expires_at}`;
-  await told(session, input, after, `${record.id} may run ${end}.`);
+  await say(session, input, after, `${record.id} may run ${end}.`);
 }

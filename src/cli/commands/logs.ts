@@ -33,14 +33,14 @@ function printer({ terminal }: Session, input: Input): (lines: readonly LogLine[
   return (lines) => terminal.out(lines.map((line) => `${one(line)}\n`).join(''));
 }
 
-const TOLD: Readonly<Record<string, string>> = {
+const NOTICES: Readonly<Record<string, string>> = {
   restart: 'The container was started again.',
   gap: 'Lines may be missing here: the log was rotated, or went with an earlier start.',
 };
 
 /** Says what is not a line. */
-function told(type: string, data: string): string | undefined {
-  if (type !== 'waiting' && type !== 'end') return TOLD[type];
+function noticeOf(type: string, data: string): string | undefined {
+  if (type !== 'waiting' && type !== 'end') return NOTICES[type];
   const { state, message, reason } = JSON.parse(data) as Partial<Record<string, string>>;
   const what = [state, message || reason].filter(Boolean).join(': ');
   return `${type === 'end' ? 'The log ends' : 'Waiting'}: ${plain(what || data)}`;
@@ -63,7 +63,7 @@ async function follow(api: Api, id: string, input: Input, session: Session): Pro
           last = line.id;
           continue;
         }
-        const text = told(type, data);
+        const text = noticeOf(type, data);
         if (text !== undefined) session.terminal.say(text);
         if (type === 'end') return;
       }

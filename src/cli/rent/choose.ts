@@ -10,7 +10,7 @@ import { hasName } from './search.ts';
 
 /** Offers that a person compares at once. */
 const SHOWN = 20;
-const NOTHING = new CliFailure('Nothing was rented.');
+const NOTHING_RENTED = new CliFailure('Nothing was rented.');
 
 /** Asks a person for one of the free offers: a filter by name, then a number. */
 export async function chooseOffer(session: Session, free: readonly Offer[], interruptible: boolean): Promise<Offer> {
@@ -21,7 +21,7 @@ export async function chooseOffer(session: Session, free: readonly Offer[], inte
     terminal.say(offerTable(shown.slice(0, SHOWN), view).trimEnd());
     if (shown.length > SHOWN) terminal.say(`${shown.length - SHOWN} more: write a part of a name to see fewer.`);
     const answer = (await terminal.ask('Number of an offer, a part of a GPU name, or q to end [1]: ')).trim();
-    if (answer === 'q') throw NOTHING;
+    if (answer === 'q') throw NOTHING_RENTED;
     const chosen = shown[Number(answer || '1') - 1];
     if (chosen !== undefined) return chosen;
     const named = free.filter((offer) => hasName(offer, answer));

@@ -88,7 +88,7 @@ export function isBroken(error: unknown): boolean {
  * yet, or because the controller has not acted on it.
  */
 function earlierEnd(ended: Instance): (record: Instance) => boolean {
-  const told = ({ state, reason, message, stages }: Instance): string =>
+  const shown = ({ state, reason, message, stages }: Instance): string =>
     JSON.stringify([state, reason, message, stages]);
   let isSeen = false;
   return (record) => {
@@ -96,7 +96,7 @@ function earlierEnd(ended: Instance): (record: Instance) => boolean {
     isSeen ||= isWanted;
     if (!OVER.has(record.state)) return false;
     // No start that is wanted ends as Stopped.
-    return isWanted ? record.reason === 'Stopped' || told(record) === told(ended) : !isSeen;
+    return isWanted ? record.reason === 'Stopped' || shown(record) === shown(ended) : !isSeen;
   };
 }
 

@@ -2,7 +2,7 @@ import { highestLine, isSpent, lineText, statusOfLines } from '../../budgets/acc
 import { TENANT } from '../../budgets/spending.ts';
 import { spentWords, warningWords } from '../../budgets/words.ts';
 import { isUidMismatch, NotFoundError } from '../../kube/errors.ts';
-import type { EventRecorder } from '../../kube/events.ts';
+import type { EventFields, EventRecorder } from '../../kube/events.ts';
 import { keyOf, type KubeObject, type ResourceType } from '../../kube/types.ts';
 import type { ReadStore } from '../../kube/watch/store.ts';
 import { sameJson } from '../../lib/json.ts';
@@ -85,7 +85,7 @@ function warningOf(
   { lines, words }: CountedBudget,
   before: BudgetStatus | undefined,
   after: BudgetStatus | undefined,
-): { type: 'Warning'; reason: string; message: string } | undefined {
+): EventFields | undefined {
   const line = highestLine(lines);
   if (line === undefined || after === undefined) return undefined;
   const level = levelOf(after.percent);

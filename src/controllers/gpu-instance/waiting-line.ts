@@ -6,7 +6,7 @@ import { countBefore, rankOf } from '../../caches/line-order.ts';
 import { LEAVING_MS, type Preemption } from '../../inventory/preempt.ts';
 import { TwoKeyMap } from '../../inventory/two-key-map.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
-import { Limits } from './limits.ts';
+import { FittingSizes } from './fitting-sizes.ts';
 
 interface Waiter {
   key: string;
@@ -25,7 +25,7 @@ interface Group {
   /** By rank. */
   waiters: Waiter[];
   /** Which disks a free place has room for, at this version of the inventory. */
-  limits: Limits;
+  disks: FittingSizes;
   version: number;
 }
 
@@ -127,15 +127,15 @@ export class WaitingLine {
     const found: Waiter[] = [];
     for (const group of this.#groups.values()) {
       if (group.waiters[0]?.request.type !== 'OnDemand') continue;
-      const limits = new Limits();
+      const disks = new FittingSizes();
       let count = 0;
       for (const waiter of group.waiters) {
         if (count === WAKE_LIMIT) break;
         if (this.#isFree(waiter) || this.#isComing(waiter, now)) continue;
         const { diskGb } = waiter.request;
-        if (limits.allows(diskGb) === false) continue;
+        if (disks.fits(diskGb) === false) continue;
         const preemption = this.#firstPreemption(waiter);
-        limits.note(diskGb, preemption !== undefined);
+        disks.note(diskGb, preemption !== undefined);
         this.#reserve(waiter, preemption?.victims.length === 0 ? preemption : undefined, now);
         if (preemption === undefined) continue;
         count += 1;
@@ -168,7 +168,7 @@ export class WaitingLine {
   #groupOf(key: string): Group {
     let group = this.#groups.get(key);
     if (group === undefined) {
-      group = { key, waiters: [], limits: new Limits(), version: Number.NaN };
+      group = { key, waiters: [], disks: new FittingSizes(), version: Number.NaN };
       this.#groups.set(key, group);
     }
     return group;
@@ -205,12 +205,12 @@ export class WaitingLine {
     const { version } = this.#inventory;
     if (group.version !== version) {
       group.version = version;
-      group.limits = new Limits();
+      group.disks = new FittingSizes();
     }
-    const known = group.limits.allows(request.diskGb);
+    const known = group.disks.fits(request.diskGb);
     if (known !== undefined) return known;
     const isFree = this.#inventory.hasPlace(request);
-    group.limits.note(request.diskGb, isFree);
+    group.disks.note(request.diskGb, isFree);
     return isFree;
   }
 

@@ -84,9 +84,9 @@ export class Model {
   /** Requests of all callers at the servers, as these said in the last seconds; undefined when none says. */
   get load(): { running: number; waiting: number } | undefined {
     const now = this.#clock.monotonic();
-    const told = this.members.flatMap(({ endpoint }) => (endpoint.available ? (fresh(endpoint, now) ?? []) : []));
-    if (told.length === 0) return undefined;
-    const sum = (one: 'running' | 'waiting'): number => told.reduce((total, load) => total + load[one], 0);
+    const reported = this.members.flatMap(({ endpoint }) => (endpoint.available ? (fresh(endpoint, now) ?? []) : []));
+    if (reported.length === 0) return undefined;
+    const sum = (one: 'running' | 'waiting'): number => reported.reduce((total, load) => total + load[one], 0);
     return { running: sum('running'), waiting: sum('waiting') };
   }
 

@@ -69,7 +69,7 @@ export class TokenPage {
   /** @param usage undefined when the engine reported nothing */
   add(call: BilledCall, usage: Usage | undefined): void {
     const id = idOf(call);
-    const entry = this.#entries.get(id) ?? { call, counts: { ...NOTHING } };
+    const entry = this.#entries.get(id) ?? { call, counts: { ...NO_COUNTS } };
     this.#entries.set(id, entry);
     const { counts } = entry;
     this.#calls += 1;
@@ -103,7 +103,7 @@ export class TokenPage {
   }
 }
 
-const NOTHING: Counts = { calls: 0, unreported: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+const NO_COUNTS: Counts = { calls: 0, unreported: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
 
 function bounded(count = 0): number {
   return Math.min(count, MOST_TOKENS);

@@ -9,7 +9,7 @@ import {
 } from './answer-receiver.ts';
 import { isStored } from './call.ts';
 
-const NOTHING: AnswerFacts = {
+const NO_FACTS: AnswerFacts = {
   usage: undefined,
   estimatedOutputTokens: 0,
   items: [],
@@ -31,7 +31,7 @@ export class WholeReceiver implements AnswerReceiver {
   #answer: Buffer = Buffer.alloc(0);
   /** The media type of an answer that is no JSON. */
   #textType: string | undefined;
-  facts = NOTHING;
+  facts = NO_FACTS;
   response: unknown;
 
   constructor(deps: ReceiverDeps) {
@@ -63,14 +63,14 @@ export class WholeReceiver implements AnswerReceiver {
       // Servers of embeddings answer with a list, too.
       const isAnswer = this.#textType !== undefined || looksLikeObject(bytes, call.plain !== undefined);
       if (!isAnswer) throw new NotJsonError('The answer is not a JSON object.');
-      this.facts = { ...NOTHING, ...observeBody(call.dialect, bytes) };
+      this.facts = { ...NO_FACTS, ...observeBody(call.dialect, bytes) };
       if (isStored(call)) this.response = JSON.parse(bytes.toString('utf8'));
       this.#answer = bytes;
       return;
     }
     const upstream: unknown = JSON.parse(bytes.toString('utf8'));
     const { body, usage, items } = translateResponse(request.dialect, call.dialect, upstream, context);
-    this.facts = { ...NOTHING, usage, items, responseId: idOf(body) };
+    this.facts = { ...NO_FACTS, usage, items, responseId: idOf(body) };
     this.response = body;
     this.#answer = Buffer.from(JSON.stringify(body));
   }

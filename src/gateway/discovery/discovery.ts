@@ -51,9 +51,9 @@ export class Discovery {
   readonly #podKeys = new Set<string>();
   readonly #lastProbes = new Map<string, Probe>();
   /** What was logged about a Service, by its uid. */
-  readonly #told = new Map<string, string>();
+  readonly #logged = new Map<string, string>();
   /** The names that were logged as those of other Services, by uid. */
-  readonly #toldNames = new Map<string, string>();
+  readonly #loggedNames = new Map<string, string>();
   readonly #models: ModelCache;
   readonly #credentials: Credentials;
   readonly #prober: Prober;
@@ -150,10 +150,10 @@ export class Discovery {
     }
     this.#states = servers.map(({ server, targets }) => this.#stateOf(server, targets));
     const uids = new Set(servers.map(({ server }) => server.uid));
-    for (const byUid of [this.#lastProbes, this.#told, this.#toldNames])
+    for (const byUid of [this.#lastProbes, this.#logged, this.#loggedNames])
       for (const uid of byUid.keys()) if (!uids.has(uid)) byUid.delete(uid);
     this.#catalog = buildCatalog(this.#states, this.#models);
-    this.#tellConflicts(this.#catalog.conflicts);
+    this.#logConflicts(this.#catalog.conflicts);
     this.#deps.onRebuilt();
   }
 
@@ -183,10 +183,10 @@ export class Discovery {
       const credential = this.#credentials.of(server);
       if (typeof credential === 'string') {
         const problems = credential === '' ? server.problems : [...server.problems, credential];
-        this.#tell({ ...server, problems });
+        this.#logProblems({ ...server, problems });
         return [{ server, targets: [] }];
       }
-      this.#tell(server);
+      this.#logProblems(server);
       const pod = (key: string): Pod | undefined => {
         this.#podKeys.add(key);
         return pods.get(key);
@@ -198,24 +198,24 @@ export class Discovery {
   }
 
   /** Logs once what is wrong with a Service. */
-  #tell({ uid, namespace, name, problems }: ServerSpec): void {
+  #logProblems({ uid, namespace, name, problems }: ServerSpec): void {
     const text = problems.join('; ');
-    if ((this.#told.get(uid) ?? '') === text) return;
-    this.#told.set(uid, text);
+    if ((this.#logged.get(uid) ?? '') === text) return;
+    this.#logged.set(uid, text);
     if (text === '') return;
     this.#deps.log.info({ service: `${namespace}/${name}`, problems }, 'Annotations of a model server were ignored');
   }
 
   /** Logs once which names of a Service mean a model of another. */
-  #tellConflicts(conflicts: readonly Conflict[]): void {
+  #logConflicts(conflicts: readonly Conflict[]): void {
     const byServer = Map.groupBy(conflicts, ({ server }) => server.uid);
-    for (const uid of this.#toldNames.keys()) if (!byServer.has(uid)) this.#toldNames.delete(uid);
+    for (const uid of this.#loggedNames.keys()) if (!byServer.has(uid)) this.#loggedNames.delete(uid);
     for (const [uid, own] of byServer) {
       const names = own.map(({ name, served }) => ({ name, served }));
       const text = JSON.stringify(names);
       const [first] = own;
-      if (first === undefined || this.#toldNames.get(uid) === text) continue;
-      this.#toldNames.set(uid, text);
+      if (first === undefined || this.#loggedNames.get(uid) === text) continue;
+      this.#loggedNames.set(uid, text);
       const service = `${first.server.namespace}/${first.server.name}`;
       this.#deps.log.warn({ service, names }, 'Names of a model server belong to another model of an older Service');
     }

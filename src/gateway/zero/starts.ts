@@ -178,8 +178,8 @@ export class Starts {
 
   #findProblem({ uid, namespace, name }: ServerSpec): StartProblem | undefined {
     const { leases, services, pods } = this.#deps;
-    const told = leases.problem(uid);
-    if (told !== undefined) return { words: 'Its workload cannot be scaled.', detail: told, isFinal: true };
+    const reported = leases.problem(uid);
+    if (reported !== undefined) return { words: 'Its workload cannot be scaled.', detail: reported, isFinal: true };
     const selector = services.get(`${namespace}/${name}`)?.spec?.selector;
     return startProblem(selectedPods(pods.values(), namespace, selector));
   }

@@ -8,7 +8,7 @@ import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE }
 
 type Stage = (typeof STAGES)[number];
 /** What a history is made from. */
-type Told = Pick<GpuInstance, 'metadata' | 'status'>;
+type Reported = Pick<GpuInstance, 'metadata' | 'status'>;
 
 const STAGE_WORDS: Readonly<Record<Stage, { reason: string; message: string }>> = {
   accepted: { reason: 'Accepted', message: 'The controller accepted the instance.' },
@@ -60,7 +60,7 @@ function entry(fields: Pick<HistoryEntry, 'at' | 'reason' | 'message' | 'start'>
 }
 
 /** What the status says has happened, each with its own time. */
-function datedEntries({ metadata, status = {} }: Told): HistoryEntry[] {
+function datedEntries({ metadata, status = {} }: Reported): HistoryEntry[] {
   const { incarnation: start = 0, stages = {}, claim, ending } = status;
   const found: HistoryEntry[] = [];
   for (const stage of STAGES) {
@@ -90,7 +90,7 @@ function datedEntries({ metadata, status = {} }: Told): HistoryEntry[] {
 }
 
 /** What the instance waits for now. Its time is when it is seen. */
-function stateEntry({ metadata, status = {} }: Told, at: string): HistoryEntry | undefined {
+function stateEntry({ metadata, status = {} }: Reported, at: string): HistoryEntry | undefined {
   const ready = findCondition(status.conditions, 'Ready');
   if (ready === undefined || ready.status === 'True' || metadata.deletionTimestamp !== undefined) return undefined;
   if (ready.reason === status.ending?.reason) return undefined;
@@ -131,7 +131,7 @@ export function factsHash(instance: GpuInstance, gone: boolean): string {
  */
 export function fold(
   history: InstanceHistorySpec | undefined,
-  instance: Told,
+  instance: Reported,
   { gone, now }: { gone: boolean; now: number },
 ): InstanceHistorySpec {
   const at = rfc3339(now);

@@ -45,13 +45,13 @@ export function gpusAre(gpus: readonly Pick<UnhealthyGPU, 'id'>[], verb: 'is' | 
 /** Reason of the condition GPUHealthy where a GPU of this start was unhealthy before. */
 export const RECOVERED = 'Recovered';
 
-interface Told {
+interface Reported {
   claim?: { grantedAt: string } | undefined;
   conditions?: readonly { type: string; reason: string; lastTransitionTime: string }[] | undefined;
 }
 
 /** When the GPUs of this start were healthy again, RFC 3339. A condition may still be that of the start before. */
-export function recoveredAt({ claim, conditions }: Told): string | undefined {
+export function recoveredAt({ claim, conditions }: Reported): string | undefined {
   const condition = findCondition(conditions, 'GPUHealthy');
   if (claim === undefined || condition?.reason !== RECOVERED) return undefined;
   return Date.parse(condition.lastTransitionTime) < Date.parse(claim.grantedAt)

@@ -1,4 +1,4 @@
-import { amountBetween, NOTHING, plus } from '../../../ledger/amount.ts';
+import { amountBetween, NO_AMOUNT, plus } from '../../../ledger/amount.ts';
 import { endedIntervals, intervalOf } from '../../../ledger/interval.ts';
 import { monthIn } from '../../../ledger/month.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../resources/instances/gpu-instance.ts';
@@ -56,7 +56,7 @@ function recordSpec(instance: GpuInstance, intervals: Interval[], now: number): 
   const { usage, lastProduct, stages } = status;
   const [first] = intervals;
   const last = intervals.at(-1);
-  const sum = intervals.map((interval) => amountBetween(interval, -Infinity, Infinity)).reduce(plus, NOTHING);
+  const sum = intervals.map((interval) => amountBetween(interval, -Infinity, Infinity)).reduce(plus, NO_AMOUNT);
   return {
     instance: metadata.name,
     instanceUid: metadata.uid ?? '',

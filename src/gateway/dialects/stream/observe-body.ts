@@ -13,7 +13,7 @@ export interface ObservedBody {
   responseId: string | undefined;
 }
 
-const NOTHING: ObservedBody = { usage: undefined, items: [], responseId: undefined };
+const NOTHING_OBSERVED: ObservedBody = { usage: undefined, items: [], responseId: undefined };
 const USAGE = Buffer.from('"usage":');
 /** Far above the usage object of any engine. */
 const USAGE_MAX_BYTES = 4096;
@@ -31,15 +31,15 @@ export function observeBody(dialect: Dialect, bytes: Uint8Array): ObservedBody {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (dialect === 'responses') {
     const body = parseJson(data.toString('utf8'));
-    return isObject(body) ? observeResponse(body) : NOTHING;
+    return isObject(body) ? observeResponse(body) : NOTHING_OBSERVED;
   }
   // Usage is near the end of a body. Only that object is decoded.
   let at = data.lastIndexOf(USAGE);
   for (let tries = 0; at > 0 && tries < USAGE_TRIES; tries++, at = data.lastIndexOf(USAGE, at - 1)) {
     const usage = parseUsage(dialect, parseJson(objectAfter(data, at + USAGE.length)));
-    if (usage !== undefined) return { ...NOTHING, usage };
+    if (usage !== undefined) return { ...NOTHING_OBSERVED, usage };
   }
-  return NOTHING;
+  return NOTHING_OBSERVED;
 }
 
 /** The text of the JSON object that starts at or soon after `from`. Usage objects have no strings with braces. */

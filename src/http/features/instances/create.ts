@@ -65,8 +65,8 @@ async function newInstance({ clock, idempotentName }: CreateDeps, request: Creat
   const annotations: Record<string, string> = idempotency
     ? { [REQUEST_HASH]: idempotency.hash }
     : { [CONFIRM_BY]: new Date(clock.now() + CONFIRM_MS).toISOString() };
-  const told = { [CREATED_BY]: createdBy, ...(traceparent !== undefined && { [TRACEPARENT]: traceparent }) };
-  return { metadata: { namespace, name, annotations: { ...annotations, ...told } }, spec };
+  const marks = { [CREATED_BY]: createdBy, ...(traceparent !== undefined && { [TRACEPARENT]: traceparent }) };
+  return { metadata: { namespace, name, annotations: { ...annotations, ...marks } }, spec };
 }
 
 /**

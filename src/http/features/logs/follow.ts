@@ -64,7 +64,7 @@ export class LogFollower {
   /** Monotonic: when a log is opened again that ended though the container seems to run. */
   #reopenAt = 0;
   #failures = 0;
-  #told = '';
+  #waitsFor = '';
 
   constructor(deps: FollowDeps, { instance, query, after }: Following) {
     this.#deps = deps;
@@ -99,8 +99,8 @@ export class LogFollower {
       await this.#tell('end', { state, reason, message });
       return true;
     }
-    if (this.#told !== reason) await this.#tell('waiting', { state, reason, message });
-    this.#told = reason;
+    if (this.#waitsFor !== reason) await this.#tell('waiting', { state, reason, message });
+    this.#waitsFor = reason;
     return false;
   }
 
@@ -192,7 +192,7 @@ export class LogFollower {
         const id = idOf(admitted.position);
         events.push({ type: 'line', id, data: JSON.stringify({ id, at: line.time, text: line.text }) });
       }
-      this.#told = '';
+      this.#waitsFor = '';
       this.#failures = 0;
       if (events.length > 0) await send(events);
     }

@@ -9,7 +9,7 @@ interface Summary {
   waiting: number;
 }
 
-const NOTHING: Summary = { running: 0, perHour: 0, currency: 'USD', waiting: 0 };
+const NO_INSTANCES: Summary = { running: 0, perHour: 0, currency: 'USD', waiting: 0 };
 
 /**
  * The instances of a tenant. Each has a signal of its own, so that a change paints one row; changes of one frame are
@@ -19,7 +19,7 @@ export class LiveList {
   /** Newest first; undefined until the first snapshot. */
   readonly ids: Signal<readonly string[] | undefined> = signal(undefined);
   /** Of all instances: how many run, what these cost in an hour, and how many wait. */
-  readonly summary: Signal<Summary> = signal(NOTHING);
+  readonly summary: Signal<Summary> = signal(NO_INSTANCES);
   readonly #records = new Map<string, Signal<InstanceRecord>>();
   #waiting: ServerEvent[] = [];
 

@@ -12,7 +12,7 @@ const HEALTHY: Found = {
   message: 'The kubelet reports the GPUs of the instance as healthy.',
 };
 
-const AGAIN: Found = {
+const HEALTHY_AGAIN: Found = {
   status: 'True',
   reason: RECOVERED,
   message: 'The kubelet reports the GPUs of the instance as healthy again.',
@@ -40,5 +40,5 @@ export function gpuHealthy(observed: Observed): Found | undefined {
     return { status: 'Unknown', reason: 'Unknown', message: `${gpusAre(ids)} of unknown health, the kubelet reports.` };
   }
   const wasUnhealthy = (status.unhealthyGPUs ?? []).length > 0;
-  return wasUnhealthy || recoveredAt(status) !== undefined ? AGAIN : HEALTHY;
+  return wasUnhealthy || recoveredAt(status) !== undefined ? HEALTHY_AGAIN : HEALTHY;
 }

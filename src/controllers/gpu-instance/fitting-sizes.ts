@@ -1,10 +1,10 @@
 /** What is known of which sizes fit: with one that fits every smaller one does, with one that does not no larger one. */
-export class Limits {
+export class FittingSizes {
   #largestThatFits = Number.NEGATIVE_INFINITY;
   #smallestThatDoesNot = Number.POSITIVE_INFINITY;
 
   /** Undefined when it must be tried. */
-  allows(size: number): boolean | undefined {
+  fits(size: number): boolean | undefined {
     if (size <= this.#largestThatFits) return true;
     return size >= this.#smallestThatDoesNot ? false : undefined;
   }
