@@ -12,8 +12,6 @@ export interface CachesDeps {
   /** Berth's own. */
   namespace: string;
   clock: Clock;
-  /** Uniform in [0, 1). */
-  random: () => number;
   log: Logger;
   metrics?: InformerMetrics;
   /** Everything where it is absent. */
@@ -48,6 +46,7 @@ export class Caches {
         ...(createPrune && { prune: createPrune(reads) }),
         ...(isOwn && { namespace }),
         ...deps,
+        random: Math.random,
       });
       this.#informers.set(name, informer);
       this.#running.push(informer.run(this.#signal));

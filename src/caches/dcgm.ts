@@ -2,7 +2,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import type { Namespace, Pod } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
-import { TENANT_LABEL } from '../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../resources/tenants/tenant-policy.ts';
 
 export interface DcgmSource {
   pods: ReadStore<Pod>;

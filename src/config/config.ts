@@ -86,7 +86,6 @@ const trustProxy = z.string().transform((text, context): boolean | number | stri
 /** Every variable that a server role reads. `docs/operations.md` lists them. */
 export const environment = z.object({
   KUBECONFIG: z.string().optional(),
-  BERTH_CONTEXT: z.string().optional(),
   BERTH_NAMESPACE: z.string().min(1).max(63).default('berth-system'),
   BERTH_HTTP_ADDR: address.prefault('0.0.0.0:8080'),
   BERTH_METRICS_ADDR: address.prefault('0.0.0.0:9090'),
@@ -117,7 +116,6 @@ export const environment = z.object({
 export interface Config {
   /** Path of a kubeconfig. Absent inside a cluster. */
   kubeconfig: string | undefined;
-  context: string | undefined;
   /** Namespace of Berth's own Lease and Secret. */
   namespace: string;
   http: Address;
@@ -174,7 +172,6 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const value = parsed.data;
   return {
     kubeconfig: value.KUBECONFIG,
-    context: value.BERTH_CONTEXT,
     namespace: value.BERTH_NAMESPACE,
     http: value.BERTH_HTTP_ADDR,
     metrics: value.BERTH_METRICS_ADDR,

@@ -37,8 +37,6 @@ export interface ControllersDeps extends PodProbes {
   clock: Clock;
   /** Traces the starts of instances; undefined: not at all. */
   tracer?: Tracer | undefined;
-  /** Uniform in [0, 1). */
-  random: () => number;
   /** Absent where no model server may scale to zero. */
   modelServers?: ModelServerOptions | undefined;
   /** Of the GPUPool that a leader makes where there is none; undefined: it makes none. */
@@ -78,7 +76,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
     name: CONTROLLER_LEASE,
     identity: `${hostname()}_${process.pid}_${randomUUID()}`,
     clock,
-    random: deps.random,
+    random: Math.random,
     log,
     mayRelease: () => !isCut,
     onStatus: createLeaderMetric(registry)(CONTROLLER_LEASE),
@@ -106,7 +104,19 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const recorded = events.run(closing.signal);
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
     lead(
-      { ...deps, ...notes, client, events, inventory, unrecorded, metrics, ceilingsOf, onBehind, showFleet },
+      {
+        ...deps,
+        ...notes,
+        random: Math.random,
+        client,
+        events,
+        inventory,
+        unrecorded,
+        metrics,
+        ceilingsOf,
+        onBehind,
+        showFleet,
+      },
       signals,
     ),
   );

@@ -1,3 +1,4 @@
+import { quote } from '../lib/quote.ts';
 import type { Facts } from './facts.ts';
 import type { Objects, SourceName } from './sources.ts';
 
@@ -58,7 +59,7 @@ export function named(names: readonly string[]): string {
 
 /** A word of a POSIX shell. */
 export function quoted(word: string): string {
-  return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^[\w./:=@%+,-]+$/.test(word) ? word : quote(word);
 }
 
 /** Groups objects by what is wrong with them, so that a thousand nodes with one fault are one finding. */

@@ -20,7 +20,7 @@ const RECONCILE_MS = 60_000;
 /** Milliseconds that deliveries get to end. The next leader repeats those that are cut off. */
 const GRACE_MS = 11_000;
 
-export interface NotifierDeps extends Pick<DelivererDeps, 'targets' | 'key' | 'clock' | 'random'> {
+export interface NotifierDeps extends Pick<DelivererDeps, 'targets' | 'key' | 'clock'> {
   client: KubeClient;
   /** For the lease alone, with connections of its own. */
   leaseClient: KubeClient;
@@ -79,7 +79,7 @@ export function startNotifier(deps: NotifierDeps): RunningNotifier {
     name: NOTIFIER_LEASE,
     identity: `${hostname()}_${process.pid}_${randomUUID()}`,
     clock,
-    random: deps.random,
+    random: Math.random,
     log,
     // A status that still arrives takes a cursor back at most: that repeats events and loses none.
     mayRelease: () => true,
@@ -88,7 +88,7 @@ export function startNotifier(deps: NotifierDeps): RunningNotifier {
   const mayDeliver = (): boolean => election.mayWrite();
   const client = guardWrites(deps.client, mayDeliver, () => undefined);
   const ended = election.run({ stop: stop.signal, abort: abort.signal }, (signals) =>
-    lead({ ...deps, client, mayDeliver, count, metrics, lags }, signals),
+    lead({ ...deps, random: Math.random, client, mayDeliver, count, metrics, lags }, signals),
   );
   return {
     ended,

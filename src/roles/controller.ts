@@ -3,7 +3,6 @@ import { CONTROLLER_CACHES } from '../controllers/stores.ts';
 import { startControllers } from '../controllers/start.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
-import { monitorStateOf } from '../controllers/gpu-instance/monitor-state.ts';
 import { checkJupyter, checkLogin, checkMonitor } from '../ssh/session/check-login.ts';
 import { knownHostsLine, loadHostKeys } from '../ssh/login/host-key.ts';
 import type { Role } from './role.ts';
@@ -12,7 +11,7 @@ export const controllerRole: Role = async (context) => {
   const { process, caches, shutdown } = context;
   const { client, clock, config, connection, log, registry } = process;
   // Its own connections: a burst of calls must never delay the renewal of the lease.
-  const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
+  const leaseConnection = await loadKubeConfig({ kubeconfig: config.kubeconfig });
   shutdown.defer('lease connections', () => leaseConnection.close());
   const hostKeys = await loadHostKeys(client, config.namespace);
   const { scaleNamespaces } = config;
@@ -25,7 +24,6 @@ export const controllerRole: Role = async (context) => {
     log,
     clock,
     tracer: await context.tracer(),
-    random: Math.random,
     defaultPool: config.defaultPool,
     config: {
       namespace: config.namespace,
@@ -46,10 +44,7 @@ export const controllerRole: Role = async (context) => {
           },
     checkLogin: (pod) => checkLogin(connection, podTarget(pod)),
     checkJupyter: (pod) => checkJupyter(connection, podTarget(pod)),
-    checkMonitor: async (pod) => {
-      const askedAt = clock.now();
-      return monitorStateOf(await checkMonitor(connection, podTarget(pod)), askedAt);
-    },
+    checkMonitor: (pod) => checkMonitor(connection, podTarget(pod)),
   });
   shutdown.defer('controllers', () => controllers.stop());
   void controllers.ended.then((how) => (how === 'ended' ? shutdown.stop('the controllers gave up') : undefined));

@@ -10,9 +10,9 @@ import type { Role } from './role.ts';
 /** Delivers events to webhooks of tenants. The only role that connects to where tenants say. */
 export const notifierRole: Role = async ({ process, caches, shutdown }) => {
   const { client, clock, config, log, registry } = process;
-  const { namespace, kubeconfig, context } = config;
+  const { namespace, kubeconfig } = config;
   // Its own connections: deliveries must never delay the renewal of the lease.
-  const leaseConnection = await loadKubeConfig({ kubeconfig, context });
+  const leaseConnection = await loadKubeConfig({ kubeconfig });
   shutdown.defer('lease connections', () => leaseConnection.close());
   const notifier = startNotifier({
     client,
@@ -24,7 +24,6 @@ export const notifierRole: Role = async ({ process, caches, shutdown }) => {
     registry,
     log,
     clock,
-    random: Math.random,
   });
   shutdown.defer('notifier', () => notifier.stop());
   void notifier.ended.then((how) => (how === 'ended' ? shutdown.stop('the notifier gave up') : undefined));

@@ -26,7 +26,7 @@ export async function createProcess(config: Config, role: string): Promise<Proce
   const log = createLog({ level: config.logLevel, role, registry });
   collectDefaultMetrics({ register: registry });
   const clock = systemClock();
-  const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig, context: config.context });
+  const connection = await loadKubeConfig({ kubeconfig: config.kubeconfig });
   const metrics = createClientMetrics(registry, new URL(connection.server).host);
   const client = createKubeClient(connection, { clock, metrics });
   return { role, config, log, registry, clock, connection, client };

@@ -47,7 +47,7 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   const metrics = new InformerMetrics(proc.registry);
   const { namespace } = config;
   const reads = readsOf(name);
-  const caches = new Caches({ ...proc, namespace, random: Math.random, metrics, reads }, watching.signal);
+  const caches = new Caches({ ...proc, namespace, metrics, reads }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
     await caches.ended();

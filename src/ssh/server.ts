@@ -22,8 +22,6 @@ export interface SshServerDeps extends Omit<Gateway, 'longQueues' | 'wideWindows
   listen: { host: string; port: number };
   /** Connections that have not logged in. */
   maxPending?: number;
-  /** Connections that have logged in. */
-  maxConnections?: number;
   /** Bytes that may wait for sessions and clients to read them, of all connections together. */
   maxBuffered?: number;
   addressLimits?: AddressLimits;
@@ -73,7 +71,7 @@ export class SshServer {
   constructor(deps: SshServerDeps) {
     this.#deps = deps;
     this.#maxBuffered = deps.maxBuffered ?? MAX_BUFFERED;
-    const most = { connections: deps.maxConnections ?? MAX_CONNECTIONS, channels: MAX_CHANNELS };
+    const most = { connections: MAX_CONNECTIONS, channels: MAX_CHANNELS };
     const places = new TenantPlaces(deps.ceilingsOf, most);
     const longQueues = new FairBytes(this.#maxBuffered * LONG_QUEUES_SHARE);
     const direct = { dial: deps.dial ?? dialTls, blocked: new BlockedPods(deps.clock) };

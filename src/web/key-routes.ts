@@ -4,6 +4,7 @@ import { createKey } from '../access/create-key.ts';
 import { parseBody } from '../http/interface/validate.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import { NotFoundError } from '../kube/errors.ts';
+import { quote } from '../lib/quote.ts';
 import { API_KEYS } from '../resources/api-key.ts';
 import { createKeySchema, namespaceSchema, toKeyRecord } from './key-record.ts';
 import { type KeyVerb, mayAccess, type User } from './reviews.ts';
@@ -16,8 +17,7 @@ const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 /** Commands that give a user the right to manage the keys of a namespace, on any cluster. */
 export function roleCommands(username: string, namespace: string): string {
   const [, home = '', name = ''] = SERVICE_ACCOUNT.exec(username) ?? [];
-  const subject =
-    name === '' ? `--user='${username.replaceAll("'", String.raw`'\''`)}'` : `--serviceaccount=${home}:${name}`;
+  const subject = name === '' ? `--user=${quote(username)}` : `--serviceaccount=${home}:${name}`;
   return (
     `kubectl create role keys -n ${namespace} --verb=list,create,patch --resource=apikeys.berth.dev; ` +
     `kubectl create rolebinding keys -n ${namespace} --role=keys ${subject}`

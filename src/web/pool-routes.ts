@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { parseBody } from '../http/interface/validate.ts';
 import { ConflictError, NotFoundError } from '../kube/errors.ts';
+import { quote } from '../lib/quote.ts';
 import { GPU_POOLS, gpuPoolSpecSchema, specVersion } from '../resources/gpu-pool.ts';
 import { mayAccess } from './reviews.ts';
 import { requireSession, userOf, type WebContext } from './session-routes.ts';
@@ -29,10 +30,9 @@ const PATCH_POOLS = { resource: 'gpupools', namespace: NO_NAMESPACE, verb: 'patc
 
 /** Commands that let a user change pools, on any cluster. */
 function roleCommands(username: string): string {
-  const user = `'${username.replaceAll("'", String.raw`'\''`)}'`;
   return (
     `kubectl create clusterrole berth-prices --verb=patch --resource=gpupools.berth.dev; ` +
-    `kubectl create clusterrolebinding berth-prices --clusterrole=berth-prices --user=${user}`
+    `kubectl create clusterrolebinding berth-prices --clusterrole=berth-prices --user=${quote(username)}`
   );
 }
 

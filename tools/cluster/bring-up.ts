@@ -39,8 +39,6 @@ export interface LocalCluster {
   way: Way;
   /** A value for KUBECONFIG, whose current context is the cluster: one path, or several. */
   kubeconfig: string;
-  /** The context, where one was named. */
-  context: string | undefined;
   client: KubeClient;
   /** One sentence on what the nodes are. */
   nodes: string;
@@ -115,7 +113,6 @@ async function useGiven({ state, kubeconfig, context, signal }: BringUpOptions):
     ...NO_NODE,
     way: 'given',
     kubeconfig: context === undefined ? given : chooseContext(state, { kubeconfig: given, context }),
-    context,
     client,
     nodes: 'The nodes are those of the given cluster.',
     stop: () => client.close(),
@@ -135,7 +132,7 @@ async function useKind(engine: 'docker' | 'podman', options: BringUpOptions): Pr
       await client.close();
       await remove();
     };
-    return { ...NO_NODE, way: 'kind', kubeconfig, context: undefined, client, nodes: KIND_NODES, stop };
+    return { ...NO_NODE, way: 'kind', kubeconfig, client, nodes: KIND_NODES, stop };
   } catch (error) {
     await remove();
     throw error;
@@ -164,7 +161,7 @@ async function useBuilt(options: BringUpOptions): Promise<LocalCluster> {
     tools === undefined
       ? 'All nodes are simulated: pods get ready, but no container runs.'
       : 'Node real-0 runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';
-  return { ...cluster, way: 'built', context: undefined, nodes, link: cluster.network?.link };
+  return { ...cluster, way: 'built', nodes, link: cluster.network?.link };
 }
 
 const KIND_NODES = 'The node of kind runs real containers (its two GPUs are not real); all sim-* nodes are simulated.';

@@ -1,5 +1,6 @@
 import type { Pod } from '../../kube/types.ts';
 import { Lru } from '../../lib/lru.ts';
+import type { MonitorLine } from '../../resources/pod/monitor.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
@@ -8,7 +9,7 @@ import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
 import { reconcileInstance } from './act/reconcile.ts';
 import type { InstanceDeps } from './act/run.ts';
-import type { JupyterState, MonitorState } from './decide/observed.ts';
+import { type JupyterState, monitorStateOf } from './decide/observed.ts';
 import { PodChecks } from './pod-checks.ts';
 import { instanceSources } from './sources.ts';
 import { TenantLine } from './tenant-line.ts';
@@ -20,8 +21,8 @@ export interface PodProbes {
   checkLogin?: (pod: Pod) => Promise<boolean>;
   /** Looks for Jupyter; undefined when it cannot look now. Never rejects, takes at most ten seconds. */
   checkJupyter?: (pod: Pod) => Promise<JupyterState | undefined>;
-  /** Asks the exporter what it measures. Never rejects, takes at most ten seconds. */
-  checkMonitor?: (pod: Pod) => Promise<MonitorState>;
+  /** Asks the exporter what it measures; undefined when it does not answer. Never rejects, takes at most ten seconds. */
+  checkMonitor?: (pod: Pod) => Promise<MonitorLine | undefined>;
 }
 
 export type InstanceControllerDeps = CommonDeps &
@@ -45,7 +46,13 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const fence = new Fence(clock, log);
   const logins = checkLogin && new PodChecks({ check: checkLogin, pauseMs: LOGIN_PAUSE_MS, clock });
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
-  const monitors = checkMonitor && new PodChecks({ check: checkMonitor, pauseMs: MONITOR_RETRY_MS, clock });
+  const askMonitor =
+    checkMonitor &&
+    (async (pod: Pod) => {
+      const askedAt = clock.now();
+      return monitorStateOf(await checkMonitor(pod), askedAt);
+    });
+  const monitors = askMonitor && new PodChecks({ check: askMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
   const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
   return new Controller({

@@ -6,7 +6,7 @@ import { INSTANCE_TEMPLATES } from '../../resources/instance-template.ts';
 import { REGISTRY_CREDENTIALS } from '../../resources/registry-credential.ts';
 import { SSH_KEYS } from '../../resources/ssh-key.ts';
 import type { Ceilings } from '../../resources/tenants/ceilings.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { WEBHOOKS } from '../../resources/webhooks/webhook.ts';
 
 /** On what the controller makes in a tenant's namespace: it removes only what has these. */

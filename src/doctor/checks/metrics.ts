@@ -3,7 +3,7 @@ import { nodeFacts } from '../../inventory/nodes/node-view.ts';
 import { orderPools } from '../../inventory/pools.ts';
 import type { Monitor } from '../../kube/installation-types.ts';
 import type { KubeObject } from '../../kube/types.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { helmUpgrade, rolesIn } from '../facts.ts';
 import { check, named, type Problem } from '../finding.ts';
 import { selects } from '../selector.ts';

@@ -1,5 +1,5 @@
 import type { DaemonSet, NetworkPolicy } from '../../kube/installation-types.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { helmUpgrade, rolesIn } from '../facts.ts';
 import { check, named, type Problem } from '../finding.ts';
 import { LABELS_OF_PODS, selects } from '../selector.ts';

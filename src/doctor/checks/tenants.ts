@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../kube/types.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
 import { type TenantPolicy, tenantPolicySpecSchema } from '../../resources/tenants/tenant-policy.ts';
 import { check, firstOf, named, type Problem } from '../finding.ts';

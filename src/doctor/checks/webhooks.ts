@@ -1,7 +1,7 @@
 import type { WebhookConfiguration } from '../../kube/installation-types.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { GROUP } from '../../resources/schema.ts';
-import { TENANT_LABEL } from '../../resources/tenants/tenant-label.ts';
+import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { check, named, type Problem } from '../finding.ts';
 import { LABELS_OF_PODS, selects } from '../selector.ts';
 

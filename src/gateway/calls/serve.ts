@@ -39,10 +39,28 @@ const KEY_CHARS = 32_768;
 const NO_SERVER_RETRY_MS = 5000;
 
 /**
- * Sends a call to an endpoint of its model, and the answer to the client. When one fails before its first byte, another
- * is tried: three in all, never the same twice, and one at most after a crash. Throws DialectError when the chosen one cannot serve the call.
+ * Sends a call to an endpoint of its model, and the answer to the client; once more when a server has come from zero
+ * meanwhile. Throws DialectError when the chosen one cannot serve the call.
  */
 export async function serve(deps: ServeDeps, call: Call, model: Model, client: ClientWriter): Promise<Served> {
+  let { served, failure } = await serveOnce(deps, call, model, client);
+  if (failure === undefined) return served;
+  const later = call.mayRetry && !client.started ? await deps.starts?.afterFailure(call, model, client) : undefined;
+  if (later !== undefined) ({ served, failure } = await serveOnce(deps, call, later, client));
+  if (failure !== undefined) client.sendError(failure.error, failure.retryAfterMs);
+  return served;
+}
+
+/**
+ * When an endpoint fails before its first byte, another is tried: three in all, never the same twice, and one at most after
+ * a crash. A failure has not been sent to the client.
+ */
+async function serveOnce(
+  deps: ServeDeps,
+  call: Call,
+  model: Model,
+  client: ClientWriter,
+): Promise<{ served: Served; failure?: Failure }> {
   // A single endpoint gets every call.
   const key = model.members.length > 1 ? routingKey(call) : undefined;
   const tried = unable(model, call);
@@ -59,15 +77,10 @@ export async function serve(deps: ServeDeps, call: Call, model: Model, client: C
       break;
     tried.push(member.endpoint);
     served.attempts += 1;
-    const next = await tryMember({ deps, call, client, served }, member);
-    if (next === undefined) return served;
-    failure = next;
+    failure = await tryMember({ deps, call, client, served }, member);
+    if (failure === undefined) return { served };
   }
-  failure ??= unavailable(model, tenant);
-  const later = call.mayRetry && !client.started ? await deps.starts?.afterFailure(call, model, client) : undefined;
-  if (later !== undefined) return serve({ ...deps, starts: undefined }, call, later, client);
-  client.sendError(failure.error, failure.retryAfterMs);
-  return served;
+  return { served, failure: failure ?? unavailable(model, tenant) };
 }
 
 /** The endpoints of the model that do not have what the call is for. */

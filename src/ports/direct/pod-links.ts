@@ -9,7 +9,7 @@ import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { FairBytes } from '../../lib/shares/fair-bytes.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
-import { DIRECT_PORT } from '../../resources/pod/direct-port.ts';
+import { DIRECT_PORT } from '../../resources/pod/tools-volume.ts';
 import type { PortTarget } from '../target.ts';
 import { socketOf } from './link-socket.ts';
 

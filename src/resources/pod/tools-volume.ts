@@ -9,6 +9,9 @@ export const TOOLS_APPLETS = `${TOOLS_PATH}/applets`;
 /** The container that users log in to. */
 export const MAIN_CONTAINER = 'main';
 
+/** Port on the loopback of an instance with ports, where the helper of the direct way takes the gateways of ports. */
+export const DIRECT_PORT = 44_190;
+
 const VOLUME = 'berth-tools';
 /** The folder of the tools image that is copied. */
 export const TOOLS_SOURCE = '/tools';

@@ -3,6 +3,9 @@ import type { KubeObject } from '../../kube/types.ts';
 import { ceilingsSchema } from './ceilings.ts';
 import { AGE_COLUMN, berthType, conditionsSchema, type CustomResource } from '../schema.ts';
 
+/** On a namespace: it is a tenant. */
+export const TENANT_LABEL = 'berth.dev/tenant';
+
 export const tenantPolicySpecSchema = ceilingsSchema.extend({
   namespaceLabels: z
     .record(z.string().min(1).max(317), z.string().max(63).describe('Value of the label.'))

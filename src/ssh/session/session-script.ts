@@ -1,3 +1,4 @@
+import { quote } from '../../lib/quote.ts';
 import { TOOLS_APPLETS, TOOLS_BIN } from '../../resources/pod/tools-volume.ts';
 
 export const BUSYBOX = `${TOOLS_BIN}/busybox`;
@@ -62,11 +63,6 @@ export function encodeLine(text: string): string {
     line += plain ? String.fromCharCode(byte) : `\\0${byte.toString(8).padStart(3, '0')}`;
   }
   return `${line}\n`;
-}
-
-/** The text as one word of a POSIX shell. */
-export function quote(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /**

@@ -33,11 +33,10 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const base = options.client ?? direct;
   const client = options.wrap?.(base) ?? base;
   const log = pino({ level: process.env['BERTH_TEST_LOG'] ?? 'silent' });
-  const random = Math.random;
   const watching = new AbortController();
   // As the controller role has it: it shows no specs.
   const reads = { texts: false };
-  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, random, log, reads }, watching.signal);
+  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, log, reads }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,
@@ -45,7 +44,6 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
     registry: new Registry(),
     log,
     clock,
-    random,
     config: {
       namespace: LEASE_NAMESPACE,
       defaultImage: 'debian:12',

@@ -38,7 +38,7 @@ export async function connect(kubeconfig: string, api: Addresses, log: Logger): 
   const client = createKubeClient(connection, { clock });
   const abort = new AbortController();
   const namespaces: string[] = [];
-  const caches = new Caches({ client, namespace: 'berth-system', clock, random: Math.random, log }, abort.signal);
+  const caches = new Caches({ client, namespace: 'berth-system', clock, log }, abort.signal);
   const stores = caches.pick(API_CACHES);
   const supply = caches.pick(['pools', 'storageClasses']);
   await Promise.all(Object.values({ ...stores, ...supply }).map(({ synced }) => synced));

@@ -3,7 +3,7 @@ import { deadlines, isIdleOpen } from '../../../src/controllers/gpu-instance/dec
 import type { MonitorState, Observed } from '../../../src/controllers/gpu-instance/decide/observed.ts';
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { monitoring } from '../../../src/controllers/gpu-instance/decide/status/monitoring.ts';
-import { monitorStateOf } from '../../../src/controllers/gpu-instance/monitor-state.ts';
+import { monitorStateOf } from '../../../src/controllers/gpu-instance/decide/observed.ts';
 import type { Claim, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import { readMonitorLine } from '../../../src/ssh/session/check-login.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';

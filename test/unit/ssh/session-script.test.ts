@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { encodeLine, launcher, quote, sessionScript, type Launch } from '../../../src/ssh/session/session-script.ts';
+import { quote } from '../../../src/lib/quote.ts';
+import { encodeLine, launcher, sessionScript, type Launch } from '../../../src/ssh/session/session-script.ts';
 
 // Empty: some builds of bash read ~/.bashrc when their stdin is a socket, which it is here.
 const NO_HOME = mkdtempSync(join(tmpdir(), 'berth-home-'));

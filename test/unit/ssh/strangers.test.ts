@@ -2,6 +2,7 @@ import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import ssh2, { type KexAlgorithm } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { newEd25519Key } from '../../../src/ssh/login/ed25519-key.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { loginTo, loneGateway } from '../../support/ssh-gateway.ts';
@@ -99,7 +100,8 @@ describe('a stranger', () => {
 
 describe('the login of a known address', () => {
   it('needs no place that strangers hold', async () => {
-    const started = await loneGateway({ maxPending: 8, maxConnections: 1 });
+    const ssh = { ...DEFAULT_CEILINGS.ssh, connections: 1 };
+    const started = await loneGateway({ maxPending: 8, ceilingsOf: () => ({ ...DEFAULT_CEILINGS, ssh }) });
     ({ server } = started);
     const silent = Array.from({ length: 4 }, (_, index) =>
       connect({ port: server.address.port, host: '127.0.0.1', localAddress: `127.0.1.${1 + index}` }),

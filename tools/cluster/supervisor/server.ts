@@ -86,13 +86,12 @@ interface ProcessOptions {
 /** Starts the process of the server, which ends with the stack, and at once when this process is killed. */
 function startProcess(
   stack: AsyncDisposableStack,
-  { kubeconfig, context, initPid, way }: LocalCluster,
+  { kubeconfig, initPid, way }: LocalCluster,
   { httpPort, sshPort, metricsPort, log }: ProcessOptions,
 ): Child {
   const env = {
     ...process.env,
     KUBECONFIG: kubeconfig,
-    ...(context === undefined ? {} : { BERTH_CONTEXT: context }),
     BERTH_HTTP_ADDR: `127.0.0.1:${httpPort}`,
     BERTH_METRICS_ADDR: `127.0.0.1:${metricsPort}`,
     BERTH_SSH_ADDR: `127.0.0.1:${sshPort}`,

@@ -1,5 +1,6 @@
 import type { Node, Pod } from '../../../kube/types.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import type { MonitorLine } from '../../../resources/pod/monitor.ts';
 import type { TemplateFate, TemplateSnapshot } from '../../../resources/instance-template.ts';
 import type { Settings } from './settings.ts';
 
@@ -14,6 +15,15 @@ export interface MonitorState {
   askedAt: number;
   /** When a GPU was last busy, as the exporter says, and never after `askedAt`; undefined when none was. */
   busyAt: number | undefined;
+}
+
+/** The answer of an exporter, undefined for none, to a question of `askedAt` (milliseconds since the epoch). */
+export function monitorStateOf(said: MonitorLine | undefined, askedAt: number): MonitorState {
+  if (said === undefined) return { gpus: 'silent', askedAt, busyAt: undefined };
+  const { tool, measured, idleSeconds } = said;
+  const isTool = tool !== 'none' && tool !== 'failed';
+  const gpus = isTool ? (measured > 0 ? ('measured' as const) : ('partial' as const)) : tool;
+  return { gpus, askedAt, busyAt: idleSeconds === undefined ? undefined : askedAt - idleSeconds * 1000 };
 }
 
 /** What an instance has of its template. */

@@ -1,4 +1,4 @@
-import { quote } from '../same/quote.ts';
+import { quote } from '../../../lib/quote.ts';
 
 export interface Snippet {
   name: string;

@@ -1,4 +1,4 @@
-import { quote } from './quote.ts';
+import { quote } from '../../../lib/quote.ts';
 
 /** Of the browser; the tests have one of their own. */
 declare const location: { readonly origin: string };

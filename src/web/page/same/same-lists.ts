@@ -3,7 +3,7 @@ import type { RegistryRecord } from '../../../http/features/registries/schema.ts
 import type { TemplateBody } from '../../../http/features/templates/schema.ts';
 import type { CreateWebhook } from '../../../http/features/webhooks/schema.ts';
 import { curl, kubectlById } from './commands.ts';
-import { quote } from './quote.ts';
+import { quote } from '../../../lib/quote.ts';
 import { berth, creation, type Same } from './same.ts';
 
 /** Stands in a command to copy, where the password would. */

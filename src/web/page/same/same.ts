@@ -1,6 +1,6 @@
 import type { CreateInstance, UpdateInstance } from '../../../http/features/instances/schema.ts';
 import { curl, kubectlById, kubectlDelete, kubectlPatch } from './commands.ts';
-import { quote } from './quote.ts';
+import { quote } from '../../../lib/quote.ts';
 
 /** The same action with other tools, ready to paste into a shell. A tool that cannot do it is absent. */
 export interface Same {

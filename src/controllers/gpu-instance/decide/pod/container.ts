@@ -1,4 +1,4 @@
-import { DIRECT_PORT } from '../../../../resources/pod/direct-port.ts';
+import { DIRECT_PORT } from '../../../../resources/pod/tools-volume.ts';
 import { JUPYTER_LINE, JUPYTER_PORT, JUPYTER_PROGRAMS, JUPYTER_TOKEN_PORT } from '../../../../resources/pod/jupyter.ts';
 import { MONITOR_PORT } from '../../../../resources/pod/monitor.ts';
 import { TOOLS_APPLETS, TOOLS_BIN } from '../../../../resources/pod/tools-volume.ts';

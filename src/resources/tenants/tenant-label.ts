@@ -1,2 +1,0 @@
-/** On a namespace: it is a tenant. */
-export const TENANT_LABEL = 'berth.dev/tenant';
