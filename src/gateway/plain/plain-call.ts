@@ -1,5 +1,5 @@
 import type { Field } from './multipart.ts';
-import type { PlainRoute } from './routes.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 
 /** What the gateway reads of a call that it passes on as it is. */
 export interface PlainCall {

@@ -1,6 +1,6 @@
 import { isObject } from '../../lib/json.ts';
 import { parseJson } from '../dialects/index.ts';
-import type { PlainRoute } from './routes.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 
 /** The stream that a whole answer stands for: some servers, and some models of OpenAI, leave out that one was asked for. */
 export function wholeAsEvents(route: PlainRoute, bytes: Buffer): Buffer {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { takesAnthropicKey } from '../auth/middleware.ts';
 import { ERRORS, type ErrorCode } from '../errors/catalogue.ts';
-import { familyOf } from '../errors/families.ts';
+import { familyOf, takesAnthropicKey } from '../errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../instances/idempotency.ts';
 import { LIMITS } from '../schemas/common.ts';
 import type { Operation } from '../routes/route.ts';

@@ -4,6 +4,7 @@ import { readLogsRoute } from '../logs/route.ts';
 import { readMetricsRoute } from '../monitoring/route.ts';
 import { registryRoutes } from '../registries/routes.ts';
 import { readUsageRoute } from '../usage/route.ts';
+import { type ModelEndpoint, MODEL_ENDPOINTS } from '../../wire/model-endpoints.ts';
 import { webhookRoutes } from '../webhooks/routes.ts';
 import { createInstanceRoute } from './instances/create-instance.ts';
 import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from './instances/instances.ts';
@@ -41,49 +42,30 @@ export const RESOURCES: readonly Resource[] = [
   { path: '/webhooks', routes: webhookRoutes },
 ];
 
-const models = { tag: 'Models', scope: 'models' } as const;
+/** A model endpoint as an operation; undefined where the document leaves it out. */
+function operationOf({ method, path, id, call, openApi }: ModelEndpoint): Operation | undefined {
+  if (openApi === undefined) return undefined;
+  const { summary, request: schema, success } = openApi;
+  const isForm = call !== undefined && 'form' in call;
+  return {
+    tag: 'Models',
+    scope: 'models',
+    method,
+    path,
+    id,
+    summary,
+    success: { status: 200, ...success },
+    ...(schema !== undefined && {
+      request: { schema, required: true, examples: {}, ...(isForm && { media: 'multipart/form-data' as const }) },
+    }),
+    ...(schema === 'ModelRequest' && { events: 'those of the named API, with "stream": true' }),
+  };
+}
 
-const modelCall = {
-  ...models,
-  method: 'post',
-  request: { schema: 'ModelRequest', required: true, examples: {} },
-  success: { status: 200, schema: 'ModelResponse', description: "The model's answer." },
-  events: 'those of the named API, with "stream": true',
-} as const satisfies Partial<Operation>;
+const MODEL_OPERATIONS = MODEL_ENDPOINTS.flatMap((one) => operationOf(one) ?? []);
 
-const { events: _events, ...withoutEvents } = modelCall;
-const wholeCall = {
-  ...withoutEvents,
-  request: { ...modelCall.request, schema: 'WholeModelRequest' },
-} as const satisfies Partial<Operation>;
-
-/** The table of the interface: every operation, those of the model gateway included. */
+/** The table of the interface: every operation. Those of the model gateway with the same schema stand together. */
 export const OPERATIONS: readonly Operation[] = [
   ...RESOURCES.flatMap(({ routes }) => routes),
-  {
-    ...models,
-    method: 'get',
-    path: '/models',
-    id: 'listModels',
-    summary: 'List the models that the cluster serves',
-    success: { status: 200, schema: 'ModelList', description: 'All models.' },
-  },
-  {
-    ...modelCall,
-    path: '/chat/completions',
-    id: 'createChatCompletion',
-    summary: "OpenAI's Chat Completions API",
-  },
-  { ...modelCall, path: '/responses', id: 'createResponse', summary: "OpenAI's Responses API" },
-  { ...modelCall, path: '/messages', id: 'createMessage', summary: "Anthropic's Messages API" },
-  { ...modelCall, path: '/completions', id: 'createCompletion', summary: "OpenAI's Completions API" },
-  { ...wholeCall, path: '/embeddings', id: 'createEmbedding', summary: "OpenAI's Embeddings API" },
-  { ...wholeCall, path: '/rerank', id: 'createRerank', summary: 'Rerank API of Jina and Cohere' },
-  {
-    ...wholeCall,
-    path: '/audio/transcriptions',
-    id: 'createTranscription',
-    summary: "OpenAI's Transcriptions API",
-    request: { ...wholeCall.request, media: 'multipart/form-data' },
-  },
+  ...[...Map.groupBy(MODEL_OPERATIONS, ({ request }) => request?.schema).values()].flat(),
 ];
