@@ -1,7 +1,11 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import { ROUTES } from '../dialects/index.ts';
-import { ProbeError } from './probe-error.ts';
 import type { SmallResponse } from './small-http.ts';
+
+/** What answered the probe is no model server, or none yet. */
+export class ProbeError extends Error {
+  override readonly name = 'ProbeError';
+}
 
 /** One exchange with the probed server. With a body it is a POST. Rejects when nothing answers. */
 export type Ask = (path: string, body?: unknown) => Promise<SmallResponse>;

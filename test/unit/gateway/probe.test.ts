@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import { probe } from '../../../src/gateway/discovery/probe.ts';
-import { ProbeError } from '../../../src/gateway/discovery/probe-error.ts';
+import { ProbeError } from '../../../src/gateway/discovery/route-test.ts';
 import { smallRequest } from '../../../src/gateway/discovery/small-http.ts';
 import type { Probe, ServerSpec } from '../../../src/gateway/discovery/types.ts';
 import { startEngine, type EngineOptions, type ScriptedEngine } from '../../support/scripted-engine.ts';

@@ -1,6 +1,6 @@
 /** How servers refuse a route that they do not have, and a body that is empty. */
 import { describe, expect, it } from 'vitest';
-import { ProbeError } from '../../../src/gateway/discovery/probe-error.ts';
+import { ProbeError } from '../../../src/gateway/discovery/route-test.ts';
 import { routeTest } from '../../../src/gateway/discovery/route-test.ts';
 
 type Answer = [status: number, body: unknown];
