@@ -119,10 +119,9 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     log,
     clock,
   };
-  const calls = createModelCalls(inner);
   return {
-    router: createModelRouter(inner, calls),
-    calls,
+    router: createModelRouter(inner),
+    calls: createModelCalls(inner),
     start: () => {
       discovery.start();
       starts?.start();

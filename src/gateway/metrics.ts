@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { CallOutcome } from './calls/call.ts';
 import type { Dialect, Usage } from './dialects/index.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { PlainRoute } from './plain/routes.ts';
+import type { PlainRoute } from '../wire/model-endpoints.ts';
 
 /** One finished call. */
 export interface CallRecord {

@@ -1,138 +1,118 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Router, type Request, type Response } from 'express';
-import { getPrincipal } from '../access/principal.ts';
-import { countTokens } from './count-tokens.ts';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { getPrincipal, type Principal } from '../access/principal.ts';
+import { allowOf, notAllowed } from '../lib/allow.ts';
+import { MODEL_ENDPOINTS, type ModelEndpoint, type OwnAnswer } from '../wire/model-endpoints.ts';
 import type { ModelRouterDeps } from './deps.ts';
-import { DialectError, errorBody, type Dialect } from './dialects/index.ts';
+import { DialectError, errorBody } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
 import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
-import { handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
-import { PLAIN_NAMES, PLAIN_ROUTES } from './plain/routes.ts';
+import { countTokens } from './count-tokens.ts';
+import { type CallKind, handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
 import { readStored } from './state/history.ts';
 import { listInputItems } from './state/input-items.ts';
 import type { StoredResponse } from './state/response-store.ts';
 
-const POSTS = {
-  '/chat/completions': 'chat',
-  '/responses': 'responses',
-  '/messages': 'messages',
-} as const satisfies Record<string, Dialect>;
-
-const COUNTS = { '/messages/count_tokens': 'messages', '/responses/input_tokens': 'responses' } as const;
-
 /** Serves one POST. Never rejects. Uses nothing of Express. */
 type Serve = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+type Endpoint = (typeof MODEL_ENDPOINTS)[number];
 
 /** What is called with POST, by its path relative to the API base. Authentication runs before; nothing reads the body. */
 export function createModelCalls(deps: ModelRouterDeps): Map<string, Serve> {
   const calls = new Map<string, Serve>();
-  for (const [path, dialect] of Object.entries(POSTS))
-    calls.set(path, (request, response) => handleCall(deps, { dialect }, request, response));
-  for (const plain of PLAIN_NAMES)
-    calls.set(PLAIN_ROUTES[plain].path, (request, response) =>
-      handleCall(deps, { dialect: 'chat', plain }, request, response),
-    );
-  for (const [path, dialect] of Object.entries(COUNTS))
-    calls.set(path, (request, response) => countTokens(deps, dialect, request, response));
+  for (const one of MODEL_ENDPOINTS) if ('call' in one) calls.set(one.path, serveCall(deps, one.call));
   return calls;
 }
 
-const DIALECTS: Readonly<Record<string, Dialect>> = { ...POSTS, ...COUNTS };
-
-function dialectAt(path: string): Dialect {
-  return DIALECTS[path] ?? 'chat';
+function serveCall(deps: ModelRouterDeps, call: Extract<Endpoint, { call: object }>['call']): Serve {
+  if ('counts' in call) return (request, response) => countTokens(deps, call.counts, request, response);
+  const kind: CallKind = 'plain' in call ? { dialect: 'chat', plain: call.plain } : call;
+  return (request, response) => handleCall(deps, kind, request, response);
 }
 
 /** The model endpoints, relative to the API base. Authentication runs before; nothing before may read the body. */
-export function createModelRouter(deps: ModelRouterDeps, calls: ReadonlyMap<string, Serve>): Router {
+export function createModelRouter(deps: ModelRouterDeps): Router {
   const router = Router();
-  for (const [path, serve] of calls) {
-    router.post(path, serve);
-    router.all(path, (request, response) => wrongMethod(dialectAt(path), request, response, 'POST'));
+  for (const [path, endpoints] of Map.groupBy(MODEL_ENDPOINTS, (one) => one.path)) {
+    const at = path.replace(/\{(\w+)\.{3}\}/, '*$1').replaceAll(/\{(\w+)\}/g, ':$1');
+    for (const one of endpoints)
+      router[one.method](at, 'call' in one ? serveCall(deps, one.call) : ownAnswer(deps, one));
+    router.all(at, wrongMethod(endpoints));
   }
-
-  router.get('/models', (request, response) =>
-    answer('chat', response, () => {
-      const principal = getPrincipal(request);
-      requireScope(principal);
-      sendModels(request, response, listModels(deps, principal));
-    }),
-  );
-  router.get('/models/*id', (request, response) =>
-    answer('chat', response, () => {
-      const principal = getPrincipal(request);
-      requireScope(principal);
-      // Model names contain slashes (`org/name`), sent encoded or not.
-      sendModel(request, response, findModel(deps, principal, request.params.id.join('/')));
-    }),
-  );
-  router.all(['/models', '/models/*id'], (request, response) => wrongMethod('chat', request, response, 'GET, HEAD'));
-
-  addStoredResponses(router, deps);
   return router;
 }
 
-/** What clients do with the answers that the gateway keeps. */
-function addStoredResponses(router: Router, deps: ModelRouterDeps): void {
-  const find = async (request: Request<{ id: string }>): Promise<StoredResponse> => {
-    const principal = getPrincipal(request);
-    requireScope(principal);
-    const stored = await readStored(deps.store, principal, request.params.id);
-    if (stored === undefined) throw noResponse(request.params.id);
-    return stored;
-  };
-  router.get('/responses/:id', (request, response) =>
-    answer('responses', response, async () => {
-      response.json((await find(request)).response);
-    }),
-  );
-  router.delete('/responses/:id', (request, response) =>
-    answer('responses', response, async () => {
-      const { id } = request.params;
+/** Gives an answer of the gateway's own. A DialectError becomes the answer; any other error goes to the app's error handler. */
+function ownAnswer(deps: ModelRouterDeps, endpoint: ModelEndpoint & { id: OwnAnswer }): RequestHandler {
+  return async (request, response) => {
+    try {
       const principal = getPrincipal(request);
       requireScope(principal);
-      if (!(await deps.store.delete(principal, id))) throw noResponse(id);
-      response.json({ id, object: 'response', deleted: true });
-    }),
-  );
-  router.all('/responses/:id', (request, response) => wrongMethod('responses', request, response, 'GET, HEAD, DELETE'));
-  router.get('/responses/:id/input_items', (request, response) =>
-    answer('responses', response, async () => {
-      response.json(listInputItems(request.params.id, await find(request), request.query));
-    }),
-  );
-  router.all('/responses/:id/input_items', (request, response) =>
-    wrongMethod('responses', request, response, 'GET, HEAD'),
-  );
-  router.post('/responses/:id/cancel', (request, response) =>
-    answer('responses', response, async () => {
-      await find(request);
-      throw notInBackground();
-    }),
-  );
-  router.all('/responses/:id/cancel', (request, response) => wrongMethod('responses', request, response, 'POST'));
+      // Names of models contain slashes (`org/name`), sent encoded or not.
+      const id = [request.params.id ?? ''].flat().join('/');
+      await OWN_ANSWERS[endpoint.id]({ deps, request, response, principal, id });
+    } catch (error) {
+      if (!(error instanceof DialectError)) throw error;
+      sendError(endpoint.errors, response, error);
+    }
+  };
 }
 
-/** Runs a small handler. Its DialectError becomes the answer; any other error goes to the app's error handler. */
-async function answer(dialect: Dialect, response: Response, handler: () => void | Promise<void>): Promise<void> {
-  try {
-    await handler();
-  } catch (error) {
-    if (!(error instanceof DialectError)) throw error;
-    sendError(dialect, response, error);
-  }
+interface Asked {
+  deps: ModelRouterDeps;
+  request: Request;
+  response: Response;
+  principal: Principal;
+  /** Of the model or the stored answer; empty for a list of models. */
+  id: string;
 }
 
-function sendError(dialect: Dialect, response: Response, error: DialectError): void {
+const OWN_ANSWERS: Readonly<Record<OwnAnswer, (asked: Asked) => void | Promise<void>>> = {
+  listModels({ deps, request, response, principal }) {
+    sendModels(request, response, listModels(deps, principal));
+  },
+  readModel({ deps, request, response, principal, id }) {
+    sendModel(request, response, findModel(deps, principal, id));
+  },
+  async readResponse(asked) {
+    asked.response.json((await storedResponse(asked)).response);
+  },
+  async deleteResponse({ deps, response, principal, id }) {
+    if (!(await deps.store.delete(principal, id))) throw noResponse(id);
+    response.json({ id, object: 'response', deleted: true });
+  },
+  async listInputItems(asked) {
+    asked.response.json(listInputItems(asked.id, await storedResponse(asked), asked.request.query));
+  },
+  async cancelResponse(asked) {
+    await storedResponse(asked);
+    throw notInBackground();
+  },
+};
+
+async function storedResponse({ deps, principal, id }: Asked): Promise<StoredResponse> {
+  const stored = await readStored(deps.store, principal, id);
+  if (stored === undefined) throw noResponse(id);
+  return stored;
+}
+
+function sendError(errors: ModelEndpoint['errors'] | undefined, response: Response, error: DialectError): void {
+  const dialect = errors === 'anthropic' ? 'messages' : 'chat';
   const { body, headers } = errorBody(dialect, error, requestIdOf(response) ?? nextCallId());
   response.writeHead(error.status, headers).end(JSON.stringify(body));
 }
 
-function wrongMethod(dialect: Dialect, request: Request, response: Response, allow: string): void {
-  response.setHeader('allow', `${allow}, OPTIONS`);
-  const message = `${request.method} is not allowed here, only ${allow}.`;
-  sendError(dialect, response, new DialectError({ status: 405, message, code: 'method_not_allowed' }));
+/** @param endpoints all of one path */
+function wrongMethod(endpoints: readonly ModelEndpoint[]): RequestHandler {
+  const allow = allowOf(endpoints.map(({ method }) => method));
+  return (request, response) => {
+    response.setHeader('allow', allow);
+    const message = notAllowed(request.method, allow);
+    const error = new DialectError({ status: 405, message, code: 'method_not_allowed' });
+    sendError(endpoints[0]?.errors, response, error);
+  };
 }
 
 /** OpenAI's answer for a response that was not made in the background, and none is here. */

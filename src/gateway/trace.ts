@@ -4,7 +4,7 @@ import type { Attributes, Span } from '../runtime/tracing/tracer.ts';
 import type { Result, Served } from './calls/apply-outcome.ts';
 import type { Call } from './calls/call.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { CallRecord } from './metrics.ts';
+import { PLAIN_ROUTES } from './plain/routes.ts';
 
 /**
  * The headers that put an engine's work into the trace of the client, each name with its value: as the client sent them,
@@ -17,17 +17,6 @@ export function traceOf({ traceparent, tracestate }: IncomingHttpHeaders): strin
   return context.state === undefined ? pair : [...pair, 'tracestate', context.state];
 }
 
-/** What the calls are named by in the semantic conventions for generative AI, which have no name for the last two. */
-const OPERATIONS: Readonly<Record<CallRecord['operation'], string>> = {
-  chat: 'chat',
-  responses: 'chat',
-  messages: 'chat',
-  completions: 'text_completion',
-  embeddings: 'embeddings',
-  rerank: 'rerank',
-  transcriptions: 'transcription',
-};
-
 /** One request to one endpoint, as a span below that of the call. */
 export interface AttemptTrace {
   /** For the engine. */
@@ -38,7 +27,7 @@ export interface AttemptTrace {
 /** Begins the span of an attempt. Where calls are not traced, the engine gets the headers of the client. */
 export function traceAttempt(call: Call, { origin, name, probe }: Endpoint): AttemptTrace {
   if (call.span === undefined) return { headers: call.trace, end: () => undefined };
-  const operation = OPERATIONS[call.plain?.route ?? call.dialect];
+  const operation = call.plain === undefined ? 'chat' : PLAIN_ROUTES[call.plain.route].operation;
   const { model, stream } = call.inspection;
   const { hostname, port, protocol } = new URL(origin);
   const span = call.span.child({

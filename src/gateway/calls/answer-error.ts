@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import { DialectError } from '../dialects/index.ts';
-import { StartError } from '../zero/start-error.ts';
+import { StartError } from '../zero/waiting-room.ts';
 import { LimitError } from '../limits/limiter.ts';
 import type { CallOutcome } from './call.ts';
 import type { ClientWriter } from './client-writer.ts';

@@ -2,8 +2,16 @@ import { randomBytes } from 'node:crypto';
 import type { Principal } from '../../access/principal.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
-import type { PlainCall } from '../plain/plain-call.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
+import type { Field } from '../plain/multipart.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
+
+/** What the gateway reads of a call that it passes on as it is. */
+export interface PlainCall {
+  route: PlainRoute;
+  /** Of a form: its header Content-Type, and where the name of the model is. */
+  form?: { contentType: string; model: Field };
+}
 
 /** One call of a client, read and checked. */
 export interface Call {

@@ -10,7 +10,8 @@ import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
 import { admitPlain } from '../plain/admit-plain.ts';
-import type { PlainRoute } from '../plain/routes.ts';
+import { PLAIN_ROUTES } from '../plain/routes.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import { traceCall, traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
@@ -90,7 +91,7 @@ async function run({ deps, client, summary, plain }: Running, request: IncomingM
   const hold = holdOf(deps, principal);
   try {
     // No variable here holds the bytes: the call lets go of them before this function ends.
-    const isForm = plain === 'transcriptions';
+    const isForm = plain !== undefined && PLAIN_ROUTES[plain].isForm;
     const { call, model } = await admitAny(deps, plain, {
       ...origin,
       hold,

@@ -1,14 +1,16 @@
 import type { Dispatcher } from 'undici';
+import { isObject } from '../../lib/json.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import {
   DialectError,
   errorInAnswer,
+  parseJson,
   PassThroughObserver,
   streamError,
   StreamTranslator,
   type ClientError,
 } from '../dialects/index.ts';
 import { AnswerTooLongError, HELD_MAX, type AnswerReceiver, type ReceiverDeps } from './answer-receiver.ts';
-import { wholeAsEvents } from '../plain/whole-as-events.ts';
 import { isStored } from './call.ts';
 
 /** An error is shorter. */
@@ -197,4 +199,18 @@ function refuseErrorIn(chunks: readonly Buffer[]): Buffer {
   const error = errorInAnswer(bytes);
   if (error !== undefined) throw new DialectError(error);
   return bytes;
+}
+
+/** The stream that a whole answer stands for: some servers, and some models of OpenAI, leave out that one was asked for. */
+function wholeAsEvents(route: PlainRoute, bytes: Buffer): Buffer {
+  const text = bytes.toString('utf8');
+  if (route !== 'transcriptions') return Buffer.from(`${eventOf(text)}data: [DONE]\n\n`);
+  const body = parseJson(text);
+  const { text: heard = '', usage } = isObject(body) ? body : {};
+  return Buffer.from(eventOf(JSON.stringify({ type: 'transcript.text.done', text: heard, usage })));
+}
+
+/** A JSON text may have line ends between its tokens, and has none inside of them. */
+function eventOf(json: string): string {
+  return `data: ${json.replaceAll(/[\r\n]+/g, ' ').trim()}\n\n`;
 }

@@ -1,11 +1,21 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import type { Json } from '../../lib/json.ts';
 import type { Member } from '../balance/model.ts';
-import { chooseUpstream, DialectError, quirksOf, ROUTES, translateRequest, type Dialect } from '../dialects/index.ts';
+import {
+  chooseUpstream,
+  DialectError,
+  quirksOf,
+  ROUTES,
+  translateRequest,
+  withUsage,
+  type Dialect,
+} from '../dialects/index.ts';
 import type { EngineCredential } from '../discovery/engine-credential.ts';
-import { plainRequest } from '../plain/plain-request.ts';
+import { withField } from '../plain/multipart.ts';
+import { PLAIN_ROUTES } from '../plain/routes.ts';
 import { spliceBody } from '../splice-body.ts';
-import type { Call } from './call.ts';
+import type { Call, PlainCall } from './call.ts';
 
 /** What is sent to one endpoint for a call. */
 export interface UpstreamRequest {
@@ -60,6 +70,32 @@ function dialectRequest(
     path,
     body: native ? spliceBody(call.bytes, call.body, body) : Buffer.from(JSON.stringify(body)),
   };
+}
+
+/**
+ * The request for a call outside of the dialects: the client's own bytes, but for the name of an alias, and the question
+ * for the usage of a stream.
+ */
+function plainRequest(
+  { body, bytes, inspection }: Call,
+  { route, form }: PlainCall,
+  { endpoint, upstreamModel }: Member,
+): Omit<UpstreamRequest, 'credential'> {
+  const { prefix = '', plainPaths = {} } = endpoint.probe ?? {};
+  const path = `${prefix}${plainPaths[route] ?? PLAIN_ROUTES[route].upstream[0]}`;
+  const isAlias = inspection.model !== upstreamModel;
+  // The answers are read as those of chat, which has usage under the same names.
+  const request = { dialect: 'chat', native: true, path } as const;
+  if (form !== undefined) {
+    const own = isAlias ? withField(bytes, form.model, upstreamModel) : bytes;
+    return { ...request, body: own, contentType: form.contentType };
+  }
+  return { ...request, body: spliceBody(bytes, body, adjusted(body, upstreamModel, inspection.stream)) };
+}
+
+function adjusted(body: Json, model: string, isStream: boolean): Json {
+  if (!isStream) return { ...body, model };
+  return { ...body, model, stream_options: withUsage(body.stream_options) };
 }
 
 /** undici holds a Buffer until the answer is complete, and what a stream gives until it is sent. */

@@ -11,12 +11,11 @@ import { Endpoint } from '../endpoint.ts';
 import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
 import type { Conflict, ServerState } from './names.ts';
 import { Credentials, type EngineSecrets } from './credentials.ts';
-import { probe } from './probe.ts';
+import { assumedProbe, probe } from './probe.ts';
 import { Prober } from './prober.ts';
 import { readServer, SHARED_MODELS_LABEL } from './server-spec.ts';
 import { smallRequest } from './small-http.ts';
 import { targetsOf } from './targets.ts';
-import { assumedProbe } from './assumed-probe.ts';
 import type { Probe, ServerMemory, ServerSpec, Target } from './types.ts';
 
 export interface DiscoveryDeps {

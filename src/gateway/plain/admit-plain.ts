@@ -1,14 +1,14 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
 import { parseBody, type Incoming } from '../calls/admit.ts';
-import type { Call } from '../calls/call.ts';
+import type { Call, PlainCall } from '../calls/call.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { checkBody, invalid, PLAIN, promptTokens, type Inspection } from '../dialects/index.ts';
 import { findModel } from '../find-model.ts';
 import { fieldOf, readFields } from './multipart.ts';
-import type { PlainCall } from './plain-call.ts';
 import { requireRoute } from './require-route.ts';
-import type { PlainRoute } from './routes.ts';
+import { PLAIN_ROUTES } from './routes.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 
 /** Whisper makes 1500 frames of the 30 s that it hears at once. Nobody knows the length of the audio before. */
 const AUDIO_TOKENS = 1500;
@@ -18,7 +18,7 @@ const TRUE = /^(?:true|yes|on|1|t|y)$/i;
 /** Reads what routing needs of a call outside of the dialects, and finds its model. Throws DialectError. */
 export function admitPlain(deps: ModelRouterDeps, incoming: Incoming, route: PlainRoute): { call: Call; model: Model } {
   const { bytes, principal, contentType } = incoming;
-  const read = route === 'transcriptions' ? readForm(bytes, contentType) : readJson(bytes, route);
+  const read = PLAIN_ROUTES[route].isForm ? readForm(bytes, contentType) : readJson(bytes, route);
   const model = findModel(deps, principal, read.name);
   requireRoute(deps, principal, model, route);
   const inspection: Inspection = {

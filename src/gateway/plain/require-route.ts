@@ -4,7 +4,8 @@ import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError } from '../dialects/index.ts';
 import type { Probe } from '../discovery/types.ts';
 import { inWords, listModels } from '../find-model.ts';
-import { PLAIN_NAMES, PLAIN_ROUTES, type PlainRoute } from './routes.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES } from './routes.ts';
 
 /** Whether a server takes calls of this route; without one, of any of the dialects. */
 export function serves(probe: Probe | undefined, route: PlainRoute | undefined): boolean {

@@ -1,18 +1,23 @@
-/**
- * What clients call besides the three dialects. The gateway passes these calls on as they are, to the servers that have
- * the route: `path` at the gateway, `upstream` behind the path prefix of a server, in the order in which they are tried.
- */
-export const PLAIN_ROUTES = {
-  embeddings: { path: '/embeddings', upstream: ['/v1/embeddings'] },
-  // Text Embeddings Inference and Infinity have it without /v1.
-  rerank: { path: '/rerank', upstream: ['/v1/rerank', '/rerank'] },
-  completions: { path: '/completions', upstream: ['/v1/completions'] },
-  transcriptions: { path: '/audio/transcriptions', upstream: ['/v1/audio/transcriptions'] },
-} as const satisfies Record<string, { path: string; upstream: readonly string[] }>;
+import { MODEL_ENDPOINTS, type PlainRoute } from '../../wire/model-endpoints.ts';
 
-export type PlainRoute = keyof typeof PLAIN_ROUTES;
+interface PlainEndpoint {
+  /** At the gateway. */
+  path: string;
+  upstream: readonly [string, ...string[]];
+  operation: string;
+  isForm: boolean;
+}
 
-export const PLAIN_NAMES = Object.keys(PLAIN_ROUTES) as PlainRoute[];
+const ENTRIES = MODEL_ENDPOINTS.flatMap((one): [PlainRoute, PlainEndpoint][] => {
+  if (!('call' in one && 'plain' in one.call)) return [];
+  const { plain, upstream, operation } = one.call;
+  return [[plain, { path: one.path, upstream, operation, isForm: 'form' in one.call }]];
+});
+
+/** What clients call besides the three dialects. The gateway passes these calls on as they are. */
+export const PLAIN_ROUTES = Object.fromEntries(ENTRIES) as Readonly<Record<PlainRoute, PlainEndpoint>>;
+
+export const PLAIN_NAMES = ENTRIES.map(([name]) => name);
 
 /** The routes that a server has, with their paths behind its prefix. */
 export type PlainPaths = Readonly<Partial<Record<PlainRoute, string>>>;

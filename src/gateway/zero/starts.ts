@@ -9,9 +9,8 @@ import type { Catalog } from '../discovery/catalog.ts';
 import type { ServerState } from '../discovery/names.ts';
 import type { ServerSpec } from '../discovery/types.ts';
 import type { ModelLeases } from './model-leases.ts';
-import { StartError } from './start-error.ts';
 import { selectedPods, startProblem, type StartProblem } from './start-problem.ts';
-import { WaitingRoom } from './waiting-room.ts';
+import { StartError, WaitingRoom } from './waiting-room.ts';
 
 export interface StartsDeps {
   leases: ModelLeases;

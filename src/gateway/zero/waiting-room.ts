@@ -1,7 +1,18 @@
 import type { Clock } from '../../lib/clock.ts';
 import { Shares } from '../../lib/shares/shares.ts';
 import type { Model } from '../balance/model.ts';
-import { StartError } from './start-error.ts';
+
+/** No server of the model is ready, and this call waits for none any more. The message is for the caller. */
+export class StartError extends Error {
+  override readonly name = 'StartError';
+  /** Milliseconds after which another call may do better. */
+  readonly retryAfterMs: number;
+
+  constructor(message: string, retryAfterMs: number) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
 
 /** A call that waits for the first server of its model. */
 export interface Waiter {

@@ -7,10 +7,11 @@ import { idempotencyKey } from './idempotency.ts';
 import { compress } from './compress.ts';
 import { parseBody } from './validate.ts';
 import { type PrincipalScope, getPrincipal, type Principal } from '../../access/principal.ts';
+import { allowOf, type Method, notAllowed } from '../../lib/allow.ts';
 
 /** One pair of method and path, as the OpenAPI document describes it. */
 export interface Operation {
-  method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  method: Method;
   /** Relative to the API base, with parameters as OpenAPI writes them: /instances/{instanceId}. */
   path: string;
   /** The operationId. */
@@ -115,22 +116,15 @@ export function routeWithBody<C, S extends z.ZodType>({
   };
 }
 
-/** The value of Allow: every endpoint answers OPTIONS, and HEAD where it answers GET. */
-export function allowOf(methods: readonly Operation['method'][]): string {
-  const names = methods.flatMap((method) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
-  return [...names, 'OPTIONS'].join(', ');
-}
-
 /** Answers OPTIONS, and 405 for all else; mount it after the handlers of the methods that are allowed. */
-export function methodNotAllowed(methods: readonly Operation['method'][]): RequestHandler {
+export function methodNotAllowed(methods: readonly Method[]): RequestHandler {
   const allow = allowOf(methods);
   return (request, response) => {
     if (request.method === 'OPTIONS') {
       response.set('allow', allow).set('content-length', '0').status(200).end();
       return;
     }
-    const message = `${request.method} is not allowed here, only ${allow.replace(', OPTIONS', '')}.`;
-    throw new ApiError('method_not_allowed', message, { headers: { allow } });
+    throw new ApiError('method_not_allowed', notAllowed(request.method, allow), { headers: { allow } });
   };
 }
 

@@ -1,38 +1,31 @@
+import { allowOf, type Method } from '../../lib/allow.ts';
+import { MODEL_ENDPOINTS } from '../../wire/model-endpoints.ts';
 import { pathOf, type Step } from '../interface/step.ts';
-import { allowOf, type Operation } from '../interface/route.ts';
-import { OPERATIONS } from './table.ts';
-
-type Endpoint = Pick<Operation, 'method' | 'path'>;
-
-/** Model endpoints beside those of the table. `...` is the rest of the path: names of models have slashes. */
-const MORE_MODEL_ENDPOINTS: readonly Endpoint[] = [
-  { method: 'post', path: '/messages/count_tokens' },
-  { method: 'post', path: '/responses/input_tokens' },
-  { method: 'get', path: '/models/...' },
-  { method: 'get', path: '/responses/{id}' },
-  { method: 'delete', path: '/responses/{id}' },
-  { method: 'get', path: '/responses/{id}/input_items' },
-  { method: 'post', path: '/responses/{id}/cancel' },
-];
+import { RESOURCES } from './table.ts';
 
 /** Calls of programs in instances, which take any method. */
 const PROXY = /^\/instances\/[^/]+\/proxy\/[^/]+(?:\/.*)?$/;
 
 function patternOf(path: string): RegExp {
-  const source = path.replaceAll(/\{\w+\}/g, '[^/]+').replace('/...', '/.+');
+  const source = path.replaceAll(/\{\w+\}/g, '[^/]+').replace(/\{\w+\.{3}\}/, '.+');
   return new RegExp(`^${source === '/' ? '' : source}/?$`);
 }
 
 /** A terminal is a WebSocket, which OpenAPI does not describe. */
-const TERMINAL: Endpoint = { method: 'get', path: '/instances/{instanceId}/terminal' };
-const ENDPOINTS = [...OPERATIONS, ...MORE_MODEL_ENDPOINTS, TERMINAL, { method: 'get', path: '/' } as const];
+const TERMINAL = { method: 'get', path: '/instances/{instanceId}/terminal' } as const;
+const ENDPOINTS: readonly { method: Method; path: string }[] = [
+  ...RESOURCES.flatMap(({ routes }) => routes),
+  ...MODEL_ENDPOINTS,
+  TERMINAL,
+  { method: 'get', path: '/' },
+];
 const PATHS = [...Map.groupBy(ENDPOINTS, ({ path }) => path)].map(([path, endpoints]) => ({
   pattern: patternOf(path),
   methods: endpoints.map(({ method }) => method),
 }));
 
 /** The methods of a path below the API base, for example /instances/i-1; undefined when no endpoint has the path. */
-export function methodsAt(path: string): readonly Operation['method'][] | undefined {
+export function methodsAt(path: string): readonly Method[] | undefined {
   return PATHS.find(({ pattern }) => pattern.test(path))?.methods;
 }
 

@@ -21,6 +21,7 @@ import {
   wholeModelRequestSchema,
 } from '../features/models/schema.ts';
 import type { ApiContext } from './context.ts';
+import { type ModelEndpoint, MODEL_ENDPOINTS } from '../../wire/model-endpoints.ts';
 
 /** What this interface serves itself. */
 export const RESOURCES: readonly Resource<ApiContext>[] = [
@@ -48,49 +49,42 @@ export const RESOURCES: readonly Resource<ApiContext>[] = [
   { path: '/webhooks', routes: webhookRoutes },
 ];
 
-const models = { tag: 'Models', scope: 'models' } as const;
+const MODEL_SCHEMAS = {
+  ModelRequest: modelRequestSchema,
+  WholeModelRequest: wholeModelRequestSchema,
+  ModelList: modelListSchema,
+  ModelResponse: modelResponseSchema,
+};
 
-const modelCall = {
-  ...models,
-  method: 'post',
-  request: { schema: modelRequestSchema, required: true, examples: {} },
-  success: { status: 200, schema: modelResponseSchema, description: "The model's answer." },
-  events: 'those of the named API, with "stream": true',
-} as const satisfies Partial<Operation>;
+/** A model endpoint as an operation; undefined where the document leaves it out. */
+function operationOf({ method, path, id, call, openApi }: ModelEndpoint): Operation | undefined {
+  if (openApi === undefined) return undefined;
+  const { summary, request, success } = openApi;
+  const isForm = call !== undefined && 'form' in call;
+  return {
+    tag: 'Models',
+    scope: 'models',
+    method,
+    path,
+    id,
+    summary,
+    success: { status: 200, schema: MODEL_SCHEMAS[success.schema], description: success.description },
+    ...(request !== undefined && {
+      request: {
+        schema: MODEL_SCHEMAS[request],
+        required: true,
+        examples: {},
+        ...(isForm && { media: 'multipart/form-data' as const }),
+      },
+    }),
+    ...(request === 'ModelRequest' && { events: 'those of the named API, with "stream": true' }),
+  };
+}
 
-const { events: _events, ...withoutEvents } = modelCall;
-const wholeCall = {
-  ...withoutEvents,
-  request: { ...modelCall.request, schema: wholeModelRequestSchema },
-} as const satisfies Partial<Operation>;
+const MODEL_OPERATIONS = MODEL_ENDPOINTS.flatMap((one) => operationOf(one) ?? []);
 
-/** The table of the interface: every operation, those of the model gateway included. */
+/** The table of the interface: every operation. Those of the model gateway with the same schema stand together. */
 export const OPERATIONS: readonly Operation[] = [
   ...RESOURCES.flatMap(({ routes }) => routes),
-  {
-    ...models,
-    method: 'get',
-    path: '/models',
-    id: 'listModels',
-    summary: 'List the models that the cluster serves',
-    success: { status: 200, schema: modelListSchema, description: 'All models.' },
-  },
-  {
-    ...modelCall,
-    path: '/chat/completions',
-    id: 'createChatCompletion',
-    summary: "OpenAI's Chat Completions API",
-  },
-  { ...modelCall, path: '/responses', id: 'createResponse', summary: "OpenAI's Responses API" },
-  { ...modelCall, path: '/messages', id: 'createMessage', summary: "Anthropic's Messages API" },
-  { ...modelCall, path: '/completions', id: 'createCompletion', summary: "OpenAI's Completions API" },
-  { ...wholeCall, path: '/embeddings', id: 'createEmbedding', summary: "OpenAI's Embeddings API" },
-  { ...wholeCall, path: '/rerank', id: 'createRerank', summary: 'Rerank API of Jina and Cohere' },
-  {
-    ...wholeCall,
-    path: '/audio/transcriptions',
-    id: 'createTranscription',
-    summary: "OpenAI's Transcriptions API",
-    request: { ...wholeCall.request, media: 'multipart/form-data' },
-  },
+  ...[...Map.groupBy(MODEL_OPERATIONS, ({ request }) => request?.schema).values()].flat(),
 ];

@@ -36,6 +36,7 @@ const FEATURES = [
 /** Every room, and the rooms that its files may import from, types included. A file is in the room with the longest name. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/lib': [],
+  'src/wire': [],
   'src/kube': CORE,
   'src/resources': KUBERNETES,
   'src/runtime': KUBERNETES,
@@ -64,19 +65,19 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/runtime',
     ...DOMAIN,
   ],
-  'src/gateway': ['src/gateway/dialects', 'src/access', 'src/budgets', 'src/ledger', 'src/runtime', ...DOMAIN],
+  'src/gateway': ['src/gateway/dialects', 'src/wire', 'src/access', 'src/budgets', 'src/ledger', 'src/runtime', ...DOMAIN],
   'src/gateway/dialects': CORE,
   'src/direct': KUBERNETES,
   'src/ssh': ['src/ssh/ssh2', 'src/direct', 'src/access', ...DOMAIN],
   'src/ssh/ssh2': CORE,
   'src/notifier': ['src/runtime', ...DOMAIN],
   'src/ports': ['src/direct', 'src/access', ...DOMAIN],
-  'src/http/interface': ['src/access', 'src/runtime', ...DOMAIN],
+  'src/http/interface': ['src/wire', 'src/access', 'src/runtime', ...DOMAIN],
   // An instance is rented from an offer. Beside that, a feature may use instances and no other feature.
   'src/http/features/offers': INTERFACE,
   'src/http/features/instances': ['src/http/features/offers', ...INTERFACE],
   ...Object.fromEntries(FEATURES.map((feature) => [feature, FEATURE])),
-  'src/http/server': ['src/http/features/offers', ...FEATURES, ...FEATURE],
+  'src/http/server': ['src/http/features/offers', ...FEATURES, 'src/wire', ...FEATURE],
   'src/web': ['src/http/interface', 'src/http/server', 'src/access', 'src/runtime', ...DOMAIN],
   'src/web/page': [
     'src/web',

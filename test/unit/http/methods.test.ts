@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { setPrincipal } from '../../../src/access/principal.ts';
 import type { ModelRouterDeps } from '../../../src/gateway/deps.ts';
-import { createModelCalls, createModelRouter } from '../../../src/gateway/router.ts';
-import { allowOf } from '../../../src/http/interface/route.ts';
 import { isProxied, methodsAt } from '../../../src/http/server/methods.ts';
+import { createModelRouter } from '../../../src/gateway/router.ts';
+import { allowOf } from '../../../src/lib/allow.ts';
 
 const MODEL_PATHS = [
   '/chat/completions',
@@ -32,8 +32,7 @@ it('knows the methods of the model endpoints as their router does', async () => 
     setPrincipal(request, { keyId: 'k', namespace: 'a', name: 'k', scopes: ['models'] });
     next();
   });
-  const deps = {} as ModelRouterDeps;
-  app.use(createModelRouter(deps, createModelCalls(deps)));
+  app.use(createModelRouter({} as ModelRouterDeps));
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
   try {

@@ -1,23 +1,15 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { ApiError } from '../errors/api-error.ts';
-import { type ErrorFamily, familyOf } from '../errors/families.ts';
 import { closeAfterUnreadBody } from '../bodies/json-body.ts';
 import { pathOf, type Step } from '../step.ts';
 import { LIMITS } from '../schema.ts';
+import { type ErrorFamily, familyOf, takesAnthropicKey } from '../errors/families.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
 import { type PrincipalScope, findPrincipal, getPrincipal, setPrincipal } from '../../../access/principal.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
-
-/** What Anthropic's clients call, relative to the API base. */
-const ANTHROPIC_PATH = /^\/(?:messages|models)(?:\/|$)/;
-
-/** Whether an endpoint also takes the key as X-Api-Key. */
-export function takesAnthropicKey(path: string): boolean {
-  return ANTHROPIC_PATH.test(path);
-}
 
 /**
  * The token of a request to a path below the API base. Anthropic's clients send it as X-Api-Key, which counts at the

@@ -1,13 +1,22 @@
-/** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
-export type ErrorFamily = 'compute' | 'openai' | 'anthropic';
+import { type ModelEndpoint, MODEL_ENDPOINTS } from '../../../wire/model-endpoints.ts';
 
-const OPENAI = new Set(['models', 'chat', 'responses', 'completions', 'embeddings', 'rerank', 'audio']);
+/** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
+export type ErrorFamily = 'compute' | ModelEndpoint['errors'];
+
+function firstPart(path: string): string {
+  return path.split('/', 2)[1] ?? '';
+}
+
+const MODEL_PATHS = new Map<string, ModelEndpoint>(MODEL_ENDPOINTS.map((one) => [firstPart(one.path), one]));
 
 /** The family of a path relative to the API base, for example /instances/i-1. */
 export function familyOf(path: string): ErrorFamily {
-  const segment = path.split('/', 2)[1] ?? '';
-  if (segment === 'messages') return 'anthropic';
-  return OPENAI.has(segment) ? 'openai' : 'compute';
+  return MODEL_PATHS.get(firstPart(path))?.errors ?? 'compute';
+}
+
+/** Whether an endpoint also takes the key as X-Api-Key. */
+export function takesAnthropicKey(path: string): boolean {
+  return MODEL_PATHS.get(firstPart(path))?.xApiKey ?? false;
 }
 
 /** `path` without the API base, which it may have once or twice; undefined for a path outside of the base. */

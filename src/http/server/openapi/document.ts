@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import { takesAnthropicKey } from '../../interface/auth/middleware.ts';
 import { ERRORS, type ErrorCode } from '../../interface/errors/catalogue.ts';
-import { familyOf } from '../../interface/errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../../interface/idempotency.ts';
 import {
   anthropicErrorSchema,
@@ -13,6 +11,7 @@ import {
 import { LIMITS, nameOf, namedSchemas } from '../../interface/schema.ts';
 import type { Operation } from '../../interface/route.ts';
 import { OPERATIONS } from '../table.ts';
+import { familyOf, takesAnthropicKey } from '../../interface/errors/families.ts';
 
 /** Version of the document, section 9 of the interface's specification. */
 const VERSION = '1.0.0';

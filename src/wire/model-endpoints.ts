@@ -1,0 +1,148 @@
+/**
+ * The endpoints of the model gateway, each method and path in a row. What serves them, the OpenAPI document, the answers
+ * to OPTIONS and to wrong methods, the shapes of errors and the headers of keys all follow from the row.
+ */
+export interface ModelEndpoint {
+  method: 'get' | 'post' | 'delete';
+  /**
+   * Relative to the API base, with parameters as OpenAPI writes them; `{id...}` takes the rest of the path. A path
+   * without parameters stands before one that would take it too.
+   */
+  path: string;
+  /** The operationId, also of an endpoint that is in no document. */
+  id: string;
+  /** Whose clients call it, and so the shape of its errors. The same for all paths with the same first part. */
+  errors: 'openai' | 'anthropic';
+  /** Takes the key as X-Api-Key too, as Anthropic's clients send it. The same for all paths with the same first part. */
+  xApiKey?: true;
+  /** What serves a POST to exactly this path. Absent: the gateway gives the answer of this id itself. */
+  call?: ModelCall;
+  /** Absent: the OpenAPI document leaves it out. */
+  openApi?: {
+    summary: string;
+    /** By their names among the schemas of the document. */
+    request?: 'ModelRequest' | 'WholeModelRequest';
+    success: { schema: 'ModelList' | 'ModelResponse'; description: string };
+  };
+}
+
+type ModelCall =
+  /** A call in a dialect. */
+  | { dialect: 'chat' | 'responses' | 'messages' }
+  /** Passed on as it is, to the servers that have the route. */
+  | {
+      plain: string;
+      /** Paths behind the path prefix of a server, in the order in which they are tried. */
+      upstream: readonly string[];
+      /** What the semantic conventions for generative AI call it, if they have a name for it. */
+      operation: string;
+      /** The body is a form, not JSON. */
+      form?: true;
+    }
+  /** Counts the tokens of a body in a dialect. */
+  | { counts: 'responses' | 'messages' };
+
+const ANSWER = { schema: 'ModelResponse', description: "The model's answer." } as const;
+const STREAMED = { request: 'ModelRequest', success: ANSWER } as const;
+const WHOLE = { request: 'WholeModelRequest', success: ANSWER } as const;
+
+export const MODEL_ENDPOINTS = [
+  {
+    method: 'get',
+    path: '/models',
+    id: 'listModels',
+    errors: 'openai',
+    xApiKey: true,
+    openApi: {
+      summary: 'List the models that the cluster serves',
+      success: { schema: 'ModelList', description: 'All models.' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/chat/completions',
+    id: 'createChatCompletion',
+    errors: 'openai',
+    call: { dialect: 'chat' },
+    openApi: { summary: "OpenAI's Chat Completions API", ...STREAMED },
+  },
+  {
+    method: 'post',
+    path: '/responses',
+    id: 'createResponse',
+    errors: 'openai',
+    call: { dialect: 'responses' },
+    openApi: { summary: "OpenAI's Responses API", ...STREAMED },
+  },
+  {
+    method: 'post',
+    path: '/messages',
+    id: 'createMessage',
+    errors: 'anthropic',
+    xApiKey: true,
+    call: { dialect: 'messages' },
+    openApi: { summary: "Anthropic's Messages API", ...STREAMED },
+  },
+  {
+    method: 'post',
+    path: '/embeddings',
+    id: 'createEmbedding',
+    errors: 'openai',
+    call: { plain: 'embeddings', upstream: ['/v1/embeddings'], operation: 'embeddings' },
+    openApi: { summary: "OpenAI's Embeddings API", ...WHOLE },
+  },
+  {
+    method: 'post',
+    path: '/rerank',
+    id: 'createRerank',
+    errors: 'openai',
+    // Text Embeddings Inference and Infinity have it without /v1.
+    call: { plain: 'rerank', upstream: ['/v1/rerank', '/rerank'], operation: 'rerank' },
+    openApi: { summary: 'Rerank API of Jina and Cohere', ...WHOLE },
+  },
+  {
+    method: 'post',
+    path: '/completions',
+    id: 'createCompletion',
+    errors: 'openai',
+    call: { plain: 'completions', upstream: ['/v1/completions'], operation: 'text_completion' },
+    openApi: { summary: "OpenAI's Completions API", ...STREAMED },
+  },
+  {
+    method: 'post',
+    path: '/audio/transcriptions',
+    id: 'createTranscription',
+    errors: 'openai',
+    call: { plain: 'transcriptions', upstream: ['/v1/audio/transcriptions'], operation: 'transcription', form: true },
+    openApi: { summary: "OpenAI's Transcriptions API", ...WHOLE },
+  },
+  {
+    method: 'post',
+    path: '/messages/count_tokens',
+    id: 'countMessageTokens',
+    errors: 'anthropic',
+    xApiKey: true,
+    call: { counts: 'messages' },
+  },
+  {
+    method: 'post',
+    path: '/responses/input_tokens',
+    id: 'countInputTokens',
+    errors: 'openai',
+    call: { counts: 'responses' },
+  },
+  // Names of models have slashes.
+  { method: 'get', path: '/models/{id...}', id: 'readModel', errors: 'openai', xApiKey: true },
+  { method: 'get', path: '/responses/{id}', id: 'readResponse', errors: 'openai' },
+  { method: 'delete', path: '/responses/{id}', id: 'deleteResponse', errors: 'openai' },
+  { method: 'get', path: '/responses/{id}/input_items', id: 'listInputItems', errors: 'openai' },
+  { method: 'post', path: '/responses/{id}/cancel', id: 'cancelResponse', errors: 'openai' },
+] as const satisfies readonly ModelEndpoint[];
+
+type Row = (typeof MODEL_ENDPOINTS)[number];
+
+/** A call that is passed on as it is, by name. */
+export type PlainRoute = Extract<Row, { call: { plain: string } }>['call']['plain'];
+
+/** An answer that the gateway gives itself, by the id of its endpoint. */
+export type OwnAnswer = Exclude<Row, { call: object }>['id'];
