@@ -1,24 +1,36 @@
-import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify, type webcrypto } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, type webcrypto } from 'node:crypto';
+import { SignJWT } from 'jose/jwt/sign';
+import { jwtVerify } from 'jose/jwt/verify';
 import { z } from 'zod';
 import { PRINCIPAL_SCOPES, type Principal } from './principal.ts';
 
-const claimsSchema = z.strictObject({
-  /** The sign-in, as a hash. */
-  id: z.string().regex(/^[0-9a-f]{16,64}$/),
-  username: z.string().min(1),
-  /** The tenant. */
-  namespace: z.string().min(1),
-  scopes: z.array(z.enum(PRINCIPAL_SCOPES)),
-  /** When the token ends, in ms since the epoch. */
-  expires: z.number(),
-  /** When the sign-in ends, in ms since the epoch. */
-  until: z.number(),
-});
+const claimsSchema = z
+  .strictObject({
+    iss: z.string(),
+    aud: z.string(),
+    /** The sign-in, as a hash. */
+    sub: z.string().regex(/^[0-9a-f]{16,64}$/),
+    exp: z.number(),
+    username: z.string().min(1),
+    /** The tenant. */
+    namespace: z.string().min(1),
+    scopes: z.array(z.enum(PRINCIPAL_SCOPES)),
+    /** When the sign-in ends, in ms since the epoch. */
+    until: z.number(),
+  })
+  .transform(({ iss: _iss, aud: _aud, sub: id, exp, ...others }) => ({ ...others, id, expires: exp * 1000 }));
 
-/** What a person who signed in to the dashboard may do in one tenant for some seconds. */
-export type PersonClaims = z.infer<typeof claimsSchema>;
+/**
+ * What a person who signed in to the dashboard may do in one tenant for some seconds. `expires` is in ms since the epoch;
+ * a token has whole seconds, so the rest is cut off.
+ */
+export type PersonClaims = z.output<typeof claimsSchema>;
 
-const PREFIX = 'berth-person.';
+/** A type of its own, so that no other JWT is taken for one (RFC 8725, 3.11). */
+const HEADER = { alg: 'EdDSA', typ: 'berth-person+jwt' };
+const MEANT_FOR = { issuer: 'berth-dashboard', audience: 'berth-api' };
+/** All tokens begin with the same header. */
+const START = `${Buffer.from(JSON.stringify(HEADER)).toString('base64url')}.`;
 /** Characters. The dashboard cuts the name of the user so that a token is shorter. */
 const MAX_LENGTH = 2048;
 /** Characters of a user's name in a token. It is for the log alone. */
@@ -37,23 +49,31 @@ export function publicPart(signingKey: KeyObject): webcrypto.JsonWebKey {
   return createPublicKey(signingKey).export({ format: 'jwk' });
 }
 
+/** Says nothing about the signature. */
 export function isPersonToken(token: string): boolean {
-  return token.startsWith(PREFIX);
+  return token.startsWith(START);
 }
 
-export function signPersonToken(claims: PersonClaims, signingKey: KeyObject): string {
-  const short = { ...claims, username: claims.username.slice(0, MAX_NAME) };
-  const payload = Buffer.from(JSON.stringify(short)).toString('base64url');
-  return `${PREFIX}${payload}.${sign(null, Buffer.from(payload), signingKey).toString('base64url')}`;
+export function signPersonToken(claims: PersonClaims, signingKey: KeyObject): Promise<string> {
+  const { id, username, expires, ...others } = claims;
+  return new SignJWT({ ...others, username: username.slice(0, MAX_NAME) })
+    .setProtectedHeader(HEADER)
+    .setIssuer(MEANT_FOR.issuer)
+    .setAudience(MEANT_FOR.audience)
+    .setSubject(id)
+    .setExpirationTime(Math.floor(expires / 1000))
+    .sign(signingKey);
 }
 
 /** What a token says; undefined when it is forged, damaged or over. */
-export function readPersonToken(token: string, options: { key: KeyObject; now: number }): PersonClaims | undefined {
+export async function readPersonToken(
+  token: string,
+  options: { key: KeyObject; now: number },
+): Promise<PersonClaims | undefined> {
   if (!isPersonToken(token) || token.length > MAX_LENGTH) return undefined;
-  const [payload = '', signature = ''] = token.slice(PREFIX.length).split('.', 2);
-  if (!verify(null, Buffer.from(payload), options.key, Buffer.from(signature, 'base64url'))) return undefined;
-  const claims = claimsSchema.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
-  return claims.success && claims.data.expires > options.now ? claims.data : undefined;
+  const wanted = { ...MEANT_FOR, typ: HEADER.typ, algorithms: [HEADER.alg], currentDate: new Date(options.now) };
+  const verified = await jwtVerify(token, options.key, wanted).catch(() => undefined);
+  return claimsSchema.safeParse(verified?.payload).data;
 }
 
 const KEY_ID = /^person\/[0-9a-f]+\/([0-9]+)$/;

@@ -117,10 +117,11 @@ export function tokenRouter(context: WebContext): Router {
     const user = await users.review(session);
     if (user === undefined) throw sessionOver(session);
     const scopes = await scopesOf(context, user, namespace);
-    const expires = Math.min(clock.now() + TOKEN_MS, session.expires);
+    // A token counts in seconds.
+    const expires = Math.floor(Math.min(clock.now() + TOKEN_MS, session.expires) / 1000) * 1000;
     const id = hash('sha256', credentialOf(session)).slice(0, 32);
     const claims = { id, username: user.username, namespace, scopes, expires, until: session.expires };
-    const token = signPersonToken(claims, personSigningKey(await sessionKey()));
+    const token = await signPersonToken(claims, personSigningKey(await sessionKey()));
     const expires_at = new Date(expires).toISOString();
     response.status(201).json({ object: 'token', namespace, scopes, token, expires_at });
   });

@@ -40,7 +40,7 @@ const manifest = blob(
   ),
 );
 
-const { certificate: cert, key } = issue(createAuthority('berth-test'), {
+const { certificate: cert, key } = await issue(await createAuthority('berth-test'), {
   commonName: 'localhost',
   hosts: ['localhost'],
 });

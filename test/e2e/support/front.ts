@@ -32,7 +32,10 @@ export async function openFront(world: World): Promise<RoundRobin> {
   const routes = await Promise.all(
     rules.map(async (rule) => ({ path: rule.path, pods: await podsOf(world, rule.backend.service.name) })),
   );
-  const identity = issue(createAuthority('the front of the test'), { commonName: 'localhost', hosts: ['localhost'] });
+  const identity = await issue(await createAuthority('the front of the test'), {
+    commonName: 'localhost',
+    hosts: ['localhost'],
+  });
   const front = await roundRobin((asked) => routes.find((route) => asked.startsWith(route.path))?.pods ?? [], identity);
   return { ...front, url: front.url.replace('127.0.0.1', 'localhost') };
 }

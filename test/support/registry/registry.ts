@@ -92,7 +92,10 @@ async function addressOf(initPid: number): Promise<string> {
 /** A real registry with a login, in the network namespace of the real node. */
 export async function startRegistry(initPid: number): Promise<PrivateRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-registry-'));
-  const { certificate, key } = issue(createAuthority('berth-test'), { commonName: SERVER, hosts: [SERVER] });
+  const { certificate, key } = await issue(await createAuthority('berth-test'), {
+    commonName: SERVER,
+    hosts: [SERVER],
+  });
   const files = { htpasswd: HTPASSWD, 'tls.crt': certificate, 'tls.key': key };
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content, { mode: 0o600 });
   const config = {

@@ -71,7 +71,7 @@ function broken(name: string, allocatable: string, capacity: string) {
 
 const UNLIMITED = { gpu_ceilings: [], instances_max: null };
 
-function personWith(scopes: PrincipalScope[]): string {
+function personWith(scopes: PrincipalScope[]): Promise<string> {
   const [expires, until] = [Date.now() + 45_000, Date.now() + 3_600_000];
   const claims = { id: 'ab'.repeat(16), username: 'ann', namespace: 'team', scopes, expires, until };
   return signPersonToken(claims, personSigningKey(Buffer.alloc(32, 1)));
@@ -83,7 +83,7 @@ function get(token: string): Promise<Response> {
 }
 
 async function fleet(): Promise<FleetRecord> {
-  const answer = await get(personWith(['compute:read', 'fleet:read']));
+  const answer = await get(await personWith(['compute:read', 'fleet:read']));
   expect(answer.status).toBe(200);
   const record = await answer.json();
   expect(fleetSchema.safeParse(record).error).toBeUndefined();
@@ -191,7 +191,7 @@ it.each([
 ])('refuses %s, and tells nothing', async (_who, token) => {
   const scopes = ['compute:read', 'fleet:read'] as unknown as Scope[];
   api = await startLoneApi({ tenants: ['team', 'cheat'], keys: { cheat: { scopes } }, ...WORLD });
-  const answer = await get(token());
+  const answer = await get(await token());
   expect(answer.status).toBe(403);
   const text = await answer.text();
   expect(text).toContain('insufficient_scope');

@@ -8,6 +8,8 @@ import type { ReadStore } from '../../../src/kube/watch/store.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
+/** A header of such a token, and nothing that is signed. */
+const FORGED = `${Buffer.from('{"alg":"EdDSA","typ":"berth-person+jwt"}').toString('base64url')}.e30.AAAA`;
 const NO_KEYS = { by: () => [] } as unknown as ReadStore<ApiKey>;
 
 function world() {
@@ -55,8 +57,11 @@ async function callerOf(people: People | undefined, authorization: string): Prom
 
 it('finds a person in one tenant, and asks the dashboard once', async () => {
   const { people, token, asked } = world();
-  expect(await callerOf(people, `Bearer ${token()}`)).toMatchObject({ namespace: 'team-a', scopes: ['compute:read'] });
-  expect(await callerOf(people, `Bearer ${token()}`)).toBeDefined();
+  expect(await callerOf(people, `Bearer ${await token()}`)).toMatchObject({
+    namespace: 'team-a',
+    scopes: ['compute:read'],
+  });
+  expect(await callerOf(people, `Bearer ${await token()}`)).toBeDefined();
   expect(asked()).toBe(1);
 });
 
@@ -64,34 +69,34 @@ it('leaves keys, wrong tokens and every token without a dashboard to the check o
   const { people, token, asked } = world();
   expect(await callerOf(people, 'Bearer berth_abc')).toBeUndefined();
   expect(asked()).toBe(0);
-  expect(await callerOf(people, `Bearer ${token()}x`)).toBeUndefined();
-  expect(await callerOf(undefined, `Bearer ${token()}`)).toBeUndefined();
+  expect(await callerOf(people, `Bearer ${await token()}x`)).toBeUndefined();
+  expect(await callerOf(undefined, `Bearer ${await token()}`)).toBeUndefined();
 });
 
 it('finds people again after the dashboard has another key, and lets wrong tokens ask seldom', async () => {
   const { clock, people, token, turn, asked } = world();
-  await people.find(token());
+  await people.find(await token());
   turn();
-  expect(await people.find(token())).toBeUndefined();
-  for (let calls = 0; calls < 50; calls += 1) await people.find('berth-person.e30.AAAA');
+  expect(await people.find(await token())).toBeUndefined();
+  for (let calls = 0; calls < 50; calls += 1) await people.find(FORGED);
   expect(asked()).toBe(1);
   await clock.advance(5_000);
-  expect(await people.find(token())).toBeDefined();
+  expect(await people.find(await token())).toBeDefined();
   expect(asked()).toBe(2);
 });
 
 it('knows whom it knew while the dashboard is away', async () => {
   const { clock, people, token, leave } = world();
-  await people.find(token());
+  await people.find(await token());
   leave();
   await clock.advance(10_000);
-  expect(await people.find(token())).toBeDefined();
-  expect(await people.find('berth-person.e30.AAAA')).toBeUndefined();
+  expect(await people.find(await token())).toBeDefined();
+  expect(await people.find(FORGED)).toBeUndefined();
 });
 
 it('a stream of a person ends with the token, and a port with the sign-in', async () => {
   const { clock, people, token } = world();
-  const caller = await people.find(token());
+  const caller = await people.find(await token());
   const authenticator = new Authenticator({ apiKeys: NO_KEYS, clock });
   const { keyId = '' } = caller ?? {};
   const valid = () => [

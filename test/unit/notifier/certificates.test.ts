@@ -10,12 +10,12 @@ import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 
 const LOOPBACK = [{ address: '127.0.0.0', prefix: 8, family: 'ipv4' as const }];
 const usual = getCACertificates('default');
-const authority = createAuthority('test');
-const stranger = createAuthority('stranger');
+const authority = await createAuthority('test');
+const stranger = await createAuthority('stranger');
 const servers: Server[] = [];
 
 async function targetOf(signer: typeof authority, host: string): Promise<string> {
-  const { certificate, key } = issue(signer, { commonName: host, hosts: [host] });
+  const { certificate, key } = await issue(signer, { commonName: host, hosts: [host] });
   const server = createServer({ cert: certificate, key }, (_request, response) => response.writeHead(204).end());
   servers.push(server);
   server.listen(0, '127.0.0.1');

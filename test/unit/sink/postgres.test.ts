@@ -17,7 +17,7 @@ import { gpuInstance } from '../../support/inventory-world.ts';
 import { hasPostgres, type Postgres as Server, startPostgres } from '../../support/postgres.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const authority = createAuthority('test');
+const authority = await createAuthority('test');
 
 /** Charges of so many starts, each of a minute. */
 function charges(count: number, cost = '0.10'): Charge[] {
@@ -33,7 +33,7 @@ function charges(count: number, cost = '0.10'): Charge[] {
 describe.skipIf(!(await hasPostgres()))('a PostgreSQL', { timeout: 60_000 }, () => {
   let server: Server;
   beforeAll(async () => {
-    const { certificate, key } = issue(authority, { commonName: 'db', hosts: ['localhost'] });
+    const { certificate, key } = await issue(authority, { commonName: 'db', hosts: ['localhost'] });
     server = await startPostgres({ tls: { certificate, key } });
   }, 120_000);
   afterAll(() => server[Symbol.asyncDispose]());

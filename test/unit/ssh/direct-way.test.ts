@@ -16,15 +16,15 @@ import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 const TARGET = { namespace: 'team', pod: 'p', container: 'main', uid: 'u', tools: true, address: '127.0.0.1' };
 const TEN_MINUTES = 10 * 60_000;
 
-type Identity = ReturnType<typeof newIdentity>;
+type Identity = Awaited<ReturnType<typeof newIdentity>>;
 
-function newIdentity() {
-  const issued = issue(createAuthority('test'), { commonName: 'helper', hosts: ['127.0.0.1'] });
+async function newIdentity() {
+  const issued = await issue(await createAuthority('test'), { commonName: 'helper', hosts: ['127.0.0.1'] });
   return { ...issued, der: new X509Certificate(issued.certificate).raw };
 }
 
-const own = newIdentity();
-const other = newIdentity();
+const own = await newIdentity();
+const other = await newIdentity();
 
 let kubelet: ChannelServer;
 let gone: AbortController;

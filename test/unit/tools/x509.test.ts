@@ -5,11 +5,11 @@ import { connect, createServer } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';
 
-const authority = createAuthority('test-authority');
+const authority = await createAuthority('test-authority');
 
 describe('certificates', () => {
-  it('are signed by their authority and carry names, addresses and groups', () => {
-    const leaf = issue(authority, {
+  it('are signed by their authority and carry names, addresses and groups', async () => {
+    const leaf = await issue(authority, {
       commonName: 'leaf',
       organisation: 'system:masters',
       hosts: ['localhost', '10.1.2.3'],
@@ -26,8 +26,8 @@ describe('certificates', () => {
   });
 
   it('are accepted in a handshake that asks both sides, and only under their own authority', async () => {
-    const server = issue(authority, { commonName: 'server', hosts: ['127.0.0.1'] });
-    const client = issue(authority, { commonName: 'client' });
+    const server = await issue(authority, { commonName: 'server', hosts: ['127.0.0.1'] });
+    const client = await issue(authority, { commonName: 'client' });
     const listener = createServer(
       {
         cert: server.certificate,
@@ -46,7 +46,7 @@ describe('certificates', () => {
       const socket = connect({ ...target, ca: authority.certificate });
       const [data] = (await once(socket, 'data')) as [Buffer];
       expect(data.toString()).toBe('client');
-      const stranger = connect({ ...target, ca: createAuthority('test-authority').certificate });
+      const stranger = connect({ ...target, ca: (await createAuthority('test-authority')).certificate });
       const [error] = (await once(stranger, 'error')) as [NodeJS.ErrnoException];
       expect(error.code).toMatch(/CERT|SIGNATURE/);
     } finally {

@@ -24,19 +24,20 @@ export interface CredentialOptions {
 }
 
 /** Writes every key, certificate, token and kubeconfig of a new cluster. Their owner alone can read them. */
-export function writeCredentials({ folder, server, serverHosts, nodeAddress }: CredentialOptions): void {
+export async function writeCredentials(options: CredentialOptions): Promise<void> {
+  const { folder, server, serverHosts, nodeAddress } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o600 });
-  const authority = createAuthority('berth-local');
+  const authority = await createAuthority('berth-local');
   write('ca.crt', authority.certificate);
   const identities: Record<string, Identity> = {
-    apiserver: issue(authority, { commonName: 'kube-apiserver', hosts: serverHosts }),
-    'apiserver-kubelet': issue(authority, {
+    apiserver: await issue(authority, { commonName: 'kube-apiserver', hosts: serverHosts }),
+    'apiserver-kubelet': await issue(authority, {
       commonName: 'kube-apiserver-kubelet-client',
       organisation: 'system:masters',
     }),
-    etcd: issue(authority, { commonName: 'etcd', hosts: ['127.0.0.1', 'localhost'] }),
-    kubelet: issue(authority, { commonName: 'real-0', hosts: ['real-0', nodeAddress] }),
+    etcd: await issue(authority, { commonName: 'etcd', hosts: ['127.0.0.1', 'localhost'] }),
+    kubelet: await issue(authority, { commonName: 'real-0', hosts: ['real-0', nodeAddress] }),
   };
   for (const [name, identity] of Object.entries(identities)) {
     write(`${name}.crt`, identity.certificate);

@@ -53,7 +53,7 @@ async function onHost({ state, programs }: BuiltOptions, logs: string): Promise<
     podCidr: '10.253.0.0/24',
     simulatedCidr: '10.251.0.0/24',
   };
-  prepare(layout, '127.0.0.1');
+  await prepare(layout, '127.0.0.1');
   writeConfigFiles(layout);
   return { launcher: new ProcessLauncher(logs), layout, network: undefined, cgroup: undefined };
 }
@@ -79,7 +79,7 @@ async function inNamespaces(
       simulatedCidr: network.simulatedCidr,
       audit,
     };
-    prepare(layout, network.nodeAddress);
+    await prepare(layout, network.nodeAddress);
     writeConfigFiles(layout, { cgroup, cniFolder });
     try {
       const launcher = await NamespaceLauncher.open({ network, cgroup, programs, data: layout.data, logs });
@@ -99,11 +99,11 @@ function folders(state: string, programs: string): Pick<Layout, 'programs' | 'cr
   return { programs, credentials: join(folder, 'pki'), config: join(folder, 'config'), data: join(folder, 'data') };
 }
 
-function prepare(layout: Layout, address: string): void {
+async function prepare(layout: Layout, address: string): Promise<void> {
   // The first address of the range is the `kubernetes` Service's.
   const serviceAddress = layout.serviceCidr.replace(/\.\d+\/\d+$/, '.1');
   mkdirSync(layout.data, { recursive: true, mode: 0o700 });
-  writeCredentials({
+  await writeCredentials({
     folder: layout.credentials,
     server: `https://${address}:${layout.apiPort}`,
     serverHosts: [

@@ -30,16 +30,16 @@ export class People {
   /** The caller; undefined when the token is forged or over. Rejects when the dashboard cannot be asked for its key. */
   async find(token: string): Promise<Principal | undefined> {
     if (this.#key === undefined) await this.#ask();
-    const found = this.#read(token);
+    const found = await this.#read(token);
     if (found !== undefined || this.#deps.clock.monotonic() - this.#askedAt < ASK_AGAIN_MS) return found;
     // Without an answer the known key counts: then this token is a wrong one.
     await this.#ask().catch(() => undefined);
-    return this.#read(token);
+    return await this.#read(token);
   }
 
-  #read(token: string): Principal | undefined {
+  async #read(token: string): Promise<Principal | undefined> {
     const key = this.#key;
-    const claims = key && readPersonToken(token, { key, now: this.#deps.clock.now() });
+    const claims = key && (await readPersonToken(token, { key, now: this.#deps.clock.now() }));
     return claims && personPrincipal(claims);
   }
 
