@@ -6,6 +6,7 @@ import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
+import { ClaimReads } from './act/claim-reads.ts';
 import { reconcileInstance } from './act/reconcile.ts';
 import type { InstanceDeps } from './act/run.ts';
 import type { JupyterState, MonitorState } from './decide/observed.ts';
@@ -26,10 +27,7 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<
-    InstanceDeps,
-    'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf' | 'withClaim'
-  > & {
+  Pick<InstanceDeps, 'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf'> & {
     budgets: Budgets;
   };
 
@@ -47,7 +45,8 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
   const jupyters = checkJupyter && new PodChecks({ check: checkJupyter, pauseMs: JUPYTER_PAUSE_MS, clock });
   const monitors = checkMonitor && new PodChecks({ check: checkMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
+  const claimReads = new ClaimReads(deps);
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, claimReads, fence, made, logins, jupyters, monitors };
   return new Controller({
     name: 'gpuinstance',
     sources: [

@@ -17,11 +17,10 @@ import type { FleetNode, FleetRecord } from './schema.ts';
 /** The operator reads the first of a line that may have thousands. */
 const MOST_WAITING = 200;
 
-type Source = Pick<ApiContext, 'claims' | 'offers' | 'stores'>;
+type Source = Pick<ApiContext, 'offers' | 'stores'>;
 
-function placedIn({ claims, stores }: Source): Placed[] {
-  return [...stores.instances.values()].flatMap((stored) => {
-    const instance = claims.with(stored);
+function placedIn({ stores }: Source): Placed[] {
+  return [...stores.instances.values()].flatMap((instance) => {
     const claim = instance.status?.claim;
     return claim === undefined ? [] : [{ instance, claim }];
   });
