@@ -5,6 +5,8 @@ import type { InformerMetrics } from '../kube/watch/informer-metrics.ts';
 import { Informer } from '../kube/watch/reflector.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
+import { ClaimsOnPods } from './claims-on-pods.ts';
 import { type CacheDefinition, type CachedObject, type CacheName, CACHES, type Reads } from './table.ts';
 
 export interface CachesDeps {
@@ -16,6 +18,8 @@ export interface CachesDeps {
   metrics?: InformerMetrics;
   /** Everything where it is absent. */
   reads?: Reads;
+  /** Whether a claim may be on a pod alone. Only where admission keeps others from writing it there. */
+  claimOnPod?: boolean;
 }
 
 const EVERYTHING: Reads = { texts: true };
@@ -37,20 +41,7 @@ export class Caches {
   }
 
   get<N extends CacheName>(name: N): ReadStore<CachedObject<N>> {
-    let informer = this.#informers.get(name);
-    if (!informer) {
-      const { reads = EVERYTHING, namespace, ...deps } = this.#deps;
-      const { createPrune, isOwn, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
-      informer = new Informer({
-        ...definition,
-        ...(createPrune && { prune: createPrune(reads) }),
-        ...(isOwn && { namespace }),
-        ...deps,
-        random: Math.random,
-      });
-      this.#informers.set(name, informer);
-      this.#running.push(informer.run(this.#signal));
-    }
+    const informer = this.#informers.get(name) ?? this.#start(name);
     return informer.store as unknown as ReadStore<CachedObject<N>>;
   }
 
@@ -66,5 +57,23 @@ export class Caches {
   /** Resolves when every watch has ended, after the signal aborted. Never rejects. */
   async ended(): Promise<void> {
     await Promise.all(this.#running);
+  }
+
+  #start(name: CacheName): Informer<KubeObject> {
+    const { reads = EVERYTHING, namespace, claimOnPod = false, ...deps } = this.#deps;
+    const { createPrune, isOwn, ...definition } = CACHES[name] as unknown as CacheDefinition<KubeObject>;
+    const claims = name === 'instances' && claimOnPod ? new ClaimsOnPods(this.get('pods')) : undefined;
+    const informer = new Informer({
+      ...definition,
+      ...(createPrune && { prune: createPrune(reads) }),
+      ...(claims && { complete: (instance: KubeObject) => claims.complete(instance as GpuInstance) }),
+      ...(isOwn && { namespace }),
+      ...deps,
+      random: Math.random,
+    });
+    claims?.follow((key) => informer.refresh(key));
+    this.#informers.set(name, informer);
+    this.#running.push(informer.run(this.#signal));
+    return informer;
   }
 }

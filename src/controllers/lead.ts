@@ -1,6 +1,4 @@
-import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
-import { claimReader } from '../resources/pod/claim-on-pod.ts';
 import { catchUp, type CatchUpDeps } from './catch-up.ts';
 import type { RunSignals } from '../runtime/controller.ts';
 import { Budgets } from './budgets/budgets.ts';
@@ -24,7 +22,7 @@ import { createModelServerController, type ModelServerOptions } from './model-se
 import { createTenantController } from './tenants/controller.ts';
 import type { TenantDeps } from './tenants/reconcile.ts';
 
-type LeadDeps = Omit<InstanceControllerDeps, 'budgets' | 'withClaim'> &
+type LeadDeps = Omit<InstanceControllerDeps, 'budgets'> &
   TenantDeps &
   BudgetRecordsDeps &
   Pick<CatchUpDeps, 'onBehind'> & {
@@ -51,19 +49,17 @@ export async function lead(deps: LeadDeps, signals: RunSignals): Promise<void> {
   deps.inventory.forgetAll();
   if (!(await keepTrying(deps, 'PriorityClasses', (signal) => ensurePriorityClasses(client, signal), over))) return;
   logIsolation(deps);
-  const { inventory, stores, config } = deps;
-  const withClaim = config.claimOnPod ? claimReader(stores.pods) : (instance: GpuInstance) => instance;
+  const { inventory } = deps;
   const records = new BudgetRecords(deps);
   const budgets = new Budgets({
     ...deps,
-    withClaim,
     assumedClaim: (key) => inventory.assumedClaim(key),
     recordedAt: (now) => records.at(now),
   });
   const onRecords: BudgetControllerDeps['onRecords'] = (listener) => records.onChange(listener);
   const pulls = { attempts: new PullAttempts(clock), names: new PullNames() };
   const controllers = [
-    createInstanceController({ ...deps, withClaim, budgets }),
+    createInstanceController({ ...deps, budgets }),
     createBudgetController({ ...deps, budgets, onRecords }),
     createStatusController(deps, sshKeyStatus(deps.stores)),
     createStatusController(deps, templateStatus(deps.stores, deps.config.namespace)),

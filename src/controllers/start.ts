@@ -62,7 +62,7 @@ export async function startControllers(deps: ControllersDeps): Promise<RunningCo
   const stop = new AbortController();
   const abort = new AbortController();
   await Promise.all(Object.values(stores).map(({ synced }) => synced));
-  const inventory = new Inventory(stores, clock, config);
+  const inventory = new Inventory(stores, clock);
   const unrecorded = new UnrecordedInstances(log);
   const unfollow = stores.instances.onChange((change) => unrecorded.noteChange(change));
   const metrics = createControllerMetrics(registry, clock);

@@ -3,7 +3,6 @@ import { keyOf, type KubeObject, type Node, type Pod, type StorageClass } from '
 import type { Claim, GpuInstance } from '../resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../resources/gpu-pool.ts';
 import { isSwitchedOff } from '../resources/instances/instance-state.ts';
-import { claimReader, firstPodOf, instanceKeyOfFirstPod, isBeforeFirstStart } from '../resources/pod/claim-on-pod.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Assumptions } from './assumptions.ts';
 import { FreePlaces } from './free-places.ts';
@@ -26,11 +25,6 @@ interface InventoryStores {
   storageClasses: ReadStore<StorageClass>;
 }
 
-interface InventoryOptions {
-  /** Whether a claim may be on its pod alone. Only where admission keeps others from writing it there. */
-  claimOnPod?: boolean;
-}
-
 type PreemptionSearch = Partial<Pick<PreemptOptions, 'reservedOn' | 'isAnyGood'>>;
 
 /** Calls `update` for every object of a watch cache, and after each change. Returns the function that ends this. */
@@ -46,8 +40,6 @@ function follow<T extends KubeObject>(
 export class Inventory {
   readonly #stores: InventoryStores;
   readonly #clock: Pick<Clock, 'now'>;
-  /** The instance with the claim that its pod bears. */
-  readonly #withClaim: (instance: GpuInstance) => GpuInstance;
   readonly #nodes: NodeViews;
   readonly #free: FreePlaces;
   readonly #assumptions = new Assumptions();
@@ -61,9 +53,8 @@ export class Inventory {
   #classes: ReadonlyMap<number, OfferClass> | undefined;
   #offers: readonly Offer[] | undefined;
 
-  constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>, { claimOnPod = false }: InventoryOptions = {}) {
+  constructor(stores: InventoryStores, clock: Pick<Clock, 'now'>) {
     this.#stores = stores;
-    this.#withClaim = claimOnPod ? claimReader(stores.pods) : (instance) => instance;
     this.#clock = clock;
     this.#nodes = new NodeViews(clock, (node) => this.#nodeChanged(node));
     const [classes, viewOf] = [() => this.#currentClasses(), (node: string) => this.#nodes.viewOf(node)];
@@ -74,7 +65,6 @@ export class Inventory {
       follow(stores.nodes, (name, node) => this.#setNode(name, node && nodeFacts(node, this.#pools))),
       follow(stores.pods, (key, pod) => this.#nodes.setPod(key, pod && podHolding(pod))),
       follow(stores.instances, (key) => this.#instanceChanged(key)),
-      stores.pods.onChange(({ key }) => this.#podChanged(key)),
       stores.pools.onChange(() => this.#refreshPools()),
       stores.storageClasses.onChange(() => {
         this.#hasStorage = new WeakMap();
@@ -139,16 +129,9 @@ export class Inventory {
     this.#holdings.set(key, claim);
   }
 
-  /** The assumed claim was written: it is assumed until the cache reaches this version. */
-  written(instance: GpuInstance): void {
-    const key = keyOf(instance);
-    this.#assumptions.confirm(key, 'instance', instance.metadata.resourceVersion ?? '');
-    this.#instanceChanged(key);
-  }
-
-  /** The assumed claim was written to this pod: it is assumed until a cache shows the pod or the claim in the status. */
-  writtenOnPod(key: string, pod: Pod): void {
-    this.#assumptions.confirm(key, 'pod', pod.metadata.resourceVersion ?? '');
+  /** The assumed claim was written: it is assumed until the instance is shown with it, or what was written is shown. */
+  written(key: string, isShown: () => boolean): void {
+    this.#assumptions.confirm(key, isShown);
     this.#instanceChanged(key);
   }
 
@@ -242,21 +225,9 @@ export class Inventory {
     this.#nodes.setFacts(name, facts);
   }
 
-  /** A pod may bear the claim of its instance until the status has it. */
-  #podChanged(podKey: string): void {
-    const key = instanceKeyOfFirstPod(podKey);
-    const instance = key === undefined ? undefined : this.#stores.instances.get(key);
-    if (key !== undefined && instance !== undefined && isBeforeFirstStart(instance)) this.#instanceChanged(key);
-  }
-
   #instanceChanged(key: string): void {
-    const { instances, pods } = this.#stores;
-    const stored = instances.get(key);
-    const instance = this.#assumptions.newest(key, {
-      instance: stored && this.#withClaim(stored),
-      pod: stored && pods.get(keyOf({ ...stored.metadata, name: firstPodOf(stored) }))?.metadata.resourceVersion,
-      versions: { instance: instances.resourceVersion, pod: pods.resourceVersion },
-    });
+    const { instances } = this.#stores;
+    const instance = this.#assumptions.newest(key, instances.get(key), instances.resourceVersion);
     this.#nodes.setClaim(key, instance && claimHolding(key, instance));
     this.#holdings.set(key, instance?.status?.claim);
     this.#nodes.setFailures(key, instance === undefined ? [] : nodeFailuresOf(instance));

@@ -60,7 +60,7 @@ async function createShared({ process, caches, shutdown }: RoleContext): Promise
 
 function createInventory({ process, caches, shutdown }: RoleContext): Inventory {
   const supply = caches.pick(['instances', 'nodes', 'pods', 'pools', 'storageClasses']);
-  const inventory = new Inventory(supply, process.clock, process.config);
+  const inventory = new Inventory(supply, process.clock);
   shutdown.defer('inventory', () => inventory.close());
   return inventory;
 }
@@ -176,7 +176,6 @@ export async function startApiRole(context: RoleContext, beside: Beside): Promis
     readMonitor: monitorReader(process.connection),
     namespace: config.namespace,
     defaultImage: config.defaultImage,
-    claimOnPod: config.claimOnPod,
     trustProxy: config.trustProxy,
     address: config.http,
   });

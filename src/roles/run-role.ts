@@ -45,9 +45,9 @@ async function start(name: string, roles: readonly Role[]): Promise<void> {
   shutdown.defer('connections', () => proc.connection.close());
   const watching = new AbortController();
   const metrics = new InformerMetrics(proc.registry);
-  const { namespace } = config;
+  const { namespace, claimOnPod } = config;
   const reads = readsOf(name);
-  const caches = new Caches({ ...proc, namespace, metrics, reads }, watching.signal);
+  const caches = new Caches({ ...proc, namespace, metrics, reads, claimOnPod }, watching.signal);
   shutdown.defer('watches', async () => {
     watching.abort();
     await caches.ended();

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { hasReached } from '../kube/watch/resource-version.ts';
+import { shownIn } from '../kube/watch/resource-version.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import { keyOf, type KubeObject } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -34,14 +34,7 @@ export class Fence {
 
   /** Remembers a write for `key` by its answer; `store` is the cache that will show it. */
   wrote<T extends KubeObject>(key: string, store: ReadStore<T>, answer: T): void {
-    const objectKey = keyOf(answer);
-    const { resourceVersion = '' } = answer.metadata;
-    this.#remember(key, this.#idOf(store, objectKey), () => {
-      const seen = store.get(objectKey)?.metadata.resourceVersion;
-      return (
-        (seen !== undefined && hasReached(seen, resourceVersion)) || hasReached(store.resourceVersion, resourceVersion)
-      );
-    });
+    this.#remember(key, this.#idOf(store, keyOf(answer)), shownIn(store, answer));
   }
 
   /** Remembers a delete for `key`, by the object that was deleted. */

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { INDEXES } from '../../src/caches/indexes.ts';
+import { ClaimReads } from '../../src/controllers/gpu-instance/act/claim-reads.ts';
 import type { InstanceDeps } from '../../src/controllers/gpu-instance/act/run.ts';
 import { FINALIZER } from '../../src/controllers/gpu-instance/decide/names.ts';
 import { reconcileInstance } from '../../src/controllers/gpu-instance/act/reconcile.ts';
@@ -29,7 +30,7 @@ import type { ApiKey } from '../../src/resources/api-key.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../src/resources/instances/gpu-instance.ts';
 import type { GpuPool } from '../../src/resources/gpu-pool.ts';
 import type { InstanceTemplate } from '../../src/resources/instance-template.ts';
-import { claimReader } from '../../src/resources/pod/claim-on-pod.ts';
+import { storedOf } from '../../src/resources/pod/claim-on-pod.ts';
 import type { SshKey } from '../../src/resources/ssh-key.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
 import type { TenantPolicy } from '../../src/resources/tenants/tenant-policy.ts';
@@ -38,6 +39,7 @@ import { RecordedSpending } from '../../src/budgets/spending.ts';
 import { Lru } from '../../src/lib/lru.ts';
 import { Fence } from '../../src/runtime/fence.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
+import { claimingCache } from './claiming-cache.ts';
 import { fakeClock } from './fake-clock.ts';
 import { gpuNode } from './inventory-world.ts';
 
@@ -75,9 +77,9 @@ export function controllerWorld(
     createPod = (pod) => Promise.resolve(pod),
   }: { nodes?: Node[]; pools?: GpuPool[]; claimOnPod?: boolean; createPod?: (pod: Pod) => Promise<Pod> } = {},
 ) {
-  const instances = cacheOf<GpuInstance>([], INDEXES.instances);
   const quotas = cacheOf<ResourceQuota>([], INDEXES.quotas);
   const pods = cacheOf<Pod>([], INDEXES.pods);
+  const instances = claimOnPod ? claimingCache(pods) : cacheOf<GpuInstance>([], INDEXES.instances);
   const disks = cacheOf<PersistentVolumeClaim>();
   const templates = cacheOf<InstanceTemplate>([], INDEXES.templates);
   const namespaces = cacheOf<Namespace>([{ metadata: { name: 'default', uid: 'uid-default' } }]);
@@ -110,13 +112,22 @@ export function controllerWorld(
   /** What was created, in order. */
   const created: { kind: string; object: KubeObject }[] = [];
   const writes: { verb: 'patch' | 'delete'; kind: string; name: string; body?: unknown }[] = [];
+  /** An instance as the API server has it. */
+  const storedAt = (key: string): GpuInstance | undefined => {
+    const seen = instances.store.get(key);
+    return seen && storedOf(seen);
+  };
   const storeOf: Record<string, { get(key: string): KubeObject | undefined }> = {
-    GPUInstance: instances.store,
+    GPUInstance: { get: storedAt },
     Pod: pods.store,
     PersistentVolumeClaim: disks.store,
   };
   const client: Pick<KubeClient, 'get' | 'list' | 'create' | 'patch' | 'delete'> = {
-    list: () => Promise.resolve({ items: [...instances.store.values(), ...unseen] as never[], resourceVersion: '1' }),
+    list: () =>
+      Promise.resolve({
+        items: [...[...instances.store.values()].map(storedOf), ...unseen] as never[],
+        resourceVersion: '1',
+      }),
     get(type: ResourceType, ref: ObjectRef) {
       const found = (type.kind === 'Pod' && api.pods.get(keyOf(ref))) || storeOf[type.kind]?.get(keyOf(ref));
       if (found !== undefined) return Promise.resolve(found as never);
@@ -128,20 +139,20 @@ export function controllerWorld(
     },
     patch(type, ref, body) {
       writes.push({ verb: 'patch', kind: type.kind, name: ref.name, body });
-      const before = type.kind !== 'GPUInstance' ? undefined : instances.store.get(keyOf(ref));
+      const before = type.kind !== 'GPUInstance' ? undefined : storedAt(keyOf(ref));
       if (before === undefined) return refuse();
       const operations = body as { op: string; path: string; value?: unknown }[];
       // The last that adds says what is written; a move keeps what is there.
       const { path = '', value } = operations.findLast(({ op }) => op === 'add') ?? {};
       const keeps = operations.some(({ op }) => op === 'move');
       return beforePatch(path).then(() => {
-        const { metadata, ...rest } = instances.store.get(keyOf(ref)) ?? before;
+        const { metadata, ...rest } = storedAt(keyOf(ref)) ?? before;
         const finalizers = path === '/metadata/finalizers' && { finalizers: value as string[] };
         const kept = keeps && rest.status?.template && { template: rest.status.template };
         const status = path === '/status' && { status: { ...(value as GpuInstanceStatus), ...kept } };
         const resourceVersion = String((version += 1));
         instances.upsert({ ...rest, ...status, metadata: { ...metadata, ...finalizers, resourceVersion } });
-        return instances.store.get(keyOf(ref)) as never;
+        return storedAt(keyOf(ref)) as never;
       });
     },
     delete(type, ref) {
@@ -149,17 +160,15 @@ export function controllerWorld(
       return refuse();
     },
   };
-  const inventory = new Inventory(stores, clock, { claimOnPod });
-  const withClaim = claimOnPod ? claimReader(pods.store) : (instance: GpuInstance) => instance;
+  const inventory = new Inventory(stores, clock);
   const ceilingsOf = limitReader(policies.store, namespaces.store);
-  const tenantLine = new TenantLine({ client, inventory, stores, ceilingsOf, withClaim, config: { claimOnPod } });
+  const tenantLine = new TenantLine({ inventory, stores, ceilingsOf });
   /** What usage records say; undefined while they are being read. */
   const recorded: { now: Recorded | undefined } = {
     now: { spending: new RecordedSpending(monthOf(clock.now())), isRecorded: () => false },
   };
   const budgets = new Budgets({
     stores,
-    withClaim,
     ceilingsOf,
     clock,
     assumedClaim: (key) => inventory.assumedClaim(key),
@@ -175,10 +184,10 @@ export function controllerWorld(
     client: client as KubeClient,
     stores,
     inventory,
-    withClaim,
     line: new WaitingLine(inventory),
     ceilingsOf,
     tenantLine,
+    claimReads: new ClaimReads({ client, inventory, stores, config: { claimOnPod } }),
     budgets,
     fence: new Fence(clock, log),
     made: new Lru(10),

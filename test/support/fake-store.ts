@@ -30,6 +30,10 @@ export class FakeStore<T extends KubeObject> implements ReadStore<T> {
     return () => this.#listeners.delete(listener);
   }
 
+  complete(object: T): T {
+    return object;
+  }
+
   put(object: T): void {
     const key = keyOf(object);
     const before = this.#objects.get(key);

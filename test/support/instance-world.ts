@@ -1,4 +1,5 @@
 import type { Node, Pod } from '../../src/kube/types.ts';
+import type { WithStored } from '../../src/controllers/gpu-instance/act/observe.ts';
 import type { Observed } from '../../src/controllers/gpu-instance/decide/observed.ts';
 import type { Settings } from '../../src/controllers/gpu-instance/decide/settings.ts';
 import { claimOn, gpuInstance, gpuNode } from './inventory-world.ts';
@@ -55,7 +56,7 @@ export const SCHEDULED = { type: 'PodScheduled', status: 'True', lastTransitionT
 export const READY = { type: 'Ready', status: 'True', lastTransitionTime: EARLIER };
 
 /** What is seen of instance `one` with a claim on node `n`, unless told otherwise. */
-export function observed(over: Partial<Observed> = {}): Observed {
+export function observed(over: Partial<Observed> = {}): WithStored {
   const instance =
     over.instance ??
     gpuInstance(

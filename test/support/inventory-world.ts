@@ -11,6 +11,7 @@ import { type GpuPool, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts
 import { claimText } from '../../src/resources/pod/claim-on-pod.ts';
 import { ownerOf } from '../../src/resources/pod/owner.ts';
 import { Inventory } from '../../src/inventory/inventory.ts';
+import { claimingCache } from './claiming-cache.ts';
 
 export const A100 = 'NVIDIA-A100-SXM4-80GB';
 
@@ -184,11 +185,12 @@ function cacheOf<T extends KubeObject>(objects: T[] = []) {
 
 /** An inventory over caches that the test changes. */
 export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
+  const pods = cacheOf(world.pods);
   const caches = {
     nodes: cacheOf(world.nodes),
-    pods: cacheOf(world.pods),
+    pods,
     pools: cacheOf(world.pools),
-    instances: cacheOf(world.instances),
+    instances: world.claimOnPod ? claimingCache(pods, world.instances) : cacheOf(world.instances),
     storageClasses: cacheOf(world.storageClasses),
   };
   const clock = { at: now, now: () => clock.at };
@@ -201,7 +203,6 @@ export function inventoryOf(world: World, now = Date.UTC(2026, 0, 1)) {
       storageClasses: caches.storageClasses.store,
     },
     clock,
-    { claimOnPod: world.claimOnPod ?? false },
   );
   return { inventory, caches, clock };
 }

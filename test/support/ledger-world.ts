@@ -1,9 +1,9 @@
 import { pino } from 'pino';
+import type { WithStored } from '../../src/controllers/gpu-instance/act/observe.ts';
 import type { Run } from '../../src/controllers/gpu-instance/act/run.ts';
 import { writeLateUsageRecords } from '../../src/controllers/gpu-instance/act/clean-up.ts';
 import { takeStep } from '../../src/controllers/gpu-instance/act/take-step.ts';
 import { writeStatus } from '../../src/controllers/gpu-instance/act/writes.ts';
-import type { Observed } from '../../src/controllers/gpu-instance/decide/observed.ts';
 import { planNext } from '../../src/controllers/gpu-instance/decide/plan.ts';
 import { statusOf } from '../../src/controllers/gpu-instance/decide/status/status.ts';
 import { claimedStatus } from '../../src/controllers/gpu-instance/decide/transitions.ts';
@@ -140,7 +140,7 @@ export class LedgerWorld {
     }
   }
 
-  async #step(run: Run, seen: Observed): Promise<void> {
+  async #step(run: Run, seen: WithStored): Promise<void> {
     const step = planNext(seen);
     switch (step.do) {
       case 'claim': {

@@ -32,8 +32,6 @@ export interface BudgetsDeps {
   /** The claim that was granted to an instance, while no cache shows it. */
   assumedClaim: (key: string) => Claim | undefined;
   ceilingsOf: LimitOf;
-  /** An instance of the cache with its claim, also while that is on its pod alone. */
-  withClaim: (instance: GpuInstance) => GpuInstance;
   /** What usage records say of the month of a moment; undefined while they are being read. */
   recordedAt: (now: number) => Recorded | undefined;
   clock: Pick<Clock, 'now'>;
@@ -190,11 +188,10 @@ export class Budgets {
   }
 
   #holders(namespace: string): Holder[] {
-    const { stores, withClaim, assumedClaim } = this.#deps;
-    return stores.instances.by('namespace', namespace).map((one) => {
-      const instance = withClaim(one);
-      return { instance, claim: instance.status?.claim ?? assumedClaim(keyOf(one)) };
-    });
+    const { stores, assumedClaim } = this.#deps;
+    return stores.instances
+      .by('namespace', namespace)
+      .map((instance) => ({ instance, claim: instance.status?.claim ?? assumedClaim(keyOf(instance)) }));
   }
 }
 

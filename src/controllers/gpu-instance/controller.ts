@@ -7,6 +7,7 @@ import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
 import type { Budgets } from '../budgets/budgets.ts';
 import { MONITOR_RETRY_MS } from './decide/deadlines.ts';
 import { JUPYTER_PAUSE_MS, LOGIN_PAUSE_MS } from './decide/next-look.ts';
+import { ClaimReads } from './act/claim-reads.ts';
 import { reconcileInstance } from './act/reconcile.ts';
 import type { InstanceDeps } from './act/run.ts';
 import { type JupyterState, monitorStateOf } from './decide/observed.ts';
@@ -27,10 +28,7 @@ export interface PodProbes {
 
 export type InstanceControllerDeps = CommonDeps &
   PodProbes &
-  Pick<
-    InstanceDeps,
-    'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf' | 'withClaim'
-  > & {
+  Pick<InstanceDeps, 'events' | 'noteStages' | 'noteEnding' | 'noteStatus' | 'config' | 'unrecorded' | 'ceilingsOf'> & {
     budgets: Budgets;
   };
 
@@ -54,7 +52,8 @@ export function createInstanceController(deps: InstanceControllerDeps): Controll
     });
   const monitors = askMonitor && new PodChecks({ check: askMonitor, pauseMs: MONITOR_RETRY_MS, clock });
   const made = new Lru<string, string>(MAX_MADE);
-  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, fence, made, logins, jupyters, monitors };
+  const claimReads = new ClaimReads(deps);
+  const instanceDeps: InstanceDeps = { ...deps, line, tenantLine, claimReads, fence, made, logins, jupyters, monitors };
   return new Controller({
     name: 'gpuinstance',
     sources: [

@@ -67,7 +67,8 @@ function lineSource({ inventory, line, clock }: InstanceDeps): Source {
 
 /** An instance that waits for a place, a change of its spec or its end comes before one with a status to write. */
 export function priorityOf({ metadata, status }: GpuInstance): Priority {
-  const isSettled = status?.claim !== undefined && status.observedGeneration === metadata.generation;
+  const { claim, observedGeneration = metadata.generation } = status ?? {};
+  const isSettled = claim !== undefined && observedGeneration === metadata.generation;
   return isSettled && metadata.deletionTimestamp === undefined ? 'low' : 'normal';
 }
 

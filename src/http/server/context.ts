@@ -22,7 +22,6 @@ import { InstanceEvents } from '../features/instances/instance-events.ts';
 import { OfferEvents } from '../features/offers/offer-events.ts';
 import { StreamRegistry } from '../interface/events/stream-registry.ts';
 import { ClaimGate } from '../features/instances/claim-gate.ts';
-import { ClaimsOnPods } from '../features/instances/claims-on-pods.ts';
 import { ClaimWaiter } from '../features/instances/claim-waiter.ts';
 import { objectNames } from '../interface/idempotency.ts';
 import { PendingRemovals } from '../features/instances/reaper.ts';
@@ -93,8 +92,6 @@ export interface ApiDeps {
   /** The limits of calls per minute, of keys and tenants. */
   calls: CallLimits;
   ceilings: CeilingsOf;
-  /** Whether the pod of a first start bears the claim. Only where admission keeps others from writing it there. */
-  claimOnPod: boolean;
   /** 32 bytes that all replicas share; read once, on first use. */
   sessionKey: () => Promise<Buffer>;
   /** Berth's own namespace. */
@@ -120,9 +117,8 @@ export function createContext(deps: ApiDeps) {
   const perAddress = deps.trustProxy === false ? MAX_RESTING_PER_ADDRESS : Infinity;
   const connections = new Connections({ most: maxConnections, perAddress });
   const budgets = budgetReader(stores.tenantLimits, clock);
-  const claims = new ClaimsOnPods(stores, deps.claimOnPod);
   const instances = new InstancePresenter({
-    claims,
+    complete: (instance) => stores.instances.complete(instance),
     nodes: stores.nodes,
     templates,
     defaultImage: deps.defaultImage,
@@ -132,10 +128,9 @@ export function createContext(deps: ApiDeps) {
   return {
     ...deps,
     budgets,
-    claims,
     templates,
     lastUsed: new LastUsed({ ...deps, apiKeys: stores.apiKeys }),
-    waiter: new ClaimWaiter(stores.instances, claims, clock),
+    waiter: new ClaimWaiter(stores.instances, clock),
     connections,
     keepAccepted: keepAccepted(connections, maxConnections),
     takeTurns: takeTurns(new Turns(clock)),
@@ -149,8 +144,8 @@ export function createContext(deps: ApiDeps) {
     logReads: new FairShares(LOG_READS_AT_ONCE, 1),
     logFollows: new FairShares(LOG_FOLLOWS_AT_ONCE, 1),
     usageReads: new FairShares(USAGE_READS_AT_ONCE, 1),
-    instanceEvents: new InstanceEvents(stores.instances, claims, instances),
+    instanceEvents: new InstanceEvents(stores.instances, instances),
     offerEvents: new OfferEvents(deps),
-    startTimes: new StartTimes(stores.instances, claims, deps.offers),
+    startTimes: new StartTimes(stores.instances, deps.offers),
   };
 }

@@ -5,6 +5,11 @@ export interface CacheOptions<T> {
   indexers?: IndexFunctions<T> | undefined;
   /** Returns what the cache keeps of an object. May change and return its argument. */
   prune?: ((object: T) => T) | undefined;
+  /**
+   * Returns what readers see of an object, where other objects say a part of it. Gets objects that it returned before,
+   * too. Its results have the version of their argument, and are the same ones while nothing changes.
+   */
+  complete?: ((object: T) => T) | undefined;
   /** Gets the error of a listener that threw; the cache still calls the others. */
   onListenerError: (error: unknown) => void;
 }
@@ -104,6 +109,16 @@ export class Cache<T extends KubeObject> implements ReadStore<T> {
     return () => this.#listeners.delete(listener);
   }
 
+  complete(object: T): T {
+    return this.#options.complete?.(object) ?? object;
+  }
+
+  /** What completes the object of this key has changed, which may change the object for its readers. */
+  refresh(key: string): void {
+    const known = this.#objects.get(key);
+    if (known) this.#notify(this.#put(known));
+  }
+
   /** The object as the cache keeps it: pruned and frozen, or the one it has when the version is the same. */
   prepare(object: T): T {
     const known = this.#objects.get(keyOf(object));
@@ -141,10 +156,12 @@ export class Cache<T extends KubeObject> implements ReadStore<T> {
     this.#resourceVersion = resourceVersion;
   }
 
-  #put(after: T): StoreChange<T> | undefined {
+  #put(object: T): StoreChange<T> | undefined {
+    const after = this.complete(object);
     const key = keyOf(after);
     const before = this.#objects.get(key);
     if (before === after) return undefined;
+    if (after !== object) freeze(after);
     for (const index of this.#indexes.values()) {
       if (before) removeFrom(index, key, before);
       addTo(index, key, after);

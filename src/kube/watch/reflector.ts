@@ -17,6 +17,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   indexers?: IndexFunctions<T>;
   /** Returns what the store keeps of an object; managedFields always go. May change and return its argument. */
   prune?: (object: T) => T;
+  /** Returns what readers see of an object; see CacheOptions. */
+  complete?: (object: T) => T;
   clock: Clock;
   /** Uniform in [0, 1). */
   random: () => number;
@@ -90,6 +92,7 @@ export class Informer<T extends KubeObject> {
     this.#cache = new Cache<T>({
       indexers: options.indexers,
       prune: options.prune,
+      complete: options.complete,
       onListenerError: (error) => this.#log.error({ err: error }, 'A listener of a watch cache threw'),
     });
     this.#pauses = new Pauses({ clock, random });
@@ -106,6 +109,11 @@ export class Informer<T extends KubeObject> {
 
   get store(): ReadStore<T> {
     return this.#cache.store;
+  }
+
+  /** What completes the object of this key has changed. */
+  refresh(key: string): void {
+    this.#cache.refresh(key);
   }
 
   /** Keeps the store equal to the API server until the signal aborts; then resolves. Never rejects. Call it once. */

@@ -1,3 +1,6 @@
+import { keyOf, type KubeObject } from '../types.ts';
+import type { ReadStore } from './store.ts';
+
 const DECIMAL = /^(0|[1-9][0-9]*)$/;
 
 /**
@@ -16,4 +19,16 @@ export function compareVersions(left: string, right: string): number | undefined
 export function hasReached(have: string, want: string): boolean {
   const order = compareVersions(have, want);
   return order !== undefined && order >= 0;
+}
+
+/** Returns what says whether a cache has reached this version of an object. */
+export function shownIn<T extends KubeObject>(store: ReadStore<T>, object: T): () => boolean {
+  const key = keyOf(object);
+  const { resourceVersion = '' } = object.metadata;
+  return () => {
+    const seen = store.get(key)?.metadata.resourceVersion;
+    return (
+      (seen !== undefined && hasReached(seen, resourceVersion)) || hasReached(store.resourceVersion, resourceVersion)
+    );
+  };
 }

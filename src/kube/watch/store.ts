@@ -24,6 +24,8 @@ export interface ReadStore<T extends KubeObject> {
   readonly hasSynced: boolean;
   /** Calls the listener after every change; it must only enqueue. Returns the unsubscribe function. */
   onChange(listener: (change: StoreChange<T>) => void): () => void;
+  /** An object that is not from the store, such as an answer of the API server, as the store would show it. */
+  complete(object: T): T;
 }
 
 export type IndexFunctions<T> = Record<string, (object: T) => readonly string[]>;

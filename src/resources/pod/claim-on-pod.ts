@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { keyOf, type Pod } from '../../kube/types.ts';
+import type { Pod } from '../../kube/types.ts';
 import { type Claim, claimSchema } from '../instances/claim.ts';
 import { type GpuInstance, type GpuInstanceStatus, gpuInstanceStatusSchema } from '../instances/gpu-instance.ts';
 import { runtypeSchema } from '../instance-template.ts';
@@ -10,6 +10,7 @@ export const CLAIM_ANNOTATION = 'berth.dev/claim';
 
 /** Characters. Images may have 512, a line for known_hosts some hundred. */
 const MAX_LENGTH = 4_096;
+const STORED = new WeakMap<GpuInstance, GpuInstance>();
 /** Conditions of an instance that waited for its place: with the claim they are past. */
 const PAST = new Set(['Ready', 'Claimed']);
 
@@ -86,20 +87,12 @@ export function withClaimOf(instance: GpuInstance, pod: Pod | undefined): GpuIns
     podName: name,
     stages: { accepted, claimed: found.claim.grantedAt },
   };
-  return { ...instance, status: claimed };
+  const completed = { ...instance, status: claimed };
+  STORED.set(completed, instance);
+  return completed;
 }
 
-/** Reads instances with the claims that their pods bear: the same object for the same instance and pod. */
-export function claimReader(pods: { get(key: string): Pod | undefined }): (instance: GpuInstance) => GpuInstance {
-  const known = new WeakMap<GpuInstance, { pod: Pod; claimed: GpuInstance }>();
-  return (instance) => {
-    if (!isBeforeFirstStart(instance)) return instance;
-    const pod = pods.get(keyOf({ namespace: instance.metadata.namespace, name: firstPodOf(instance) }));
-    if (pod === undefined) return instance;
-    const before = known.get(instance);
-    if (before?.pod === pod) return before.claimed;
-    const claimed = withClaimOf(instance, pod);
-    known.set(instance, { pod, claimed });
-    return claimed;
-  };
+/** The instance as the API server has it, of one that may have the claim of its pod. */
+export function storedOf(instance: GpuInstance): GpuInstance {
+  return STORED.get(instance) ?? instance;
 }

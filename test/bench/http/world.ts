@@ -148,7 +148,6 @@ export function benchDeps(): ApiDeps {
     sessionKey: () => Promise.resolve(Buffer.alloc(32)),
     namespace: 'berth-system',
     defaultImage: 'debian:12',
-    claimOnPod: false,
     trustProxy: false,
     clock,
     // To /dev/null: writing a line per request is part of the cost.

@@ -36,7 +36,8 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
   const watching = new AbortController();
   // As the controller role has it: it shows no specs.
   const reads = { texts: false };
-  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, log, reads }, watching.signal);
+  const { claimOnPod } = options;
+  const caches = new Caches({ client, namespace: LEASE_NAMESPACE, clock, log, reads, claimOnPod }, watching.signal);
   const controllers = await startControllers({
     client,
     leaseClient: options.wrapLease?.(direct) ?? direct,
@@ -50,7 +51,7 @@ export async function startReplica(options: ReplicaOptions): Promise<RunningCont
       toolsImage: 'localhost/berth-tools:test',
       imagePullPolicy: 'IfNotPresent',
       ssh: { host: 'ssh.test', port: 2222 },
-      claimOnPod: options.claimOnPod,
+      claimOnPod,
     },
   });
   async function stop(): Promise<void> {

@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 import type { Inventory } from '../../../src/inventory/inventory.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { ReadStore } from '../../../src/kube/watch/store.ts';
-import type { Condition } from '../../../src/kube/types.ts';
+import { type Condition, keyOf } from '../../../src/kube/types.ts';
+import { shownIn } from '../../../src/kube/watch/resource-version.ts';
 import { type Claim, GPU_INSTANCES, type GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 
 function condition(type: string, status: 'True' | 'False', reason: string, message = ''): Condition {
@@ -74,7 +75,7 @@ export function startGranter(deps: {
       type: 'merge',
       subresource: 'status',
     });
-    if (granted) inventory.written(written);
+    if (granted) inventory.written(keyOf(written), shownIn(instances, written));
   }
 
   return instances.onChange(({ after }) => {

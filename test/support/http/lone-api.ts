@@ -167,7 +167,6 @@ export async function startLoneApi(options: LoneApiOptions): Promise<LoneApi> {
     sessionKey,
     namespace: 'berth-system',
     defaultImage: 'debian:12',
-    claimOnPod: false,
     trustProxy,
     clock,
     log,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { InstanceEvents } from '../../../src/http/features/instances/instance-events.ts';
 import type { StreamEvent } from '../../../src/http/interface/events/event-stream.ts';
-import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
 import { InstancePresenter } from '../../../src/http/features/instances/presenter.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import { INDEXES } from '../../../src/caches/indexes.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
+import { claimingCache } from '../../support/claiming-cache.ts';
 import { cacheOf } from '../../support/controller-world.ts';
 import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
@@ -14,11 +14,10 @@ const CLAIM = claimOn('n', { pricePerHour: '2.50' });
 const POD = claimedPod(ONE, CLAIM);
 
 function world(isOn = true) {
-  const instances = cacheOf<GpuInstance>([ONE], INDEXES.instances);
   const pods = cacheOf<Pod>();
-  const claims = new ClaimsOnPods({ instances: instances.store, pods: pods.store }, isOn);
+  const instances = isOn ? claimingCache(pods, [ONE]) : cacheOf<GpuInstance>([ONE], INDEXES.instances);
   const presenter = new InstancePresenter({
-    claims,
+    complete: (instance) => instances.store.complete(instance),
     nodes: cacheOf<never>().store,
     templates: {
       templates: cacheOf<never>([], INDEXES.templates).store,
@@ -29,7 +28,7 @@ function world(isOn = true) {
     placeOf: () => undefined,
     nearLimits: () => [],
   });
-  const events = new InstanceEvents(instances.store, claims, presenter);
+  const events = new InstanceEvents(instances.store, presenter);
   const sent: StreamEvent[] = [];
   events.follow({ namespace: 'default', name: 'one' }, undefined, (event) => sent.push(event));
   const states = () => sent.map(({ data }) => (JSON.parse(data) as { state: string }).state);

@@ -22,7 +22,7 @@ function recordOf(template: InstanceTemplate, status?: GpuInstanceStatus) {
   const none = new Cache<never>({ onListenerError: () => undefined }).store;
   const source = { templates: templates.store, namespaces: none, own: 'berth-system' };
   const rest = {
-    claims: { with: (instance: GpuInstance) => instance },
+    complete: (instance: GpuInstance) => instance,
     placeOf: () => undefined,
     nearLimits: () => [],
   };

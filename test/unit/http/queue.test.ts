@@ -1,7 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
-import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
 import { ClaimWaiter, decisionOf } from '../../../src/http/features/instances/claim-waiter.ts';
 import { type CreateDeps, createInstance } from '../../../src/http/features/instances/create.ts';
 import { PendingRemovals } from '../../../src/http/features/instances/reaper.ts';
@@ -10,6 +9,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import type { ReadyReason } from '../../../src/resources/instances/instance-state.ts';
+import { claimingCache } from '../../support/claiming-cache.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
 
@@ -45,12 +45,10 @@ let clock: ReturnType<typeof fakeClock>;
 
 beforeEach(() => {
   clock = fakeClock();
-  cache = new Cache<GpuInstance>({ onListenerError: () => undefined });
-  cache.replace([], '1');
   pods = new Cache<Pod>({ onListenerError: () => undefined });
   pods.replace([], '1');
-  const claims = new ClaimsOnPods({ instances: cache.store, pods: pods.store }, true);
-  waiter = new ClaimWaiter(cache.store, claims, clock);
+  cache = claimingCache(pods);
+  waiter = new ClaimWaiter(cache.store, clock);
 });
 
 afterEach(() => waiter.close());

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { searchOffers } from '../../../src/http/features/offers/search.ts';
-import { ClaimsOnPods } from '../../../src/http/features/instances/claims-on-pods.ts';
 import { StartTimes } from '../../../src/http/features/offers/start-times.ts';
 import { parseBody } from '../../../src/http/interface/validate.ts';
 import { foundOfferSchema, offerSearchSchema, type OfferSearch } from '../../../src/http/features/offers/schema.ts';
@@ -28,6 +27,7 @@ function world() {
     allocatable: { 'nvidia.com/gpu': '0', 'nvidia.com/mig-1g.10gb': '2' },
   };
   const { inventory, caches } = inventoryOf({
+    claimOnPod: true,
     nodes: [gpuNode('with', { ...shape, images: [PULLED] }), gpuNode('without', shape), gpuNode('mig', mig)],
     pools: [
       gpuPool('whole', {
@@ -41,8 +41,7 @@ function world() {
       }),
     ],
   });
-  const claims = new ClaimsOnPods({ instances: caches.instances.store, pods: caches.pods.store }, true);
-  const startTimes = new StartTimes(caches.instances.store, claims, inventory);
+  const startTimes = new StartTimes(caches.instances.store, inventory);
   return {
     caches,
     startTimes,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { shownIn } from '../../../src/kube/watch/resource-version.ts';
 import { claimedPod, claimOn, gpuInstance, gpuNode, inventoryOf } from '../../support/inventory-world.ts';
 
 test('a claim that is on its pod counts from its pod on, and until the pod is gone', () => {
@@ -23,7 +24,7 @@ test('a claim that is on its pod is assumed until the cache of pods is as new as
   const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a')], instances: [x], claimOnPod: true });
   const pod = claimedPod(x, claimOn('a', { gpuCount: 8 }), '120');
   inventory.assume(x, claimOn('a', { gpuCount: 8 }), { gb: 10, persistent: false });
-  inventory.writtenOnPod('default/x', pod);
+  inventory.written('default/x', shownIn(caches.pods.store, pod));
   // Another version of the instance says nothing of it.
   caches.instances.upsert({ ...x, metadata: { ...x.metadata, resourceVersion: '130' } });
   expect(inventory.offers()[0]?.available).toBe(0);
@@ -36,7 +37,8 @@ test('a claim that is on its pod is assumed no more when its instance is gone', 
   const x = gpuInstance('x');
   const { inventory, caches } = inventoryOf({ nodes: [gpuNode('a')], instances: [x], claimOnPod: true });
   inventory.assume(x, claimOn('a', { gpuCount: 8 }), { gb: 10, persistent: false });
-  inventory.writtenOnPod('default/x', claimedPod(x, claimOn('a', { gpuCount: 8 }), '120'));
+  const pod = claimedPod(x, claimOn('a', { gpuCount: 8 }), '120');
+  inventory.written('default/x', shownIn(caches.pods.store, pod));
   caches.instances.remove(x);
   expect(inventory.offers()[0]?.available).toBe(8);
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { shownIn } from '../../../src/kube/watch/resource-version.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
 import {
   claimOn,
@@ -231,7 +232,7 @@ describe('grants', () => {
     expect(inventory.grant(placeRequest())).toMatchObject({ refusal: 'NoCapacity' });
     const done = gpuInstance('x', {}, { claim: claimOn('a', { gpuCount: 8 }) });
     done.metadata.resourceVersion = '120';
-    inventory.written(done);
+    inventory.written('default/x', shownIn(caches.instances.store, done));
     expect(inventory.offers()[0]?.available).toBe(0);
     caches.instances.upsert(done);
     expect(inventory.offers()[0]?.available).toBe(0);

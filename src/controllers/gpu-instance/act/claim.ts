@@ -4,13 +4,14 @@ import { requestsOf } from '../../../inventory/nodes/node-view.ts';
 import type { Preemption } from '../../../inventory/preempt.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { storedOf } from '../../../resources/pod/claim-on-pod.ts';
 import type { Ceilings } from '../../../resources/tenants/ceilings.ts';
 import type { Run } from './run.ts';
 import { nodesOfDisk } from './disk-nodes.ts';
 import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, forbiddenRuntimeClass, isolationNeeds } from '../decide/refusals/forbidden.ts';
-import type { Observed } from '../decide/observed.ts';
+import type { WithStored } from './observe.ts';
 import { missingIsolation, requestOf, withoutDiskNode, withoutPlace } from '../decide/place.ts';
 import { quotaRefusal } from '../decide/refusals/quota.ts';
 import type { Waiting } from '../decide/status/ready.ts';
@@ -38,11 +39,10 @@ async function preempt(run: Run, by: GpuInstance, { place, victims }: Preemption
   const { deps } = run;
   const ending: Ending = { reason: 'Preempted', message: DISPLACED, by: by.metadata.uid };
   for (const { key } of victims) {
-    const stored = deps.stores.instances.get(key);
-    const victim = stored && deps.withClaim(stored);
+    const victim = deps.stores.instances.get(key);
     // One whose claim is being written has no start yet to end. It is found again when it has.
     if (victim?.status?.claim === undefined || victim.status.ending !== undefined) continue;
-    await writeStatus(run, stored ?? victim, endedStatus(victim, ending, deps.clock.now()));
+    await writeStatus(run, storedOf(victim), endedStatus(victim, ending, deps.clock.now()));
   }
   return { reason: 'WaitingForCapacity', message: `A place on node ${place.node} is becoming free.` };
 }
@@ -74,7 +74,7 @@ function waitAside({ deps, key }: Run, instance: GpuInstance, waiting: Waiting, 
 }
 
 /** Grants a place. Nothing is awaited between the decision and its note in the inventory: no place is granted twice. */
-export async function claimPlace(run: Run, observed: Observed, settings: Settings): Promise<ClaimOutcome> {
+export async function claimPlace(run: Run, observed: WithStored, settings: Settings): Promise<ClaimOutcome> {
   const { deps, key, context } = run;
   const { instance, now } = observed;
   const { namespace = '' } = instance.metadata;
@@ -98,7 +98,7 @@ export async function claimPlace(run: Run, observed: Observed, settings: Setting
     return withoutDiskNode(instance);
   }
   const isMetered = deps.budgets.isMetered(namespace, createdByOf(instance));
-  if (limit.gpus.length > 0 || isMetered) await deps.tenantLine.readClaims(namespace, context.signal);
+  if (limit.gpus.length > 0 || isMetered) await deps.claimReads.of(namespace, context.signal);
   const without = roomlessShares(limit, deps.inventory, namespace, fitting);
   const request = without.length === 0 ? fitting : { ...fitting, without };
   const overImages = imageRefusal(limit, settings.image);

@@ -23,6 +23,7 @@ import type { Ending } from '../decide/endings.ts';
 import { forbiddenEnv, isolationNeeds } from '../decide/refusals/forbidden.ts';
 import { diskNameOf } from '../decide/names.ts';
 import type { Observed } from '../decide/observed.ts';
+import type { WithStored } from './observe.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
 import { POD_DELETED, words } from '../decide/pod/pod-facts.ts';
 
@@ -107,7 +108,7 @@ async function ensureDisk(run: Run, { instance, now }: Observed, claim: Claim): 
 }
 
 /** Creates the disk and then the pod of the current start. Safe to repeat: their names come from instance and start. */
-export async function createPod(run: Run, observed: Observed, claim: Claim): Promise<StartOutcome> {
+export async function createPod(run: Run, observed: WithStored, claim: Claim): Promise<StartOutcome> {
   const { deps, context } = run;
   const { instance, settings, now } = observed;
   if (isSlim(instance.spec)) throw new Error('A pod would be made of a spec without its texts; this is a bug.');

@@ -11,6 +11,9 @@ import { isPodOf } from '../decide/pod/pod-facts.ts';
 import type { Observed } from '../decide/observed.ts';
 import { settingsOf } from '../decide/settings.ts';
 
+/** What is observed, and the instance as the API server has it: of a claim that is on the pod alone it knows nothing. */
+export type WithStored = Observed & { stored: GpuInstance };
+
 /** Pods of an instance: those that name it, and the pod that its status names, where that pod lost its owner. */
 function podsOf({ stores }: InstanceDeps, { metadata, status }: GpuInstance): Pod[] {
   const pods = [...stores.pods.by('instance', instanceIndexKey(metadata.namespace, metadata.uid))];
@@ -50,15 +53,16 @@ function settingsFor({ config }: InstanceDeps, { spec }: GpuInstance, template: 
 }
 
 /** The instance with its claim, also while that is on its pod alone. */
-function claimed({ config, stores, withClaim }: InstanceDeps, stored: GpuInstance, pods: readonly Pod[]): GpuInstance {
+function claimed({ config, stores }: InstanceDeps, stored: GpuInstance, pods: readonly Pod[]): GpuInstance {
   if (!config.claimOnPod || !isBeforeFirstStart(stored)) return stored;
   const pod = pods.find(({ metadata }) => metadata.name === firstPodOf(stored));
   // What the cache has was parsed already.
-  return pod !== undefined && pod === stores.pods.get(keyOf(pod)) ? withClaim(stored) : withClaimOf(stored, pod);
+  const isCached = pod !== undefined && pod === stores.pods.get(keyOf(pod));
+  return isCached ? stores.instances.complete(stored) : withClaimOf(stored, pod);
 }
 
 /** Everything about an instance, from the caches. `known`: its pods, where the run knows more than the caches. */
-export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly Pod[] | undefined): Observed {
+export function observe(deps: InstanceDeps, stored: GpuInstance, known: readonly Pod[] | undefined): WithStored {
   const { stores, clock } = deps;
   const pods = known ?? podsOf(deps, stored);
   const instance = claimed(deps, stored, pods);

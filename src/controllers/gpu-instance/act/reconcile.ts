@@ -1,6 +1,7 @@
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
+import { shownIn } from '../../../kube/watch/resource-version.ts';
 import type { Result } from '../../../runtime/controller.ts';
-import { isBeforeFirstStart } from '../../../resources/pod/claim-on-pod.ts';
+import { isBeforeFirstStart, storedOf } from '../../../resources/pod/claim-on-pod.ts';
 import { FINALIZER } from '../decide/names.ts';
 import { releaseLostDisk, writeLateUsageRecords } from './clean-up.ts';
 import { readLiveView } from './live-view.ts';
@@ -17,7 +18,8 @@ type Current = Pick<Progress, 'pods'> & { instance: GpuInstance | undefined };
 async function currentInstance(run: Run): Promise<Current> {
   const { deps, key } = run;
   const { inventory } = deps;
-  const cached = deps.stores.instances.get(key);
+  const seen = deps.stores.instances.get(key);
+  const cached = seen && storedOf(seen);
   const undecided = inventory.undecided(key);
   if (undecided === undefined) return { instance: cached, pods: undefined };
   const live = await readLiveView(run, undecided, []);
@@ -28,7 +30,7 @@ async function currentInstance(run: Run): Promise<Current> {
   }
   const { instance, pods } = live;
   const [pod] = pods;
-  if (instance.status?.claim !== undefined) inventory.written(instance);
+  if (instance.status?.claim !== undefined) inventory.written(key, shownIn(deps.stores.instances, instance));
   else if (countClaimOf(run, instance, pod)) return { instance, pods };
   else if (!deps.config.claimOnPod || !isBeforeFirstStart(instance)) inventory.forget(key);
   return { instance, pods: pod && pods };

@@ -2,9 +2,9 @@ import { ConflictError, ForbiddenError, InvalidError, NotFoundError } from '../.
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { keyOf, type KubeObject, PERSISTENT_VOLUME_CLAIMS, PODS, type ResourceType } from '../../../kube/types.ts';
 import { instanceUidsOf } from '../../../resources/pod/owner.ts';
+import type { WithStored } from './observe.ts';
 import type { Run } from './run.ts';
 import { diskNameOf } from '../decide/names.ts';
-import type { Observed } from '../decide/observed.ts';
 import { diskRepair, podRepair } from '../decide/pod/repair-patch.ts';
 
 /** How soon to try again after a conflict: the event of the other write need not name the instance. */
@@ -42,8 +42,8 @@ async function repairChild<T extends KubeObject>(
 /** Restores owners and labels that other writers changed. `repairAfterMs` is set when another try may succeed. */
 export async function repair(
   run: Run,
-  observed: Observed,
-): Promise<{ observed: Observed; repairAfterMs: number | undefined }> {
+  observed: WithStored,
+): Promise<{ observed: WithStored; repairAfterMs: number | undefined }> {
   const { instance } = observed;
   const { namespace, uid = '' } = instance.metadata;
   const { disks, pods } = run.deps.stores;
@@ -53,7 +53,7 @@ export async function repair(
     const child = { type: PERSISTENT_VOLUME_CLAIMS, store: disks, child: disk };
     results.push(await repairChild(run, child, diskRepair(instance, disk)));
   }
-  const own: Observed['pods'][number][] = [];
+  const own: WithStored['pods'][number][] = [];
   for (const child of observed.pods) {
     const result = await repairChild(run, { type: PODS, store: pods, child }, podRepair(instance, child));
     results.push(result);

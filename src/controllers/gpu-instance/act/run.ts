@@ -13,11 +13,11 @@ import type { NoteEnding, NoteStageTimes } from '../start-metric.ts';
 import type { SshAddress } from '../decide/status/status.ts';
 import type { NoteStatus } from '../trace-starts.ts';
 import type { UnrecordedInstances } from '../unrecorded.ts';
-import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { LimitOf } from '../../tenants/tenant-ceilings.ts';
 import type { Budgets } from '../../budgets/budgets.ts';
 import type { TenantLine } from '../tenant-line.ts';
 import type { WaitingLine } from '../waiting-line.ts';
+import type { ClaimReads } from './claim-reads.ts';
 
 export interface InstanceConfig {
   /** Berth's own. */
@@ -38,11 +38,10 @@ export interface InstanceDeps {
   stores: ControllerStores;
   inventory: Inventory;
   line: WaitingLine;
-  /** An instance of the cache with its claim, also while that is on its pod alone. */
-  withClaim: (instance: GpuInstance) => GpuInstance;
   /** Ceilings of a tenant as the policies have them now. */
   ceilingsOf: LimitOf;
   tenantLine: TenantLine;
+  claimReads: ClaimReads;
   /** What tenants and keys may still spend. */
   budgets: Pick<Budgets, 'isMetered' | 'refusal' | 'overspent'>;
   fence: Fence;

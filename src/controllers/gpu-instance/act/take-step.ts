@@ -1,8 +1,9 @@
 import type { Pod } from '../../../kube/types.ts';
+import { shownIn } from '../../../kube/watch/resource-version.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { imageRefusal } from '../decide/refusals/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
-import type { Observed } from '../decide/observed.ts';
+import type { WithStored } from './observe.ts';
 import type { Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { statusOf } from '../decide/status/status.ts';
@@ -24,7 +25,7 @@ export type StepOutcome =
 
 const NOTHING_MORE = { waiting: undefined };
 
-export async function takeStep(run: Run, step: Step, observed: Observed): Promise<StepOutcome> {
+export async function takeStep(run: Run, step: Step, observed: WithStored): Promise<StepOutcome> {
   const { instance, stored, settings, now } = observed;
   switch (step.do) {
     case 'claim': {
@@ -69,12 +70,13 @@ export async function takeStep(run: Run, step: Step, observed: Observed): Promis
   }
 }
 
-async function end(run: Run, observed: Observed, ending: Ending): Promise<StepOutcome> {
+async function end(run: Run, observed: WithStored, ending: Ending): Promise<StepOutcome> {
   const { instance, stored, now } = observed;
   const next = { ...observed, instance: { ...instance, status: endedStatus(instance, ending, now) } };
   const written = await writeStatus(run, stored, statusOf(next, run.deps.config.ssh));
   // Of a start that ended before its pod was made, no cache shows the claim yet.
-  if (run.deps.inventory.undecided(run.key) !== undefined) run.deps.inventory.written(written);
+  const { inventory, stores } = run.deps;
+  if (inventory.undecided(run.key) !== undefined) inventory.written(run.key, shownIn(stores.instances, written));
   return { instance: written };
 }
 

@@ -3,14 +3,13 @@ import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { Result } from '../../../runtime/controller.ts';
 import { FINALIZER } from '../decide/names.ts';
 import { nextLook, passingForMs } from '../decide/next-look.ts';
-import type { Observed } from '../decide/observed.ts';
 import { mustBeCertain, planNext, type Step } from '../decide/plan.ts';
 import type { Waiting } from '../decide/status/ready.ts';
 import { startTimes } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
 import { checkJupyter, checkLogin, checkMonitor } from './check-pod.ts';
 import { readLiveView } from './live-view.ts';
-import { observe } from './observe.ts';
+import { observe, type WithStored } from './observe.ts';
 import { repair } from './repair.ts';
 import type { Run } from './run.ts';
 import { type StepOutcome, takeStep } from './take-step.ts';
@@ -74,7 +73,7 @@ async function advance(run: Run, progress: Progress): Promise<Progress | { resul
 async function takeStepWithFinalizer(
   run: Run,
   step: Step,
-  { observed, hasFinalizer }: { observed: Observed; hasFinalizer: boolean },
+  { observed, hasFinalizer }: { observed: WithStored; hasFinalizer: boolean },
 ): Promise<StepOutcome> {
   const adding = hasFinalizer ? undefined : addFinalizer(run, observed.stored);
   const taking = takeStep(run, step, observed);
@@ -91,11 +90,12 @@ function addFinalizer(run: Run, instance: GpuInstance): Promise<GpuInstance> {
 /** Writes what is seen to the status, unless it will soon change again. Returns when to look again. */
 async function report(
   run: Run,
-  observed: Observed,
+  observed: WithStored,
   { step, waiting, repairAfterMs }: { step: Step; waiting: Waiting | undefined; repairAfterMs: number | undefined },
 ): Promise<Result> {
   const status = statusOf(observed, run.deps.config.ssh, waiting);
-  const writeAfterMs = passingForMs(observed, status);
+  const isOnPod = observed.stored.status?.claim === undefined;
+  const writeAfterMs = passingForMs(observed, { status, isOnPod });
   if (writeAfterMs === 0) {
     await writeStatus(run, observed.stored, status);
     run.deps.noteStages(startTimes(observed.instance.status, status, observed.pod));

@@ -1,5 +1,6 @@
 import { ConflictError, KubeError, TimeoutError, TransportError } from '../../../kube/errors.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
+import { shownIn } from '../../../kube/watch/resource-version.ts';
 import { type Pod, PODS } from '../../../kube/types.ts';
 import { sameJson } from '../../../lib/json.ts';
 import { namesTemplate } from '../../../resources/instance-template.ts';
@@ -9,7 +10,7 @@ import { isSlim } from '../../../resources/instances/slim-spec.ts';
 import { firstPodOf, isBeforeFirstStart, withClaimOf } from '../../../resources/pod/claim-on-pod.ts';
 import type { Ending } from '../decide/endings.ts';
 import { FINALIZER } from '../decide/names.ts';
-import type { Observed } from '../decide/observed.ts';
+import type { WithStored } from './observe.ts';
 import type { Settings } from '../decide/settings.ts';
 import { claimTime } from '../decide/status/stage-times.ts';
 import { statusOf } from '../decide/status/status.ts';
@@ -22,7 +23,7 @@ export type Claimed =
   /** The instance as the API server has it, with its pod where that bears the claim. */
   | { instance: GpuInstance; pods?: readonly Pod[] }
   /** The start is over before anything of it was written. `observed` has its claim. */
-  | { lost: Ending; observed: Observed };
+  | { lost: Ending; observed: WithStored };
 
 const OTHER_POD: Ending = {
   reason: 'PlaceLost',
@@ -38,22 +39,22 @@ function isUncertain(error: unknown): boolean {
 /** What would be seen of the instance with this claim, before its pod exists. */
 export function claimWith(
   { deps }: Run,
-  observed: Observed,
+  observed: WithStored,
   claim: Claim,
   disk: { persistent: boolean; settings: Settings },
-): Observed {
+): WithStored {
   const { instance } = observed;
   const next = { ...observed, pod: undefined, instance: { ...instance, status: claimedStatus(instance, claim, disk) } };
   return { ...next, instance: { ...instance, status: statusOf(next, deps.config.ssh) } };
 }
 
 /** Writes the claim to the status. Where it may have been written although this fails, it stays undecided. */
-export async function writeClaim(run: Run, { instance, stored }: Observed): Promise<Claimed> {
+export async function writeClaim(run: Run, { instance, stored }: WithStored): Promise<Claimed> {
   const { deps, key } = run;
   const { status = {} } = instance;
   try {
     const written = await writeStatus(run, stored, status);
-    deps.inventory.written(written);
+    deps.inventory.written(key, shownIn(deps.stores.instances, written));
     noteClaim(run, { instance, stored });
     return { instance: written };
   } catch (error) {
@@ -68,7 +69,7 @@ export async function writeClaim(run: Run, { instance, stored }: Observed): Prom
  * before the finalizer is there, since the instance must not vanish, nor with a template, whose copy is in the status. A
  * client that was refused may withdraw its instance on condition that nobody wrote to it since: its claim is written.
  */
-export function mayClaimOnPod({ deps }: Run, { stored }: Observed): boolean {
+export function mayClaimOnPod({ deps }: Run, { stored }: WithStored): boolean {
   const { metadata, spec, status } = stored;
   if (!deps.config.claimOnPod || !isBeforeFirstStart(stored) || status?.failures !== undefined) return false;
   if (metadata.finalizers?.includes(FINALIZER) !== true || namesTemplate(spec) || isSlim(spec)) return false;
@@ -77,7 +78,7 @@ export function mayClaimOnPod({ deps }: Run, { stored }: Observed): boolean {
 }
 
 /** The pod with the claim that an earlier run made, where no cache shows it yet; undefined when it is gone again. */
-export async function findClaimed({ deps, context }: Run, { stored }: Observed): Promise<Pod | undefined> {
+export async function findClaimed({ deps, context }: Run, { stored }: WithStored): Promise<Pod | undefined> {
   const { namespace, uid = '' } = stored.metadata;
   const name = firstPodOf(stored);
   if (!deps.config.claimOnPod || !isBeforeFirstStart(stored) || deps.made.get(uid) !== name) return undefined;
@@ -86,7 +87,7 @@ export async function findClaimed({ deps, context }: Run, { stored }: Observed):
 }
 
 /** Makes the pod with the claim. Whatever fails, the claim stays undecided: the next run finds out, and writes it. */
-export async function claimOnPod(run: Run, observed: Observed): Promise<Claimed> {
+export async function claimOnPod(run: Run, observed: WithStored): Promise<Claimed> {
   const { claim } = observed.instance.status ?? {};
   if (claim === undefined) throw new Error('A pod would be made without a place; this is a bug.');
   const outcome = await createPod(run, observed, claim);
@@ -104,11 +105,11 @@ export function countClaimOf({ deps, key }: Run, stored: GpuInstance, pod: Pod |
   // Another leader may have made it, from another grant.
   const isOwn = sameJson(deps.inventory.undecided(key)?.status?.claim, claim);
   if (!isOwn) deps.inventory.assume(stored, claim, { gb: diskGb, persistent: diskPersistent });
-  deps.inventory.writtenOnPod(key, pod);
+  deps.inventory.written(key, shownIn(deps.stores.pods, pod));
   return true;
 }
 
-function noteClaim({ deps }: Run, { instance, stored }: Pick<Observed, 'instance' | 'stored'>): void {
+function noteClaim({ deps }: Run, { instance, stored }: Pick<WithStored, 'instance' | 'stored'>): void {
   const took = claimTime(stored.status, instance.status ?? {});
   if (took !== undefined) deps.noteStages([took]);
 }

@@ -20,15 +20,21 @@ const QUICK_MS = 3_000;
 const ON_POD_MS = 10_000;
 const PASSING: ReadonlySet<InstanceState> = new Set(['scheduling', 'pulling', 'starting']);
 
-/** Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0. */
-export function passingForMs({ instance, stored, pod, now }: Observed, status: GpuInstanceStatus): number {
+/**
+ * Milliseconds for which a status need not be written: a passing stage of a start that has just begun. Else 0.
+ * @param isOnPod whether the claim is on the pod alone
+ */
+export function passingForMs(
+  { instance, pod, now }: Observed,
+  { status, isOnPod }: { status: GpuInstanceStatus; isOnPod: boolean },
+): number {
   const { claim } = instance.status ?? {};
   const isPassing = status.ending === undefined && PASSING.has(instanceState({ ...instance, status }).state);
   // A status of an older version, which says nothing yet.
-  const isBare = stored.status?.claim !== undefined && stored.status.conditions === undefined;
+  const isBare = !isOnPod && instance.status?.conditions === undefined;
   if (claim === undefined || isBare || !isPassing) return 0;
   const granted = Date.parse(claim.grantedAt);
-  if (stored.status?.claim !== undefined) return Math.max(0, granted + QUICK_MS - now);
+  if (!isOnPod) return Math.max(0, granted + QUICK_MS - now);
   // Until the scheduler has answered, a status would say no more than the pod does.
   const answered = Date.parse((pod && scheduledCondition(pod)?.lastTransitionTime) ?? '');
   const limits = [granted + ON_POD_MS, answered + QUICK_MS].filter(Number.isFinite);

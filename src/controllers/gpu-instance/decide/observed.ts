@@ -35,10 +35,7 @@ export interface ObservedTemplate {
 
 /** Everything that a decision about one instance depends on. */
 export interface Observed {
-  /** With its claim, also while that is on its pod alone. */
   instance: GpuInstance;
-  /** The instance as the API server has it. */
-  stored: GpuInstance;
   /** Every pod of the instance, of any start. */
   pods: readonly Pod[];
   /** The pod of the current start. */

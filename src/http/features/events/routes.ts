@@ -20,7 +20,6 @@ import { eventListSchema } from './schema.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { FairShares } from '../../../lib/shares/fair-shares.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
@@ -28,7 +27,6 @@ export interface EventsContext {
   client: KubeClient;
   clock: Clock;
   streams: StreamRegistry;
-  claims: ClaimsOnPods;
   logReads: FairShares;
   logFollows: FairShares;
   stores: Stores<'instances' | 'sshKeys'>;

@@ -12,12 +12,10 @@ import { route } from '../../interface/route.ts';
 import { displacedIn } from './displaced.ts';
 import { type Placed, toFleetNode } from './nodes.ts';
 import { type FleetNode, type FleetRecord, fleetSchema } from './schema.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface FleetContext {
-  claims: ClaimsOnPods;
   offers: Inventory;
   stores: Stores<'instances' | 'pools' | 'nodes' | 'tenantLimits' | 'namespaces' | 'pods'>;
 }
@@ -25,9 +23,8 @@ export interface FleetContext {
 /** The operator reads the first of a line that may have thousands. */
 const MOST_WAITING = 200;
 
-function placedIn({ claims, stores }: FleetContext): Placed[] {
-  return [...stores.instances.values()].flatMap((stored) => {
-    const instance = claims.with(stored);
+function placedIn({ stores }: FleetContext): Placed[] {
+  return [...stores.instances.values()].flatMap((instance) => {
     const claim = instance.status?.claim;
     return claim === undefined ? [] : [{ instance, claim }];
   });

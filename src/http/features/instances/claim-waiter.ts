@@ -3,7 +3,6 @@ import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 
 /** For an instance that does not queue these are refusals, although the controller would try again. */
 const NO_ROOM: ReadonlySet<string> = new Set(['QuotaExceeded', 'TenantLimit', 'BudgetExceeded']);
@@ -12,9 +11,8 @@ const NO_ROOM: ReadonlySet<string> = new Set(['QuotaExceeded', 'TenantLimit', 'B
 export type Decision = 'granted' | 'queued' | 'refused' | 'gone';
 
 /**
- * The decision about an instance as its status has it, or the pod that bears its claim; undefined as long as there is none. The controller counts the
- * incarnation in the write that grants the place, and never counts back: an instance that has failed or stopped since
- * was granted too.
+ * The decision about an instance; undefined as long as there is none. The controller counts the incarnation with the
+ * grant of the place, and never counts back: an instance that has failed or stopped since was granted too.
  */
 export function decisionOf(instance: GpuInstance): Decision | undefined {
   if (instance.metadata.deletionTimestamp !== undefined) return 'gone';
@@ -41,22 +39,19 @@ export interface WaitResult {
 
 type Listener = (instance: GpuInstance | undefined) => void;
 
-/** Waits on the watch caches, with one listener for all requests: a change costs the same however many wait. */
+/** Waits on the watch cache, with one listener for all requests: a change costs the same however many wait. */
 export class ClaimWaiter {
   readonly #store: ReadStore<GpuInstance>;
-  readonly #claims: ClaimsOnPods;
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<Listener>>();
-  readonly #stops: (() => void)[];
+  readonly #stop: () => void;
 
-  constructor(store: ReadStore<GpuInstance>, claims: ClaimsOnPods, clock: Clock) {
+  constructor(store: ReadStore<GpuInstance>, clock: Clock) {
     this.#store = store;
-    this.#claims = claims;
     this.#clock = clock;
-    const tell = (key: string, instance: GpuInstance | undefined): void => {
-      for (const listener of this.#waiting.get(key) ?? []) listener(instance);
-    };
-    this.#stops = [store.onChange(({ key, after }) => tell(key, after)), claims.onChange(tell)];
+    this.#stop = store.onChange(({ key, after }) => {
+      for (const listener of this.#waiting.get(key) ?? []) listener(after);
+    });
   }
 
   async decision(ref: ObjectRef & { uid: string }, options: WaitOptions): Promise<WaitResult> {
@@ -65,7 +60,7 @@ export class ClaimWaiter {
       // The cache may not have the new object yet, or still have an earlier one of the same name.
       if (seen === undefined) return first ? undefined : 'gone';
       if (seen.metadata.uid !== ref.uid) return undefined;
-      instance = this.#claims.with(seen);
+      instance = seen;
       return options.isPassing?.(instance) ? undefined : decisionOf(instance);
     };
     const decision = await this.#until(ref, check, options);
@@ -78,7 +73,7 @@ export class ClaimWaiter {
   }
 
   close(): void {
-    for (const stop of this.#stops) stop();
+    this.#stop();
   }
 
   /** Calls `check` now and after each change until it returns a value; undefined when the time is over first. */

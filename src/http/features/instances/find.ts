@@ -7,7 +7,6 @@ import { keyOf } from '../../../kube/types.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 
 /** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -17,10 +16,6 @@ interface Source {
   stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
 }
 
-interface InstanceSource extends Source {
-  claims: Pick<ClaimsOnPods, 'with'>;
-}
-
 /** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
 async function findInstance(
   { client, stores }: Source,
@@ -28,19 +23,22 @@ async function findInstance(
   name: string,
 ): Promise<GpuInstance | undefined> {
   if (!NAME.test(name)) return undefined;
-  return stores.instances.get(keyOf({ namespace, name })) ?? findObject(client, GPU_INSTANCES, { namespace, name });
+  const cached = stores.instances.get(keyOf({ namespace, name }));
+  if (cached !== undefined) return cached;
+  const live = await findObject(client, GPU_INSTANCES, { namespace, name });
+  return live && stores.instances.complete(live);
 }
 
 export function instanceNotFound(): ApiError {
   return new ApiError('instance_not_found', 'No instance has this id.');
 }
 
-/** The instance, with its claim, that the path of an authenticated request names; throws 404 when the tenant has none of this id. */
-export async function instanceOf(source: InstanceSource, request: Request): Promise<GpuInstance> {
+/** The instance that the path of an authenticated request names; throws 404 when the tenant has none of this id. */
+export async function instanceOf(source: Source, request: Request): Promise<GpuInstance> {
   const { namespace } = getPrincipal(request);
   const instance = await findInstance(source, namespace, String(request.params['instanceId']));
   if (instance === undefined) throw instanceNotFound();
-  return source.claims.with(instance);
+  return instance;
 }
 
 /** SSH keys of the tenant by id: from the cache, else from one live list. */

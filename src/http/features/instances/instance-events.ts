@@ -1,7 +1,6 @@
 import { compareVersions } from '../../../kube/watch/resource-version.ts';
 import type { ReadStore, StoreChange } from '../../../kube/watch/store.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 import type { InstancePresenter } from './presenter.ts';
 import { freeTextOf } from './free-text.ts';
 import type { StreamEvent } from '../../interface/events/event-stream.ts';
@@ -51,18 +50,15 @@ export class InstanceEvents {
   });
   /** By namespace. */
   readonly #followers = new Map<string, Set<Follower>>();
-  readonly #stops: (() => void)[];
+  readonly #stop: () => void;
   /** The ring has no changes up to this version. */
   #floor: string | undefined;
 
-  constructor(store: ReadStore<GpuInstance>, claims: ClaimsOnPods, presenter: InstancePresenter) {
+  constructor(store: ReadStore<GpuInstance>, presenter: InstancePresenter) {
     this.#store = store;
     this.#presenter = presenter;
     this.#floor = store.hasSynced ? store.resourceVersion : undefined;
-    this.#stops = [
-      store.onChange((change) => this.#onChange(change)),
-      claims.onChange((_key, instance) => this.#onClaim(instance)),
-    ];
+    this.#stop = store.onChange((change) => this.#onChange(change));
   }
 
   /** Calls `send` with the changes since `lastId`, or with everything, then with every change. Returns what ends it. */
@@ -86,7 +82,7 @@ export class InstanceEvents {
   }
 
   close(): void {
-    for (const stop of this.#stops) stop();
+    this.#stop();
   }
 
   #onChange({ before, after }: StoreChange<GpuInstance>): void {
@@ -94,6 +90,9 @@ export class InstanceEvents {
     const entry: Entry = { version: this.#store.resourceVersion, namespace, name, instance: after };
     if (!this.#store.hasSynced) return;
     this.#floor ??= this.#store.resourceVersion;
+    if (after !== undefined && before?.metadata.resourceVersion === after.metadata.resourceVersion) {
+      return this.#onClaim(entry);
+    }
     this.#ring.push(entry);
     const followers = this.#followers.get(namespace);
     if (followers === undefined) return;
@@ -103,12 +102,9 @@ export class InstanceEvents {
   }
 
   /** A claim on a pod is no version of the instance. A client that misses this event gets the version that follows it. */
-  #onClaim(instance: GpuInstance): void {
-    const { namespace = '', name } = instance.metadata;
-    const version = this.#store.resourceVersion;
-    for (const { followed, send } of this.#followers.get(namespace) ?? []) {
-      if (followed.name !== undefined && followed.name !== name) continue;
-      send(this.#eventOf({ version, namespace, name, instance }));
+  #onClaim(entry: Entry): void {
+    for (const { followed, send } of this.#followers.get(entry.namespace) ?? []) {
+      if (followed.name === undefined || followed.name === entry.name) send(this.#eventOf(entry));
     }
   }
 

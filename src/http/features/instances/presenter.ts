@@ -7,11 +7,11 @@ import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { InstanceTemplate } from '../../../resources/instance-template.ts';
 import type { InstanceRecord } from './schema.ts';
 import { etagOf } from '../../interface/send.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 import { toInstanceRecord } from './record.ts';
 
 export interface PresenterDeps {
-  claims: Pick<ClaimsOnPods, 'with'>;
+  /** An answer of the API server as the cache would show it. */
+  complete: (instance: GpuInstance) => GpuInstance;
   nodes: ReadStore<Node>;
   templates: TemplateSource;
   defaultImage: string;
@@ -50,8 +50,8 @@ export class InstancePresenter {
     this.#deps = deps;
   }
 
-  record(stored: GpuInstance): InstanceRecord {
-    const instance = this.#deps.claims.with(stored);
+  record(answer: GpuInstance): InstanceRecord {
+    const instance = this.#deps.complete(answer);
     return this.#toRecord(instance, this.#relatedOf(instance));
   }
 
@@ -60,8 +60,8 @@ export class InstancePresenter {
   }
 
   /** The record as JSON with its entity tag, made once per version of the instance and of what it depends on. */
-  present(stored: GpuInstance): { json: string; etag: string } {
-    const instance = this.#deps.claims.with(stored);
+  present(answer: GpuInstance): { json: string; etag: string } {
+    const instance = this.#deps.complete(answer);
     const related = this.#relatedOf(instance);
     const before = this.#presented.get(instance);
     if (before !== undefined && isSame(before, related)) return before;

@@ -7,7 +7,6 @@ import { instanceNotFound, instanceOf } from './find.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { deletedInstanceSchema, instanceListSchema, instanceSchema } from './schema.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import type { InstancePresenter } from './presenter.ts';
 import type { Stores } from '../../../caches/caches.ts';
@@ -15,7 +14,6 @@ import { byAge } from '../../interface/objects.ts';
 
 export interface InstancesContext {
   client: KubeClient;
-  claims: ClaimsOnPods;
   streams: StreamRegistry;
   instanceEvents: InstanceEvents;
   instances: InstancePresenter;

@@ -9,14 +9,12 @@ import { instanceNotFound, instanceOf, missingSshKeys } from './find.ts';
 import { routeWithBody } from '../../interface/route.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { ClaimsOnPods } from './claims-on-pods.ts';
 import type { InstancePresenter } from './presenter.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface UpdateContext {
   client: KubeClient;
   clock: Clock;
-  claims: ClaimsOnPods;
   instances: InstancePresenter;
   stores: Stores<'instances' | 'sshKeys'>;
 }

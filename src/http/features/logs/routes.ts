@@ -22,7 +22,6 @@ import { readLog } from './read.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { FairShares } from '../../../lib/shares/fair-shares.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
@@ -30,7 +29,6 @@ export interface LogsContext {
   client: KubeClient;
   clock: Clock;
   streams: StreamRegistry;
-  claims: ClaimsOnPods;
   logReads: FairShares;
   logFollows: FairShares;
   stores: Stores<'instances' | 'sshKeys' | 'pods'>;

@@ -18,7 +18,6 @@ import { formatOf, prometheusText, TEXT_TYPES } from './prometheus.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Logger } from 'pino';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { FairShares } from '../../../lib/shares/fair-shares.ts';
 import type { ReadMonitor } from '../../../ports/read-monitor.ts';
 import type { Stores } from '../../../caches/caches.ts';
@@ -27,7 +26,6 @@ export interface MetricsContext {
   client: KubeClient;
   clock: Clock;
   log: Logger;
-  claims: ClaimsOnPods;
   logReads: FairShares;
   readMonitor: ReadMonitor;
   stores: Stores<'instances' | 'sshKeys' | 'pods' | 'namespaces' | 'apiKeys'>;

@@ -3,7 +3,6 @@ import type { Inventory } from '../../../inventory/inventory.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { Lru } from '../../../lib/lru.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 
 /** Starts that count for an estimate: the latest of a pool. Older ones say little about today's registry and nodes. */
 const REMEMBERED = 16;
@@ -27,14 +26,9 @@ export class StartTimes {
   /** Milliseconds of the latest starts, by pool, whether the node had the image, and image; '' is every image. */
   readonly #recent = new Lru<string, readonly number[]>(MAX_KINDS);
 
-  constructor(
-    instances: Pick<ReadStore<GpuInstance>, 'onChange'>,
-    claims: Pick<ClaimsOnPods, 'with' | 'onChange'>,
-    inventory: Pick<Inventory, 'viewOf'>,
-  ) {
+  constructor(instances: Pick<ReadStore<GpuInstance>, 'onChange'>, inventory: Pick<Inventory, 'viewOf'>) {
     this.#inventory = inventory;
-    instances.onChange(({ key, after }) => this.#note(key, after && claims.with(after)));
-    claims.onChange((key, instance) => this.#note(key, instance));
+    instances.onChange(({ key, after }) => this.#note(key, after));
   }
 
   /**

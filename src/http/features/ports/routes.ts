@@ -14,13 +14,11 @@ import { upgradeOf } from '../../interface/upgrades.ts';
 import { routeWithBody } from '../../interface/route.ts';
 import { createLinkSchema, linkSchema } from './schema.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { InstancePresenter } from '../instances/presenter.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface PortsContext {
   client: KubeClient;
-  claims: ClaimsOnPods;
   instances: InstancePresenter;
   ports: InstancePorts;
   stores: Stores<'instances' | 'sshKeys'>;

@@ -7,12 +7,10 @@ import { instanceOf } from '../instances/find.ts';
 import type { TerminalGateway } from './pass-on.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ClaimsOnPods } from '../instances/claims-on-pods.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface TerminalContext {
   client: KubeClient;
-  claims: ClaimsOnPods;
   stores: Stores<'instances' | 'sshKeys'>;
   /** Brings clients to shells in instances; undefined where no SSH gateway is known. */
   terminals?: TerminalGateway | undefined;
