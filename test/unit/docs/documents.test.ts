@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { ROOMS } from '../house/layers.ts';
@@ -17,6 +17,25 @@ test('the map of CONTRIBUTING.md names every room, and no other', () => {
   const text = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
   const named = [...text.matchAll(/^\| `((?:src|tools)\/[^`]+)` \|/gm)].map(([, room = '']) => room);
   expect(named.toSorted()).toEqual(Object.keys(ROOMS).toSorted());
+});
+
+test('the map of the gateway names each of its folders', () => {
+  const text = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
+  const [, section = ''] = /^## The gateway, room by room$(.*?)^## /ms.exec(text) ?? [];
+  const cells = [...section.matchAll(/^\| (`.*?`) \|/gm)].map(([, cell = '']) => cell);
+  const named = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name));
+  const found = readdirSync(join(ROOT, 'src/gateway'), { recursive: true, withFileTypes: true });
+  const folders = found.filter((one) => one.isDirectory()).map((one) => join(one.parentPath, one.name));
+  expect(named.toSorted()).toEqual(
+    ['.', ...folders.map((path) => relative(join(ROOT, 'src/gateway'), path))].toSorted(),
+  );
+});
+
+test('the lists of how to add name files that are there', () => {
+  const text = readFileSync(join(ROOT, 'docs/how-to-add.md'), 'utf8');
+  const named = [...text.matchAll(/`((?:src|test|docs|tools|charts)\/[^`* ]+)`/g)].map(([, path = '']) => path);
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
 describe('the threat model', () => {
