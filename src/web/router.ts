@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import helmet from 'helmet';
 import { ApiError } from '../http/interface/errors/api-error.ts';
-import { compress } from '../http/interface/compress.ts';
+import { compress } from '../http/interface/send.ts';
 import { dashboardBodies } from '../http/interface/bodies/body-shares.ts';
 import { jsonBody } from '../http/interface/bodies/json-body.ts';
 import { keysRouter } from './key-routes.ts';

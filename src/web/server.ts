@@ -1,13 +1,11 @@
 import express from 'express';
-import { brokenRequests } from '../http/server/broken-request.ts';
-import { Connections } from '../http/server/connections.ts';
-import { drain } from '../http/server/drain.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { errorHandler } from '../http/interface/errors/handler.ts';
-import { listen } from '../http/server/listener.ts';
+import { brokenRequests } from '../http/server/broken-request.ts';
+import { Connections } from '../http/server/connections.ts';
+import { drain, listen } from '../http/server/listen.ts';
 import { requestId, requestLog } from '../http/server/request-log.ts';
-import { requireHost } from '../http/server/require-host.ts';
-import { security } from '../http/server/security.ts';
+import { requireHost, security } from '../http/server/security.ts';
 import { createServer } from '../lib/node-http.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';

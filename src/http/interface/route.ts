@@ -1,13 +1,13 @@
-import type { z } from 'zod';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { z } from 'zod';
+import { getPrincipal, type Principal, type PrincipalScope } from '../../access/principal.ts';
+import { allowOf, type Method, notAllowed } from '../../lib/allow.ts';
 import { requireScope } from './auth/middleware.ts';
 import { ApiError } from './errors/api-error.ts';
 import type { ErrorCode } from './errors/catalogue.ts';
 import { idempotencyKey } from './idempotency.ts';
-import { compress } from './compress.ts';
+import { compress } from './send.ts';
 import { parseBody } from './validate.ts';
-import { type PrincipalScope, getPrincipal, type Principal } from '../../access/principal.ts';
-import { allowOf, type Method, notAllowed } from '../../lib/allow.ts';
 
 /** One pair of method and path, as the OpenAPI document describes it. */
 export interface Operation {

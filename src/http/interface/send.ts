@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Response } from 'express';
+import compression from 'compression';
+import type { RequestHandler, Response } from 'express';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
@@ -48,4 +49,15 @@ export function sendText(response: Response, text: string, type = TEXT_TYPE): vo
 /** Sends a list of items that are JSON text already. */
 export function sendList(response: Response, items: readonly string[]): void {
   sendJson(response, `{"object":"list","data":[${items.join(',')}]}`);
+}
+
+/** gzip or brotli for long answers. Never for event streams: the compressor would delay events. */
+export function compress(): RequestHandler {
+  return compression({
+    threshold: 1024,
+    level: 1,
+    filter: (request, response) =>
+      !String(response.getHeader('content-type')).startsWith('text/event-stream') &&
+      compression.filter(request, response),
+  });
 }

@@ -1,15 +1,15 @@
 import { Router } from 'express';
-import type { ApiContext } from './context.ts';
+import { proxyRouter } from '../features/ports/routes.ts';
+import { terminalRouter } from '../features/terminal/routes.ts';
 import { noEndpoint } from '../interface/errors/api-error.ts';
-import { compress } from '../interface/compress.ts';
 import { limitRequests } from '../interface/request-limit.ts';
-import type { ApiSteps } from './steps.ts';
+import { resourceRouter } from '../interface/route.ts';
+import { compress } from '../interface/send.ts';
+import type { ApiContext } from './context.ts';
 import { serviceIndex } from './docs.ts';
 import { options } from './methods.ts';
-import { proxyRouter } from '../features/ports/routes.ts';
-import { resourceRouter } from '../interface/route.ts';
+import type { ApiSteps } from './steps.ts';
 import { RESOURCES } from './table.ts';
-import { terminalRouter } from '../features/terminal/routes.ts';
 
 /** Everything under the API base. Only CORS preflights need no key. */
 export function apiRouter(context: ApiContext, steps: ApiSteps): Router {

@@ -1,14 +1,13 @@
 import express, { type Express } from 'express';
 import { cliRouter } from '../features/cli/routes.ts';
-import type { ApiContext } from './context.ts';
+import { portHosts } from '../features/ports/routes.ts';
 import { noEndpoint } from '../interface/errors/api-error.ts';
 import { errorHandler } from '../interface/errors/handler.ts';
-import { requireHost } from './require-host.ts';
-import { security } from './security.ts';
 import { apiRouter } from './api-router.ts';
+import type { ApiContext } from './context.ts';
 import { docsRouter } from './docs.ts';
 import { healthRouter } from './health.ts';
-import { portHosts } from '../features/ports/routes.ts';
+import { requireHost, security } from './security.ts';
 import type { ApiSteps } from './steps.ts';
 
 /** The HTTP interface as an Express app. Some clients add the base path to a URL that has it: both forms are served. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { STATUS_CODES } from '../../lib/node-http.ts';
 import { tokenOf, unauthorized } from '../interface/auth/middleware.ts';
-import { ERRORS, type ErrorCode } from '../interface/errors/catalogue.ts';
+import { type ErrorCode, ERRORS } from '../interface/errors/catalogue.ts';
 import { familyOf, relativePath } from '../interface/errors/families.ts';
 import { renderError } from '../interface/errors/handler.ts';
-import { STATUS_CODES } from '../../lib/node-http.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',

@@ -1,8 +1,9 @@
 import { type RequestHandler, type Response, Router } from 'express';
 import helmet from 'helmet';
+
 // The entry of the package loads the program for browsers too, 10 MiB of memory.
 import absolutePath from 'swagger-ui-dist/absolute-path.js';
-import { compress } from '../interface/compress.ts';
+import { compress } from '../interface/send.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { GUIDES, guideText } from './openapi/guides.ts';
 import { apiMarkdown, LLMS_TEXT } from './openapi/markdown.ts';

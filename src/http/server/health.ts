@@ -1,6 +1,6 @@
 import { Router } from 'express';
-import type { ApiStores } from './context.ts';
 import { methodNotAllowed } from '../interface/route.ts';
+import type { ApiStores } from './context.ts';
 
 /** /livez: the process answers. /readyz: its caches are filled and it may get traffic. */
 export function healthRouter(stores: ApiStores, isStopping: () => boolean): Router {

@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http';
-import type { ApiContext } from './context.ts';
-import { failureAnswer } from '../interface/errors/handler.ts';
 import { relativePath } from '../interface/errors/families.ts';
+import { failureAnswer } from '../interface/errors/handler.ts';
 import { runSteps } from '../interface/step.ts';
+import type { ApiContext } from './context.ts';
 import type { ApiSteps } from './steps.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type * as Http from 'node:http';
-import { IncomingMessage, ServerResponse } from '../../lib/node-http.ts';
 import { Socket } from 'node:net';
 import helmet, { type HelmetOptions } from 'helmet';
-import { noEndpoint } from '../interface/errors/api-error.ts';
+import { IncomingMessage, ServerResponse } from '../../lib/node-http.ts';
+import { ApiError, noEndpoint } from '../interface/errors/api-error.ts';
 import { pathOf, type Step } from '../interface/step.ts';
 
 /** Nothing in an answer may run, load or be framed. Pages set a policy of their own. */
@@ -73,3 +73,9 @@ export function cors(isKnown: (path: string) => boolean): Step {
     response.writeHead(204).end();
   };
 }
+
+/** Refuses requests of HTTP/1.1 without Host (RFC 9112 section 3.2). Node itself would answer before authentication. */
+export const requireHost: Step = (request, _response, next) => {
+  if (request.headers.host !== undefined || request.httpVersion === '1.0') return next();
+  throw new ApiError('bad_request', 'The request has no Host header. Send one.');
+};

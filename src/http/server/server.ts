@@ -1,14 +1,13 @@
 import type { Socket } from 'node:net';
+import { createServer } from '../../lib/node-http.ts';
+import { runReaper } from '../features/instances/reaper.ts';
+import { isWebSocket, serveUpgrades } from '../interface/upgrades.ts';
 import { createApp } from './app.ts';
 import { brokenRequests } from './broken-request.ts';
 import { type ApiDeps, createContext } from './context.ts';
-import { drain } from './drain.ts';
-import { runReaper } from '../features/instances/reaper.ts';
-import { listen } from './listener.ts';
-import { createServer } from '../../lib/node-http.ts';
+import { drain, listen } from './listen.ts';
 import { createListener } from './model-calls.ts';
 import { createSteps } from './steps.ts';
-import { isWebSocket, serveUpgrades } from '../interface/upgrades.ts';
 
 /** Limits for slow clients, in ms and bytes. Model calls send up to 32 MiB, so a request may take a minute. */
 const SERVER_LIMITS = {

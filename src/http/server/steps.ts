@@ -1,14 +1,13 @@
+import { takeProtocolToken } from '../features/terminal/token-protocol.ts';
 import { authenticate } from '../interface/auth/middleware.ts';
 import { acceptPeople } from '../interface/auth/people.ts';
+import type { Step } from '../interface/step.ts';
 import type { ApiContext } from './context.ts';
+import { isKnown } from './methods.ts';
 import { measureRequests } from './metrics.ts';
 import { requestId, requestLog } from './request-log.ts';
-import { requireHost } from './require-host.ts';
-import { apiSecurity, cors } from './security.ts';
-import type { Step } from '../interface/step.ts';
+import { apiSecurity, cors, requireHost } from './security.ts';
 import { traceRequests } from './trace-requests.ts';
-import { isKnown } from './methods.ts';
-import { takeProtocolToken } from '../features/terminal/token-protocol.ts';
 
 /** The steps that stand before everything below the API base, in Express and in front of it. */
 export interface ApiSteps {

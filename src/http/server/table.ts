@@ -1,27 +1,31 @@
-import { readFleetRoute } from '../features/fleet/routes.ts';
+import { MODEL_ENDPOINTS, type ModelEndpoint } from '../../wire/model-endpoints.ts';
 import { readEventsRoute } from '../features/events/routes.ts';
+import { readFleetRoute } from '../features/fleet/routes.ts';
+import { createInstanceRoute } from '../features/instances/create-route.ts';
+import {
+  deleteInstanceRoute,
+  listInstancesRoute,
+  readInstanceRoute,
+  updateInstanceRoute,
+} from '../features/instances/routes.ts';
+import { readLimitsRoute } from '../features/limits/routes.ts';
 import { readLogsRoute } from '../features/logs/routes.ts';
 import { readMetricsRoute } from '../features/metrics/routes.ts';
-import { registryRoutes } from '../features/registries/routes.ts';
-import { readUsageRoute } from '../features/usage/routes.ts';
-import { webhookRoutes } from '../features/webhooks/routes.ts';
-import { createInstanceRoute } from '../features/instances/create-route.ts';
-import { deleteInstanceRoute, listInstancesRoute, readInstanceRoute } from '../features/instances/routes.ts';
-import { readLimitsRoute } from '../features/limits/routes.ts';
-import { listOffersRoute, searchOffersRoute } from '../features/offers/routes.ts';
-import { createLinkRoute } from '../features/ports/routes.ts';
-import type { Operation, Resource } from '../interface/route.ts';
-import { sshKeyRoutes } from '../features/ssh-keys/routes.ts';
-import { templateRoutes } from '../features/templates/routes.ts';
-import { updateInstanceRoute } from '../features/instances/update-route.ts';
 import {
   modelListSchema,
   modelRequestSchema,
   modelResponseSchema,
   wholeModelRequestSchema,
 } from '../features/models/schema.ts';
+import { listOffersRoute, searchOffersRoute } from '../features/offers/routes.ts';
+import { createLinkRoute } from '../features/ports/routes.ts';
+import { registryRoutes } from '../features/registries/routes.ts';
+import { sshKeyRoutes } from '../features/ssh-keys/routes.ts';
+import { templateRoutes } from '../features/templates/routes.ts';
+import { readUsageRoute } from '../features/usage/routes.ts';
+import { webhookRoutes } from '../features/webhooks/routes.ts';
+import type { Operation, Resource } from '../interface/route.ts';
 import type { ApiContext } from './context.ts';
-import { type ModelEndpoint, MODEL_ENDPOINTS } from '../../wire/model-endpoints.ts';
 
 /** What this interface serves itself. */
 export const RESOURCES: readonly Resource<ApiContext>[] = [

@@ -3,8 +3,8 @@ import { getPrincipal } from '../../access/principal.ts';
 import { setRequestSpan } from '../../runtime/tracing/request-span.ts';
 import { readTraceContext } from '../../runtime/tracing/trace-context.ts';
 import type { Span, Tracer } from '../../runtime/tracing/tracer.ts';
-import { OPERATIONS } from './table.ts';
 import { pathOf, type Step } from '../interface/step.ts';
+import { OPERATIONS } from './table.ts';
 
 const BASE = '/api/v1';
 const TEMPLATES = [...new Set(OPERATIONS.map(({ path }) => path))].map((path) => ({ path, parts: path.split('/') }));

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { Agent, fetch } from 'undici';
 import { expect, test } from 'vitest';
-import { drain } from '../../../src/http/server/drain.ts';
+import { drain } from '../../../src/http/server/listen.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 
 async function replica(): Promise<{ server: Server; port: number }> {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
-import { drain } from '../../../src/http/server/drain.ts';
+import { drain } from '../../../src/http/server/listen.ts';
 import { isWebSocket, serveUpgrades, upgradeOf } from '../../../src/http/interface/upgrades.ts';
 import { forwardUpgrade, type ForwardDeps } from '../../../src/ports/forward.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { toCsv } from '../../../src/http/features/usage/csv.ts';
+import { toCsv } from '../../../src/http/features/usage/routes.ts';
 import { daysOf } from '../../../src/http/features/usage/days.ts';
 import { monthsBefore } from '../../../src/ledger/month.ts';
 import { usageSchema } from '../../../src/http/features/usage/schema.ts';

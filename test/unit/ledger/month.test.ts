@@ -6,7 +6,7 @@ import {
   recordedStatus,
   usageRecords,
 } from '../../../src/controllers/gpu-instance/decide/usage.ts';
-import { toCsv } from '../../../src/http/features/usage/csv.ts';
+import { toCsv } from '../../../src/http/features/usage/routes.ts';
 import { Bills } from '../../../src/ledger/bills.ts';
 import { type Grouping, type Line, totalsOf, UsageReport } from '../../../src/ledger/report.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { type TarEntry, tarOf } from '../../../lib/tar.ts';

@@ -1,4 +1,9 @@
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import { toEventRecord } from '../../../resources/history/event-record.ts';
 import { fold } from '../../../resources/history/fold.ts';
 import {
   HISTORY_OF,
@@ -9,19 +14,13 @@ import {
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
-import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
-import { limitLife } from '../../interface/events/stream-life.ts';
+import { lastEventId, limitLife, wantsEvents } from '../../interface/events/event-stream.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
 import { instanceNotFound, instanceOf } from '../instances/find.ts';
 import { type FollowedHistory, followHistory } from './follow.ts';
-import { toRecord } from './record.ts';
-import { eventListSchema } from './schema.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
-import type { Stores } from '../../../caches/caches.ts';
+import { type EventListRecord, eventListSchema } from './schema.ts';
 
 export interface EventsContext {
   client: KubeClient;
@@ -133,3 +132,13 @@ export const readEventsRoute = route({
     else sendJson(response, JSON.stringify(toRecord(history)));
   },
 });
+
+export function toRecord({ instance, endedAt, dropped, entries }: InstanceHistorySpec): EventListRecord {
+  return {
+    object: 'list',
+    instance_id: instance,
+    ended_at: endedAt ?? null,
+    dropped,
+    data: entries.map(toEventRecord),
+  };
+}

@@ -1,6 +1,6 @@
-import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { compareText } from '../../../lib/compare.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { timeText } from '../../interface/schema.ts';
 import type { FleetRecord } from './schema.ts';
 

@@ -1,19 +1,19 @@
+import type { Stores } from '../../../caches/caches.ts';
 import { compareRanks } from '../../../caches/line-order.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
 import { orderPools, type Pool } from '../../../inventory/pools.ts';
-import { compareText } from '../../../lib/compare.ts';
 import { keyOf } from '../../../kube/types.ts';
+import { compareText } from '../../../lib/compare.ts';
+import { specVersion } from '../../../resources/gpu-pool.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
-import { specVersion } from '../../../resources/gpu-pool.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../resources/tenants/tenant-limit.ts';
+import { route } from '../../interface/route.ts';
 import { timeText } from '../../interface/schema.ts';
 import { sendJson } from '../../interface/send.ts';
-import { route } from '../../interface/route.ts';
 import { displacedIn } from './displaced.ts';
 import { type Placed, toFleetNode } from './nodes.ts';
 import { type FleetNode, type FleetRecord, fleetSchema } from './schema.ts';
-import type { Inventory } from '../../../inventory/inventory.ts';
-import type { Stores } from '../../../caches/caches.ts';
 
 export interface FleetContext {
   offers: Inventory;

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../../../kube/client/client.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
 import { AlreadyExistsError, ConflictError } from '../../../kube/errors.ts';
+import { newInstanceName } from '../../../resources/ids.ts';
 import {
   CONFIRM_BY,
   CREATED_BY,
@@ -9,14 +11,12 @@ import {
   type GpuInstanceSpec,
   TRACEPARENT,
 } from '../../../resources/instances/gpu-instance.ts';
-import { newInstanceName } from '../../../resources/ids.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { findObject } from '../../../kube/client/find-object.ts';
+import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from '../../interface/idempotency.ts';
 import type { ClaimGate } from './claim-gate.ts';
 import { type ClaimWaiter, decisionOf, type WaitResult } from './claim-waiter.ts';
-import { foreseeRefusal, type Foreseen, type Foreseer } from './foresee.ts';
-import { idempotencyConflict, type ObjectNames, otherBody, REQUEST_HASH } from '../../interface/idempotency.ts';
+import { type Foreseen, type Foreseer, foreseeRefusal } from './foresee.ts';
 import { CONFIRM_MS, type PendingRemovals } from './reaper.ts';
 
 /** How long a client waits for the decision of the controller. */

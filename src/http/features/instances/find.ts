@@ -1,9 +1,9 @@
-import { findObject } from '../../../kube/client/find-object.ts';
 import type { Request } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ReadStore } from '../../../kube/watch/store.ts';
+import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';

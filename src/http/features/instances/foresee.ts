@@ -1,12 +1,12 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
+import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
+import { tenantBudget } from '../../../budgets/words.ts';
 import { gpuRefusal, roomlessShares } from '../../../inventory/gpu-ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { allowsImage } from '../../../resources/tenants/ceilings.ts';
-import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
-import { tenantBudget } from '../../../budgets/words.ts';
 
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;

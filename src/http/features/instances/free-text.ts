@@ -1,9 +1,9 @@
-import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
-import { LIMITS } from '../../interface/schema.ts';
-import type { CallLimits } from '../../interface/request-limit.ts';
 import { REQUEST_HASH } from '../../interface/idempotency.ts';
+import type { CallLimits } from '../../interface/request-limit.ts';
+import { LIMITS } from '../../interface/schema.ts';
 
 // Texts of an instance may be as long as a body. etcd and every watch cache hold them, and etcd each version of them for
 // minutes, so a tenant has a share: as much as 1000 instances with short texts have.

@@ -1,11 +1,11 @@
 import { compareVersions } from '../../../kube/watch/resource-version.ts';
 import type { ReadStore, StoreChange } from '../../../kube/watch/store.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import type { InstancePresenter } from './presenter.ts';
-import { freeTextOf } from './free-text.ts';
 import type { StreamEvent } from '../../interface/events/event-stream.ts';
 import { Ring } from '../../interface/events/ring.ts';
 import { byAge } from '../../interface/objects.ts';
+import { freeTextOf } from './free-text.ts';
+import type { InstancePresenter } from './presenter.ts';
 
 /** Changes that are remembered, of all tenants together. A client that missed more gets everything anew. */
 const REMEMBERED = 4096;

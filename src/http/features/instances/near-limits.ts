@@ -1,16 +1,16 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
+import type { BudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
+import { type BudgetWords, keyBudget, tenantBudget, warningWords } from '../../../budgets/words.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
-import type { ReadStore } from '../../../kube/watch/store.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { ReadStore } from '../../../kube/watch/store.ts';
 import { Lru } from '../../../lib/lru.ts';
+import { type ApiKey, creatingKey } from '../../../resources/api-key.ts';
 import { CREATED_BY, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { type BudgetStatus, WARNINGS } from '../../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../../../resources/tenants/tenant-limit.ts';
-import type { BudgetOf, KeyBudgetOf } from '../../../budgets/counted.ts';
-import { type BudgetWords, keyBudget, tenantBudget, warningWords } from '../../../budgets/words.ts';
-import { type ApiKey, creatingKey } from '../../../resources/api-key.ts';
 import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 
 /** Share of a ceiling from which on it is near. */

@@ -1,13 +1,13 @@
+import { findTemplate, type TemplateSource } from '../../../caches/templates.ts';
 import { makerOfResource } from '../../../inventory/makers/makers.ts';
 import { driverOf } from '../../../inventory/nodes/gpu-labels.ts';
 import type { Node } from '../../../kube/types.ts';
-import { findTemplate, type TemplateSource } from '../../../caches/templates.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { InstanceTemplate } from '../../../resources/instance-template.ts';
-import type { InstanceRecord } from './schema.ts';
+import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { etagOf } from '../../interface/send.ts';
 import { toInstanceRecord } from './record.ts';
+import type { InstanceRecord } from './schema.ts';
 
 export interface PresenterDeps {
   /** An answer of the API server as the cache would show it. */

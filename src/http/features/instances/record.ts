@@ -1,12 +1,11 @@
 import { hasImage } from '../../../inventory/offers.ts';
 import { findCondition } from '../../../kube/conditions.ts';
+import type { TemplateContent } from '../../../resources/instance-template.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState, isSwitchedOff } from '../../../resources/instances/instance-state.ts';
-import type { TemplateContent } from '../../../resources/instance-template.ts';
 import { parseDuration } from '../../../resources/schema.ts';
-import type { InstanceRecord } from './schema.ts';
 import { timeText } from '../../interface/schema.ts';
-import { portRecords } from './port-records.ts';
+import type { InstanceRecord } from './schema.ts';
 import { warningsOf } from './warnings.ts';
 
 export interface InstanceSurroundings {
@@ -124,4 +123,19 @@ export function toInstanceRecord(instance: GpuInstance, around: InstanceSurround
     started_at: status?.stages?.started ?? null,
     warnings: warningsOf(instance, { image, imageOnNode, nearLimits }),
   };
+}
+
+interface PortRecord {
+  container_port: number;
+  protocol: 'tcp' | 'udp';
+  name: string | null;
+}
+
+/** Declared ports as records show them. */
+export function portRecords(ports: NonNullable<TemplateContent['ports']>): PortRecord[] {
+  return ports.map(({ containerPort, protocol, name }) => ({
+    container_port: containerPort,
+    protocol: protocol === 'UDP' ? 'udp' : 'tcp',
+    name: name ?? null,
+  }));
 }

@@ -1,7 +1,7 @@
-import { instanceState } from '../../../resources/instances/instance-state.ts';
-import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
-import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import type { Offer } from '../../../inventory/offers.ts';
+import type { GpuInstance, GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
+import { instanceState } from '../../../resources/instances/instance-state.ts';
+import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import { byPrice, toOfferRecord } from '../offers/record.ts';
 
 const MOST_ALTERNATIVES = 5;

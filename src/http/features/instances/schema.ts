@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { gpuInstanceSpecSchema, STAGES } from '../../../resources/instances/gpu-instance.ts';
 import { IMAGE_PATTERN } from '../../../resources/image.ts';
-import { READY_REASONS, type InstanceState, type ReadyReason } from '../../../resources/instances/instance-state.ts';
+import { gpuInstanceSpecSchema, STAGES } from '../../../resources/instances/gpu-instance.ts';
+import { type InstanceState, READY_REASONS, type ReadyReason } from '../../../resources/instances/instance-state.ts';
 import {
   anyIntegerSchema,
   deletedOf,

@@ -1,5 +1,5 @@
-import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import type { Runtype } from '../../../resources/instance-template.ts';
+import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
 import { withoutNulls } from '../../interface/validate.ts';
 import type { CreateInstance, UpdateInstance } from './schema.ts';
 import { toContent } from './to-content.ts';

@@ -1,10 +1,10 @@
+import { ofThisMonth } from '../../../budgets/counted.ts';
 import type { GpuShare } from '../../../inventory/tenant-holdings.ts';
 import { monthOf } from '../../../ledger/month.ts';
+import { formatMoney, parseBalance, parseMoney } from '../../../resources/money.ts';
 import { type Budget, type BudgetStatus, GPU_HOURS, isBudget } from '../../../resources/tenants/budget.ts';
 import { type Ceilings, isForGpus } from '../../../resources/tenants/ceilings.ts';
 import type { BudgetRecord, LimitsRecord } from './schema.ts';
-import { ofThisMonth } from '../../../budgets/counted.ts';
-import { formatMoney, parseBalance, parseMoney } from '../../../resources/money.ts';
 
 /** What a tenant has and holds. */
 export interface Used {

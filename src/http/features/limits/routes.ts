@@ -1,15 +1,15 @@
+import type { CeilingsOf } from '../../../access/ceilings.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import type { Inventory } from '../../../inventory/inventory.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import type { Webhook } from '../../../resources/webhooks/webhook.ts';
-import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
-import { toBudgetRecord, toLimitsRecord } from './record.ts';
-import { sendJson } from '../../interface/send.ts';
-import { route } from '../../interface/route.ts';
-import { limitsSchema } from './schema.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { CeilingsOf } from '../../../access/ceilings.ts';
-import type { Inventory } from '../../../inventory/inventory.ts';
-import type { Stores } from '../../../caches/caches.ts';
+import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
+import type { Webhook } from '../../../resources/webhooks/webhook.ts';
+import { route } from '../../interface/route.ts';
+import { sendJson } from '../../interface/send.ts';
+import { toBudgetRecord, toLimitsRecord } from './record.ts';
+import { limitsSchema } from './schema.ts';
 
 export interface LimitsContext {
   clock: Clock;

@@ -7,10 +7,10 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import type { LogEventType, StreamEvent } from '../../interface/events/event-stream.ts';
-import type { LogQuery } from './schema.ts';
-import { type LoggedContainer, loggedContainer } from '../instances/container.ts';
+import { loggedContainer, type LoggedContainer } from '../instances/container.ts';
 import { idOf, LineCursor, type Position } from './position.ts';
 import { isOfSource, secondOf, sinceOf } from './read.ts';
+import type { LogQuery } from './schema.ts';
 
 /** Milliseconds: before a log is opened again that ended though its container runs. */
 const REOPEN_MS = 2000;

@@ -1,12 +1,12 @@
+import type { KubeClient } from '../../../kube/client/client.ts';
 import {
   type LogLine,
+  logLines,
   type LogOptions,
   type LogTarget,
-  logLines,
   openPodLog,
   stampOf,
 } from '../../../kube/streams/pod-log.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import { JUPYTER_LINE } from '../../../resources/pod/jupyter.ts';
 import { parseDuration } from '../../../resources/schema.ts';
 import { LOG_LIMITS, type LogQuery } from './schema.ts';

@@ -1,29 +1,28 @@
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
-import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
-import { limitLife } from '../../interface/events/stream-life.ts';
-import { type LogQuery, logQuerySchema, logSchema } from './schema.ts';
-import { parseQuery } from '../../interface/validate.ts';
+import { lastEventId, limitLife, wantsEvents } from '../../interface/events/event-stream.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
-import { instanceOf } from '../instances/find.ts';
+import { parseQuery } from '../../interface/validate.ts';
 import {
   isSimulated,
-  loggedContainer,
   logFailure,
+  loggedContainer,
   noContainer,
   nodeSilent,
   simulatedHasNoLog,
 } from '../instances/container.ts';
+import { instanceOf } from '../instances/find.ts';
 import { LogFollower } from './follow.ts';
 import { idOf, LineCursor, positionOf } from './position.ts';
 import { readLog } from './read.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
-import type { Stores } from '../../../caches/caches.ts';
+import { type LogQuery, logQuerySchema, logSchema } from './schema.ts';
 
 export interface LogsContext {
   client: KubeClient;

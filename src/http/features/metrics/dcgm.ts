@@ -1,6 +1,6 @@
 import type { Pod } from '../../../kube/types.ts';
-import { MAX_GPUS, type SeriesName } from './schema.ts';
 import { type Measured, rounded, type Series } from './measured.ts';
+import { MAX_GPUS, type SeriesName } from './schema.ts';
 
 const MEBIBYTE = 1024 * 1024;
 /** Port of NVIDIA DCGM exporter when its pod names none. */

@@ -1,5 +1,5 @@
-import { SERIES, type SeriesName } from './schema.ts';
 import { type CounterName, COUNTERS, type Measured, type Series } from './measured.ts';
+import { SERIES, type SeriesName } from './schema.ts';
 
 export type MetricsFormat = 'json' | 'prometheus' | 'openmetrics';
 

@@ -1,26 +1,26 @@
+import type { Logger } from 'pino';
 import { runningPod } from '../../../access/pod-target.ts';
+import type { Stores } from '../../../caches/caches.ts';
 import { dcgmExporterOn } from '../../../caches/dcgm.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import type { Pod } from '../../../kube/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { ReadMonitor } from '../../../ports/read-monitor.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { hasMonitor } from '../../../resources/pod/monitor.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
-import { isSimulated } from '../instances/container.ts';
 import { route } from '../../interface/route.ts';
-import { type MetricsRecord, STEP_SECONDS, metricsSchema } from './schema.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
+import { isSimulated } from '../instances/container.ts';
 import { instanceOf } from '../instances/find.ts';
 import { fetchDcgm, readDcgm } from './dcgm.ts';
 import { type Measured, readReport, withDcgm } from './measured.ts';
 import { formatOf, prometheusText, TEXT_TYPES } from './prometheus.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { Logger } from 'pino';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
-import type { ReadMonitor } from '../../../ports/read-monitor.ts';
-import type { Stores } from '../../../caches/caches.ts';
+import { type MetricsRecord, metricsSchema, STEP_SECONDS } from './schema.ts';
 
 export interface MetricsContext {
   client: KubeClient;

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { byPrice, toOfferRecord } from './record.ts';
 import type { StreamEvent } from '../../interface/events/event-stream.ts';
 import { Ring } from '../../interface/events/ring.ts';
+import { byPrice, toOfferRecord } from './record.ts';
 
 const REMEMBERED = 1024;
 /** Every change of a pod can change an offer. Changes within this time are compared once. */

@@ -1,5 +1,5 @@
-import type { OfferRecord } from './schema.ts';
 import type { Offer } from '../../../inventory/offers.ts';
+import type { OfferRecord } from './schema.ts';
 
 /** An offer as the API shows it. `image_cached` tells whether a node has `image`, the default image. */
 export function toOfferRecord(offer: Offer, image: string): OfferRecord {

@@ -1,12 +1,12 @@
-import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
-import { byPrice, toOfferRecord } from './record.ts';
-import { searchOffers } from './search.ts';
-import { sendList } from '../../interface/send.ts';
-import { route, routeWithBody } from '../../interface/route.ts';
-import { foundOfferListSchema, offerListSchema, offerSearchSchema } from './schema.ts';
-import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { OfferEvents } from './offer-events.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import { lastEventId, wantsEvents } from '../../interface/events/event-stream.ts';
+import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
+import { route, routeWithBody } from '../../interface/route.ts';
+import { sendList } from '../../interface/send.ts';
+import type { OfferEvents } from './offer-events.ts';
+import { byPrice, toOfferRecord } from './record.ts';
+import { foundOfferListSchema, offerListSchema, offerSearchSchema } from './schema.ts';
+import { searchOffers } from './search.ts';
 import type { StartTimes } from './start-times.ts';
 
 export interface OffersContext {

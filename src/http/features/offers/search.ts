@@ -1,6 +1,6 @@
 import type { Offer } from '../../../inventory/offers.ts';
-import { toOfferRecord } from './record.ts';
 import { withoutNulls } from '../../interface/validate.ts';
+import { toOfferRecord } from './record.ts';
 import type { FoundOffer, OfferSearch } from './schema.ts';
 import type { StartTimes } from './start-times.ts';
 

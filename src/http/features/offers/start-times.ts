@@ -1,5 +1,5 @@
-import { hasImage, type Offer } from '../../../inventory/offers.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
+import { hasImage, type Offer } from '../../../inventory/offers.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import { Lru } from '../../../lib/lru.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';

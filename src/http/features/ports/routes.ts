@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { portOf } from '../../../ports/address.ts';
 import { PortError } from '../../../ports/errors.ts';
 import type { Incoming, InstancePorts } from '../../../ports/instance-ports.ts';
@@ -8,14 +10,12 @@ import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { JUPYTER_PORT } from '../../../resources/pod/jupyter.ts';
 import { requireScope } from '../../interface/auth/middleware.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
-import { sendJson } from '../../interface/send.ts';
-import { instanceOf } from '../instances/find.ts';
-import { upgradeOf } from '../../interface/upgrades.ts';
 import { routeWithBody } from '../../interface/route.ts';
-import { createLinkSchema, linkSchema } from './schema.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
+import { sendJson } from '../../interface/send.ts';
+import { upgradeOf } from '../../interface/upgrades.ts';
+import { instanceOf } from '../instances/find.ts';
 import type { InstancePresenter } from '../instances/presenter.ts';
-import type { Stores } from '../../../caches/caches.ts';
+import { createLinkSchema, linkSchema } from './schema.ts';
 
 export interface PortsContext {
   client: KubeClient;

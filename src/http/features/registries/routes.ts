@@ -1,26 +1,26 @@
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import {
   REGISTRY_CREDENTIALS,
   REGISTRY_NAME,
   type RegistryCredential,
 } from '../../../resources/registry-credential.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
+import { byAge } from '../../interface/objects.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { timeText } from '../../interface/schema.ts';
+import { sendJson, sendList } from '../../interface/send.ts';
 import {
-  type RegistryRecord,
   createRegistrySchema,
   deletedRegistrySchema,
   registryListSchema,
+  type RegistryRecord,
   registrySchema,
 } from './schema.ts';
-import { sendJson, sendList } from '../../interface/send.ts';
 import { storeCredentials } from './secret.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { Stores } from '../../../caches/caches.ts';
-import { byAge } from '../../interface/objects.ts';
 
 export interface RegistriesContext {
   client: KubeClient;

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { AlreadyExistsError, ForbiddenError, isNamespaceTerminating, isPolicyRefusal } from '../../../kube/errors.ts';
-import { SECRETS, type Secret } from '../../../kube/types.ts';
+import { type Secret, SECRETS } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import {
   REGISTRY_CREDENTIALS,

@@ -1,15 +1,15 @@
-import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
+import { parseSshPublicKey } from '../../../resources/ssh-public-key.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
-import { toSshKeyRecord } from './record.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
+import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
 import { findSshKeys } from '../instances/find.ts';
-import { route, routeWithBody } from '../../interface/route.ts';
+import { toSshKeyRecord } from './record.ts';
 import { createSshKeySchema, deletedSshKeySchema, sshKeyListSchema, sshKeySchema } from './schema.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ObjectNames } from '../../interface/idempotency.ts';
-import type { Stores } from '../../../caches/caches.ts';
-import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
 
 export interface SshKeysContext {
   client: KubeClient;

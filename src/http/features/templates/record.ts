@@ -1,9 +1,9 @@
-import { type TemplateSource, isShared } from '../../../caches/templates.ts';
+import { isShared, type TemplateSource } from '../../../caches/templates.ts';
 import { numericId } from '../../../resources/ids.ts';
 import { type InstanceTemplate, templateHash } from '../../../resources/instance-template.ts';
 import { timeText } from '../../interface/schema.ts';
+import { portRecords } from '../instances/record.ts';
 import type { TemplateListItem, TemplateRecord } from './schema.ts';
-import { portRecords } from '../instances/port-records.ts';
 
 /** The number that the API knows a template by. */
 export function templateId({ metadata }: InstanceTemplate): number {

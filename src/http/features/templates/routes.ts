@@ -1,5 +1,6 @@
 import type { Request } from 'express';
-import { visibleTemplates, type TemplateSource } from '../../../caches/templates.ts';
+import { type TemplateSource, visibleTemplates } from '../../../caches/templates.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import {
@@ -11,22 +12,21 @@ import {
   snapshotOf,
 } from '../../../resources/instance-template.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
+import { route, routeWithBody } from '../../interface/route.ts';
+import { sendJson, sendList } from '../../interface/send.ts';
+import { withoutNulls } from '../../interface/validate.ts';
 import { findTemplateOf } from '../instances/find-template.ts';
 import { toContent } from '../instances/to-content.ts';
-import { withoutNulls } from '../../interface/validate.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from './record.ts';
 import {
-  type TemplateBody,
   deletedTemplateSchema,
+  type TemplateBody,
   templateContentSchema,
   templateListSchema,
   templateSchema,
 } from './schema.ts';
-import { sendJson, sendList } from '../../interface/send.ts';
-import { route, routeWithBody } from '../../interface/route.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ObjectNames } from '../../interface/idempotency.ts';
-import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
 
 export interface TemplatesContext {
   client: KubeClient;

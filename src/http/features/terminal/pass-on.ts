@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { FairShares } from '../../../lib/shares/fair-shares.ts';
 import { request as httpRequest } from '../../../lib/node-http.ts';
+import { FairShares } from '../../../lib/shares/fair-shares.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 
 /** Terminals that this replica passes on at once. */

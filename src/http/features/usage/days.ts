@@ -1,5 +1,5 @@
-import { dayText, startOfDay } from '../../../ledger/report.ts';
 import { monthIn } from '../../../ledger/month.ts';
+import { dayText, startOfDay } from '../../../ledger/report.ts';
 import type { UsageQuery } from './schema.ts';
 
 const DAY_MS = 86_400_000;

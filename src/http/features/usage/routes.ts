@@ -1,23 +1,22 @@
+import type { Stores } from '../../../caches/caches.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
+import { everyObject } from '../../../kube/client/every.ts';
 import { Bills } from '../../../ledger/bills.ts';
 import { endedFrom } from '../../../ledger/month.ts';
 import { type Line, totalsOf, UsageReport } from '../../../ledger/report.ts';
-import { type TokenCounts, tokenBillsOf } from '../../../ledger/tokens.ts';
-import { everyObject } from '../../../kube/client/every.ts';
+import { tokenBillsOf, type TokenCounts } from '../../../ledger/tokens.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { FairShares } from '../../../lib/shares/fair-shares.ts';
 import { formatMoney } from '../../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../../resources/token-record.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';
 import { validationFailed } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
-import { parseQuery } from '../../interface/validate.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
-import { toCsv } from './csv.ts';
+import { parseQuery } from '../../interface/validate.ts';
 import { type Days, daysOf } from './days.ts';
 import { type UsageAnswer, type UsageQuery, usageQuerySchema, usageSchema } from './schema.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
-import type { Stores } from '../../../caches/caches.ts';
 
 export interface UsageContext {
   client: KubeClient;
@@ -131,3 +130,30 @@ export const readUsageRoute = route({
   errors: ['validation_failed'],
   handle: answer,
 });
+
+const COLUMNS = [
+  'group',
+  'product',
+  'gpu_seconds',
+  'cost',
+  'currency',
+  'open',
+  'calls',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+] as const;
+
+// A person chooses the name that a group may have. A spreadsheet takes text that begins so for a formula.
+const FORMULA = /^[=+\-@\t\r]/;
+
+function cell(value: string | number | boolean | null): string {
+  const text = typeof value === 'string' && FORMULA.test(value) ? `'${value}` : String(value ?? '');
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The items as CSV (RFC 4180), with the names of the columns in the first line. */
+export function toCsv({ items }: Pick<UsageAnswer, 'items'>): string {
+  const lines = items.map((item) => COLUMNS.map((name) => cell(item[name])).join(','));
+  return [COLUMNS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+}

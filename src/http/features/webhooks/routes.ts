@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Principal } from '../../../access/principal.ts';
+import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { ConflictError, NotFoundError } from '../../../kube/errors.ts';
 import { keyOf } from '../../../kube/types.ts';
@@ -7,6 +8,8 @@ import type { ReadStore } from '../../../kube/watch/store.ts';
 import { signingSecret } from '../../../resources/webhooks/signing.ts';
 import { type Webhook, WEBHOOKS, type WebhookSpec } from '../../../resources/webhooks/webhook.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
+import type { ObjectNames } from '../../interface/idempotency.ts';
+import { byAge, createOnce } from '../../interface/objects.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
 import { toWebhookRecord } from './record.ts';
@@ -18,9 +21,6 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from './schema.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
-import type { ObjectNames } from '../../interface/idempotency.ts';
-import { byAge, createOnce } from '../../interface/objects.ts';
 
 export interface WebhookParts {
   store: ReadStore<Webhook>;

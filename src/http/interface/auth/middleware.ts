@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { ApiError } from '../errors/api-error.ts';
+import { findPrincipal, getPrincipal, type PrincipalScope, setPrincipal } from '../../../access/principal.ts';
 import { closeAfterUnreadBody } from '../bodies/json-body.ts';
-import { pathOf, type Step } from '../step.ts';
-import { LIMITS } from '../schema.ts';
+import { ApiError } from '../errors/api-error.ts';
 import { type ErrorFamily, familyOf, takesAnthropicKey } from '../errors/families.ts';
+import { LIMITS } from '../schema.ts';
+import { pathOf, type Step } from '../step.ts';
 import type { Authenticator } from './authenticator.ts';
 import type { LastUsed } from './last-used.ts';
-import { type PrincipalScope, findPrincipal, getPrincipal, setPrincipal } from '../../../access/principal.ts';
 
 /** RFC 6750 section 2.1: the scheme in any case, one space or more, then b64token. */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;

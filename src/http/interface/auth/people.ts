@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { isPersonToken, personPrincipal, readPersonToken } from '../../../access/person-token.ts';
 import { type Principal, setPrincipal } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';

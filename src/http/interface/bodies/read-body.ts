@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../../../lib/clock.ts';
 import { type BodyErrors, BodyReader, TOO_SLOW } from '../../../lib/body-reader.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { ApiError } from '../errors/api-error.ts';
 
 /** Bytes that a body takes at once, before its first byte. Most bodies fit in. */

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode } from './catalogue.ts';
+import { type ErrorCode, ERRORS } from './catalogue.ts';
 
 export interface FieldError {
   /** Path in JavaScript notation, for example ssh_key_ids[1]. Empty for the body itself. */

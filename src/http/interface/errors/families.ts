@@ -1,4 +1,4 @@
-import { type ModelEndpoint, MODEL_ENDPOINTS } from '../../../wire/model-endpoints.ts';
+import { MODEL_ENDPOINTS, type ModelEndpoint } from '../../../wire/model-endpoints.ts';
 
 /** The shape of error bodies: Berth's, OpenAI's or Anthropic's. */
 export type ErrorFamily = 'compute' | ModelEndpoint['errors'];

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Request, Response } from 'express';
+import type { Clock } from '../../../lib/clock.ts';
 
 /** Bytes that may wait for one client that does not read. */
 const MAX_PENDING = 16 * 1024 * 1024;
@@ -98,4 +99,26 @@ export class EventStream {
     this.#pending = bytes;
     return true;
   }
+}
+
+/** Milliseconds that a log or a history is followed, in all and without an event. A client goes on with Last-Event-ID. */
+const LIFE_MS = 60 * 60_000;
+const IDLE_MS = 15 * 60_000;
+
+/** Ends a stream after its life, and after a time without an event. Returns what says that there is one. */
+export function limitLife(stream: EventStream, clock: Clock, ended: AbortController): () => void {
+  const stop = (): void => {
+    ended.abort();
+    stream.end();
+  };
+  const cancelLife = clock.setTimeout(stop, LIFE_MS);
+  let cancelIdle = clock.setTimeout(stop, IDLE_MS);
+  ended.signal.addEventListener('abort', () => {
+    cancelLife();
+    cancelIdle();
+  });
+  return () => {
+    cancelIdle();
+    if (!ended.signal.aborted) cancelIdle = clock.setTimeout(stop, IDLE_MS);
+  };
 }

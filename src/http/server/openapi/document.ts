@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import { ERRORS, type ErrorCode } from '../../interface/errors/catalogue.ts';
+import { type ErrorCode, ERRORS } from '../../interface/errors/catalogue.ts';
+import { familyOf, takesAnthropicKey } from '../../interface/errors/families.ts';
 import { IDEMPOTENCY_KEY } from '../../interface/idempotency.ts';
+import type { Operation } from '../../interface/route.ts';
+import { LIMITS, namedSchemas, nameOf } from '../../interface/schema.ts';
+import { OPERATIONS } from '../table.ts';
 import {
   anthropicErrorSchema,
   errorSchema,
@@ -8,10 +12,6 @@ import {
   openAiErrorSchema,
   unauthorizedSchema,
 } from './error-schemas.ts';
-import { LIMITS, nameOf, namedSchemas } from '../../interface/schema.ts';
-import type { Operation } from '../../interface/route.ts';
-import { OPERATIONS } from '../table.ts';
-import { familyOf, takesAnthropicKey } from '../../interface/errors/families.ts';
 
 /** Version of the document, section 9 of the interface's specification. */
 const VERSION = '1.0.0';

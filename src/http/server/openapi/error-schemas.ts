@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { named } from '../../interface/schema.ts';
-import { ERRORS, type ErrorCode } from '../../interface/errors/catalogue.ts';
 import { offerSchema } from '../../features/offers/schema.ts';
+import { type ErrorCode, ERRORS } from '../../interface/errors/catalogue.ts';
+import { named } from '../../interface/schema.ts';
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 

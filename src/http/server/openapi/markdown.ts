@@ -1,9 +1,9 @@
-import { nameOf as schemaName } from '../../interface/schema.ts';
 import { ERRORS } from '../../interface/errors/catalogue.ts';
 import type { Operation } from '../../interface/route.ts';
+import { nameOf as schemaName } from '../../interface/schema.ts';
 import { OPERATIONS } from '../table.ts';
-import { GUIDES } from './guides.ts';
 import { componentSchemas, DESCRIPTION, errorsOf, parametersOf } from './document.ts';
+import { GUIDES } from './guides.ts';
 
 /** What is read of a JSON Schema here. */
 interface Schema {

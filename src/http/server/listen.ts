@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 
 /** Milliseconds that calls under way get to end. Streams of models take the longest. */
@@ -27,4 +28,15 @@ export async function drain(
   }, DRAIN_MS);
   await closed;
   cancel();
+}
+
+/** Resolves with the address that the server listens on. Rejects when it cannot be used. */
+export function listen(server: Server, { host, port }: { host: string; port: number }): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
 }
