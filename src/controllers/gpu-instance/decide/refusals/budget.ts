@@ -1,6 +1,6 @@
 import { amountText, isSpent, type Line } from '../../../../ledger/budget.ts';
 import type { Month } from '../../../../ledger/month.ts';
-import { whoCanLift } from '../../../../inventory/gpu-ceilings.ts';
+import { whoCanLift } from '../../../../inventory/ceilings.ts';
 import {
   type BudgetWords,
   OF_TENANT,
