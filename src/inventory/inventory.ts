@@ -11,10 +11,9 @@ import { claimHolding, podHolding } from './holdings.ts';
 import { nodeFacts, type NodeFacts, type NodeView, sameForRent } from './nodes/node-view.ts';
 import { NodeViews } from './nodes/node-views.ts';
 import { type Offer, type OfferClass, offerClasses, offerOf } from './offers.ts';
-import { orderPools, type Pool } from './pools.ts';
+import { orderPools, type Pool, storageClassOf } from './pools.ts';
 import { preempt, type Preemption, type PreemptOptions } from './preempt.ts';
 import { nodeFailuresOf } from './nodes/quarantine.ts';
-import { storageClassOf } from './storage.ts';
 import { type GpuShare, TenantHoldings } from './tenant-holdings.ts';
 
 interface InventoryStores {

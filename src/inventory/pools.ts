@@ -1,9 +1,11 @@
 import { compareText } from '../lib/compare.ts';
-import type { Node } from '../kube/types.ts';
+import type { Node, StorageClass } from '../kube/types.ts';
 import { type GpuPool, gpuPoolSpecSchema, type GpuPoolSpec } from '../resources/gpu-pool.ts';
 import { shareOfMoney } from '../resources/money.ts';
 import { hasGpusOf, makerOf } from './makers/makers.ts';
 import type { GpuResource } from './nodes/gpu-labels.ts';
+
+const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 export interface Pool {
   name: string;
@@ -55,4 +57,22 @@ export function priceOf({ spec: { prices } }: Pool, { product, share }: Pick<Gpu
   if (own !== undefined) return own;
   const { onDemand = '0', interruptible = '0' } = prices.find((price) => price.product === '*') ?? {};
   return { onDemand: shareOfMoney(onDemand, share), interruptible: shareOfMoney(interruptible, share) };
+}
+
+/** StorageClass of a pool's disks: the one it names, else the cluster's default; undefined without one. */
+export function storageClassOf(
+  pool: { disk: Pick<GpuPoolSpec['disk'], 'storageClassName'> },
+  classes: Iterable<StorageClass>,
+): string | undefined {
+  const known = [...classes];
+  const { storageClassName } = pool.disk;
+  if (storageClassName !== undefined) {
+    return known.some(({ metadata }) => metadata.name === storageClassName) ? storageClassName : undefined;
+  }
+  const defaults = known.filter(({ metadata }) => metadata.annotations?.[DEFAULT_CLASS] === 'true');
+  // Of several defaults the newest counts, as in the API server's admission plugin.
+  const newest = defaults.toSorted((a, b) =>
+    String(b.metadata.creationTimestamp).localeCompare(String(a.metadata.creationTimestamp)),
+  )[0];
+  return newest?.metadata.name;
 }

@@ -1,6 +1,6 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
 import { sameJson } from '../../lib/json.ts';
-import { type Source, storeSource } from '../../runtime/source.ts';
+import { type AddKey, type Source, storeSource } from '../../runtime/source.ts';
 import type { Priority } from '../../runtime/queue/workqueue.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
@@ -27,40 +27,63 @@ function instanceKeys({ metadata }: KubeObject): string[] {
 }
 
 /** Wakes the instances in the waiting line that a place has become free for, or could be made free for. */
-function lineSource({ inventory, line, clock }: InstanceDeps): Source {
+class LineAlarm {
+  readonly #deps: Pick<InstanceDeps, 'inventory' | 'line' | 'clock'>;
+  readonly #add: AddKey;
+  readonly #waking: DelayedCall;
+  readonly #preempting: DelayedCall;
+  readonly #stops: (() => void)[];
+  #cancelExpiry: (() => void) | undefined;
+  #cancelStale: (() => void) | undefined;
+
+  constructor(deps: Pick<InstanceDeps, 'inventory' | 'line' | 'clock'>, add: AddKey) {
+    const { inventory, line, clock } = deps;
+    this.#deps = deps;
+    this.#add = add;
+    this.#waking = new DelayedCall(clock, BURST_MS, () => this.#wake());
+    this.#preempting = new DelayedCall(clock, PREEMPTION_MS, () => this.#preempt());
+    this.#stops = [inventory.onChange(() => this.#look()), line.onChange(() => this.#look())];
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
+    this.#waking.cancel();
+    this.#preempting.cancel();
+    this.#cancelExpiry?.();
+    this.#cancelStale?.();
+  }
+
+  #look(): void {
+    if (this.#deps.line.size === 0) return;
+    this.#waking.request();
+    this.#preempting.request();
+  }
+
+  #wake(): void {
+    const { inventory, line, clock } = this.#deps;
+    for (const key of [...line.ready(), ...line.failFast()]) this.#add(key);
+    // The end of a quarantine is no change of an object.
+    this.#cancelExpiry?.();
+    const wait = Math.max(BURST_MS, inventory.staleAt - clock.now());
+    this.#cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(() => this.#wake(), wait) : undefined;
+  }
+
+  #preempt(): void {
+    const { line, clock } = this.#deps;
+    for (const key of line.preempting(clock.now())) this.#add(key);
+    // An instance that does not end, and is waited for, makes no change either.
+    this.#cancelStale?.();
+    const wait = Math.max(0, line.staleAt - clock.now());
+    this.#cancelStale = Number.isFinite(wait) ? clock.setTimeout(() => this.#look(), wait) : undefined;
+  }
+}
+
+function lineSource(deps: InstanceDeps): Source {
   return {
     synced: Promise.resolve(),
     start(add) {
-      let cancelExpiry: (() => void) | undefined;
-      const wake = (): void => {
-        for (const key of [...line.ready(), ...line.failFast()]) add(key);
-        // The end of a quarantine is no change of an object.
-        cancelExpiry?.();
-        const wait = inventory.staleAt - clock.now();
-        cancelExpiry = Number.isFinite(wait) ? clock.setTimeout(wake, Math.max(BURST_MS, wait)) : undefined;
-      };
-      const waking = new DelayedCall(clock, BURST_MS, wake);
-      const preempting = new DelayedCall(clock, PREEMPTION_MS, () => {
-        for (const key of line.preempting(clock.now())) add(key);
-        // An instance that does not end, and is waited for, makes no change either.
-        cancelStale?.();
-        const wait = line.staleAt - clock.now();
-        cancelStale = Number.isFinite(wait) ? clock.setTimeout(look, Math.max(0, wait)) : undefined;
-      });
-      let cancelStale: (() => void) | undefined;
-      function look(): void {
-        if (line.size === 0) return;
-        waking.request();
-        preempting.request();
-      }
-      const stops = [inventory.onChange(look), line.onChange(look)];
-      return () => {
-        for (const stop of stops) stop();
-        waking.cancel();
-        preempting.cancel();
-        cancelExpiry?.();
-        cancelStale?.();
-      };
+      const alarm = new LineAlarm(deps, add);
+      return () => alarm.stop();
     },
   };
 }

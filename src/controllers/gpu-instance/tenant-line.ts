@@ -1,4 +1,4 @@
-import { gpuRefusal } from '../../inventory/gpu-ceilings.ts';
+import { gpuRefusal } from '../../inventory/ceilings.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import { compareRanks } from '../../caches/line-order.ts';
 import type { GpuShare } from '../../inventory/tenant-holdings.ts';

@@ -1,6 +1,5 @@
 import { type NodeFacts, nodeFacts } from '../../inventory/nodes/node-view.ts';
-import { orderPools, type Pool, poolOf, priceOf } from '../../inventory/pools.ts';
-import { storageClassOf } from '../../inventory/storage.ts';
+import { orderPools, type Pool, poolOf, priceOf, storageClassOf } from '../../inventory/pools.ts';
 import type { Node, StorageClass } from '../../kube/types.ts';
 import type { GpuPool } from '../../resources/gpu-pool.ts';
 import { compareMoney } from '../../resources/money.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { imageRefusal } from '../../../src/controllers/gpu-instance/decide/refusals/ceilings.ts';
-import { gpuRefusal } from '../../../src/inventory/gpu-ceilings.ts';
+import { gpuRefusal, imageRefusal } from '../../../src/inventory/ceilings.ts';
 import { KubeError } from '../../../src/kube/errors.ts';
 import { tenantLimitSpecSchema } from '../../../src/resources/tenants/tenant-limit.ts';
 import { held } from '../../support/controller-world.ts';

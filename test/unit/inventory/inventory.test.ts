@@ -237,8 +237,7 @@ describe('grants', () => {
     caches.instances.upsert(done);
     expect(inventory.offers()[0]?.available).toBe(0);
     const gone = gpuInstance('x');
-    gone.metadata.resourceVersion = '130';
-    caches.instances.upsert(gone);
+    caches.instances.upsert({ ...gone, metadata: { ...gone.metadata, resourceVersion: '130' } });
     expect(inventory.offers()[0]?.available).toBe(8);
   });
 

@@ -13,7 +13,7 @@ import { ephemeralGbOf } from '../../../inventory/holdings.ts';
 import { type IsolationGap, isolationOn } from '../../../inventory/nodes/isolation.ts';
 import { tolerationsOf } from '../../../inventory/nodes/node-state.ts';
 import { type NodeView, requestsOf, shareOf } from '../../../inventory/nodes/node-view.ts';
-import { storageClassOf } from '../../../inventory/storage.ts';
+import { storageClassOf } from '../../../inventory/pools.ts';
 import type { Claim } from '../../../resources/instances/gpu-instance.ts';
 import { isSlim } from '../../../resources/instances/slim-spec.ts';
 import type { Run } from './run.ts';

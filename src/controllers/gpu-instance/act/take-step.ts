@@ -1,7 +1,7 @@
 import type { Pod } from '../../../kube/types.ts';
 import { shownIn } from '../../../kube/watch/resource-version.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
-import { imageRefusal } from '../decide/refusals/ceilings.ts';
+import { imageRefusal } from '../../../inventory/ceilings.ts';
 import type { Ending } from '../decide/endings.ts';
 import type { WithStored } from './observe.ts';
 import type { Step } from '../decide/plan.ts';

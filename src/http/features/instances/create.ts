@@ -123,36 +123,56 @@ async function decide(deps: CreateDeps, request: CreateRequest, created: GpuInst
   return after.decision === 'timeout' ? { ...waited, instance: after.instance ?? waited.instance } : after;
 }
 
-/** The outcome of a decision that leaves the client with an instance; undefined for the others. */
-function keptOutcome(decision: WaitResult['decision'], { spec }: CreateRequest): 'granted' | 'queued' | undefined {
-  if (decision === 'granted' || decision === 'queued') return decision;
-  return decision === 'timeout' && spec.onNoCapacity === 'Queue' ? 'queued' : undefined;
+/** What is known when the controller has decided, or the time for it is over. */
+interface Known {
+  decision: WaitResult['decision'];
+  /** The client takes an instance that has no place yet. */
+  queues: boolean;
+  /** The request has an Idempotency-Key: the instance stays for a retry. */
+  hasKey: boolean;
+  hasLeft: boolean;
+  replayed: boolean;
+  /** The place goes to an instance that has waited longer. */
+  isBehind: boolean;
+}
+
+type End = { do: 'answer' | 'confirm'; outcome: 'granted' | 'queued' } | { do: 'refuse' | 'deleted' | 'timeout' };
+
+/** How a request ends. Where it has no key, the client must be there for an answer, and the instance goes otherwise. */
+export function endOf({ decision, queues, hasKey, hasLeft, replayed, isBehind }: Known): End {
+  const outcome = decision === 'timeout' && queues ? 'queued' : decision;
+  if ((outcome === 'granted' || outcome === 'queued') && (hasKey || !hasLeft)) {
+    return { do: hasKey ? 'answer' : 'confirm', outcome };
+  }
+  if (outcome === 'refused') return { do: 'refuse' };
+  // After a replay: another request with the same key was refused meanwhile and deleted the instance.
+  if (outcome === 'gone') return { do: replayed ? 'refuse' : 'deleted' };
+  return { do: isBehind && !hasKey ? 'refuse' : 'timeout' };
 }
 
 async function claim(deps: CreateDeps, request: CreateRequest): Promise<Created> {
-  const { signal, idempotency } = request;
+  const { signal, idempotency, spec } = request;
   const { instance: created, replayed } = await createOrFind(deps, request);
   const waited = await decide(deps, request, created);
+  const hasKey = idempotency !== undefined;
   // Only with a key can another request have answered about the same instance.
-  const isShared = waited.decision === 'refused' && idempotency !== undefined;
+  const isShared = waited.decision === 'refused' && hasKey;
   const { decision, instance = created } = isShared ? await withdraw(deps, waited) : waited;
-  const outcome = keptOutcome(decision, request);
-  if (outcome && idempotency) return { outcome, instance, replayed };
-  if (outcome && !signal.aborted) {
+  const isBehind = instanceState(instance).reason === 'WaitingForCapacity';
+  const known = { decision, queues: spec.onNoCapacity === 'Queue', hasKey, replayed, isBehind };
+  let end = endOf({ ...known, hasLeft: signal.aborted });
+  if (end.do === 'answer') return { outcome: end.outcome, instance, replayed };
+  if (end.do === 'confirm') {
     const confirmed = await confirm(deps, created);
     if (confirmed.metadata.deletionTimestamp !== undefined) throw deleted();
-    // The client may have left meanwhile: confirm() can take a minute with its retries.
-    if (!signal.aborted) return { outcome, instance: confirmed, replayed };
+    if (!signal.aborted) return { outcome: end.outcome, instance: confirmed, replayed };
+    // The client left meanwhile: confirm() can take a minute with its retries.
+    end = endOf({ ...known, hasLeft: true });
   }
-  if (!idempotency) await remove(deps, created);
-  // 'gone' after a replay: another request with the same key was refused meanwhile and deleted the instance.
-  if (decision === 'refused' || (decision === 'gone' && replayed)) return { outcome: 'refused', instance, replayed };
-  if (decision === 'gone') throw deleted();
-  // The place goes to an instance that has waited longer. That refuses a client that does not wait.
-  if (!idempotency && instanceState(instance).reason === 'WaitingForCapacity') {
-    return { outcome: 'refused', instance, replayed };
-  }
-  throw timedOut(idempotency ? RETRY_WITH_KEY : RETRY);
+  if (!hasKey) await remove(deps, created);
+  if (end.do === 'refuse') return { outcome: 'refused', instance, replayed };
+  if (end.do === 'deleted') throw deleted();
+  throw timedOut(hasKey ? RETRY_WITH_KEY : RETRY);
 }
 
 /** Marks the instance as known to its client. When that fails the outcome is unknown, so the instance is removed. */

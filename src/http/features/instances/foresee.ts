@@ -1,12 +1,11 @@
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { type BudgetOf, type Price, spentMessage } from '../../../budgets/counted.ts';
 import { tenantBudget } from '../../../budgets/words.ts';
-import { gpuRefusal, roomlessShares } from '../../../inventory/gpu-ceilings.ts';
-import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from '../../../inventory/grant.ts';
+import { admission, type Terms, withinCeilings } from '../../../inventory/admission.ts';
+import type { Place, PlaceRequest } from '../../../inventory/grant.ts';
 import type { Inventory } from '../../../inventory/inventory.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
-import { allowsImage } from '../../../resources/tenants/ceilings.ts';
 
 /** Watch caches may be this far behind: a refusal counts only when it is still there after this time. */
 const LAG_MS = 200;
@@ -20,6 +19,7 @@ export interface Foreseer {
 
 export type Foreseen = { reason: 'NoPlace' } | { reason: 'TenantLimit' | 'BudgetExceeded'; message: string };
 
+/** What the controller would ask for, or less: what a template or the operator adds is left out. */
 function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): PlaceRequest {
   return {
     offerId,
@@ -33,19 +33,6 @@ function placeRequest({ offerId, gpu, type, diskGb, image }: GpuInstanceSpec): P
   };
 }
 
-/** A place, or why there is none. */
-function placeFor(
-  offers: Foreseer['offers'],
-  type: GpuInstanceSpec['type'],
-  request: PlaceRequest,
-): Place | RefusalReason {
-  const granted = offers.grant(request);
-  if ('place' in granted) return granted.place;
-  const isFull = granted.refusal === 'NoCapacity';
-  const preemption = isFull && type === 'OnDemand' ? offers.preempt(request) : undefined;
-  return preemption?.place ?? granted.refusal;
-}
-
 function priceOf({ type }: GpuInstanceSpec, { offerClass }: Place): Price {
   const { interruptible, onDemand, currency } = offerClass.prices;
   return { perHour: type === 'Interruptible' ? interruptible : onDemand, currency };
@@ -57,18 +44,21 @@ function refusalOf(
   spec: GpuInstanceSpec,
 ): Foreseen | undefined {
   const limit = ceilings(namespace);
-  // The API server says which images the tenant may run.
-  if (spec.image !== undefined && !allowsImage(limit.images, spec.image)) return undefined;
-  const fitting = placeRequest(spec);
-  const without = roomlessShares(limit, offers, namespace, fitting);
-  const place = placeFor(offers, spec.type, without.length === 0 ? fitting : { ...fitting, without });
-  if (place === 'OfferNotFound' || place === 'NoCapacity') return { reason: 'NoPlace' };
-  if (typeof place === 'string') return undefined;
-  const over = gpuRefusal(limit, offers.heldBy(namespace), gpuShareOf(place.offerClass));
-  if (over !== undefined) return { reason: 'TenantLimit', message: over.message };
   const budget = budgets(namespace);
-  const message = budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, place));
-  return message === undefined ? undefined : { reason: 'BudgetExceeded', message };
+  const terms: Terms<string> = {
+    namespace,
+    limit,
+    preempt: (request) => offers.preempt(request),
+    overBudget: (place) => budget && spentMessage(budget, tenantBudget(limit.policies), priceOf(spec, place)),
+  };
+  const within = withinCeilings(offers, terms, placeRequest(spec));
+  // The API server says which images the tenant may run.
+  if ('overImages' in within) return undefined;
+  const found = admission(offers, terms, within.request);
+  if ('overGpus' in found) return { reason: 'TenantLimit', message: found.overGpus.message };
+  if ('overBudget' in found) return { reason: 'BudgetExceeded', message: found.overBudget };
+  const hasNone = 'refusal' in found && (found.refusal === 'OfferNotFound' || found.refusal === 'NoCapacity');
+  return hasNone ? { reason: 'NoPlace' } : undefined;
 }
 
 /**

@@ -1,8 +1,6 @@
-import { type Ceilings, isForGpus } from '../resources/tenants/ceilings.ts';
+import { allowsImage, type Ceilings, fullImageName, isForGpus } from '../resources/tenants/ceilings.ts';
 import type { TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
 import { whoCanChange } from '../resources/tenants/who-can-change.ts';
-import type { PlaceRequest } from './grant.ts';
-import type { Inventory } from './inventory.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
 /** Why a ceiling refuses an instance. */
@@ -13,7 +11,8 @@ export interface CeilingRefusal {
 }
 
 type GpuCeiling = Ceilings['gpus'][number];
-type GpuCeilings = Pick<TenantLimitSpec, 'gpus'> & Partial<Pick<TenantLimitSpec, 'policies'>>;
+/** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
+export type TenantCeilings = Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
 /** What helps against a ceiling that refuses an instance. Without a policy nothing is refused but for want of knowledge. */
 export function remedy(field: string, policies: TenantLimitSpec['policies']): string {
@@ -28,7 +27,7 @@ function describe({ pool, product }: GpuCeiling): string {
 
 /** Why the tenant may not hold these GPUs beside those that it holds already; undefined when every ceiling has room. */
 export function gpuRefusal(
-  { gpus, policies = [] }: GpuCeilings,
+  { gpus, policies = [] }: Pick<TenantCeilings, 'gpus' | 'policies'>,
   held: Iterable<GpuShare>,
   wanted: GpuShare,
 ): CeilingRefusal | undefined {
@@ -43,19 +42,17 @@ export function gpuRefusal(
   return undefined;
 }
 
-/**
- * GPUs that fit a request and that the ceilings have no room for: the request is served without them. None when there is
- * no room for any that fit, which is said otherwise.
- */
-export function roomlessShares(
-  limit: GpuCeilings,
-  inventory: Pick<Inventory, 'sharesFor' | 'heldBy'>,
-  namespace: string,
-  request: PlaceRequest,
-): GpuShare[] {
-  if (limit.gpus.length === 0) return [];
-  const shares = inventory.sharesFor(request);
-  const held = inventory.heldBy(namespace);
-  const roomless = shares.filter((share) => gpuRefusal(limit, held, share) !== undefined);
-  return roomless.length === shares.length ? [] : roomless;
+/** More patterns than these are not listed: the message is for people. */
+const MOST_PATTERNS = 8;
+
+/** Why the tenant may not run this image; undefined when it may. */
+export function imageRefusal(
+  { images, policies = [] }: Pick<TenantCeilings, 'images' | 'policies'>,
+  image: string,
+): CeilingRefusal | undefined {
+  if (allowsImage(images, image)) return undefined;
+  const more = images.length > MOST_PATTERNS ? ', ...' : '';
+  const allowed = images.length === 0 ? 'no image' : images.slice(0, MOST_PATTERNS).join(', ') + more;
+  const message = `The ceiling images allows this tenant ${allowed}, and not ${fullImageName(image)}. Choose another image. ${remedy('images', policies)}`;
+  return { message };
 }
