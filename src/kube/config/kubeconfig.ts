@@ -1,128 +1,153 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
+import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { parse } from 'yaml';
-import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { KubeEndpoint, TlsOptions } from './connection.ts';
 import { KubeConfigError } from '../errors.ts';
-import { pluginEndpoint } from './kubeconfig-plugin.ts';
 import { type HeaderSource, tokenFile } from './token-file.ts';
 
-const text = z.string().optional();
+// A plugin's credential has an end, which the library knows. This spares a call into the library per request.
+const REUSE_MS = 10_000;
 
-const CLUSTER = z.object({
-  server: z.string(),
-  'certificate-authority': text,
-  'certificate-authority-data': text,
-  'insecure-skip-tls-verify': z.boolean().optional(),
-  'tls-server-name': text,
-  'proxy-url': text,
-});
-
-const USER = z.object({
-  token: text,
-  tokenFile: text,
-  'client-certificate': text,
-  'client-certificate-data': text,
-  'client-key': text,
-  'client-key-data': text,
-  username: text,
-  password: text,
-  as: text,
-  exec: z.unknown().optional(),
-  'auth-provider': z.unknown().optional(),
-});
-
-const CONTEXT = z.object({ cluster: z.string(), user: text, namespace: text });
-
-const KUBECONFIG = z.object({
-  'current-context': text,
-  clusters: z.array(z.object({ name: z.string(), cluster: CLUSTER })).nullish(),
-  users: z.array(z.object({ name: z.string(), user: USER.nullish() })).nullish(),
-  contexts: z.array(z.object({ name: z.string(), context: CONTEXT })).nullish(),
-});
-
-type Cluster = z.infer<typeof CLUSTER>;
-type User = z.infer<typeof USER>;
-
-/** One kubeconfig file. Its relative paths start at its folder, as with kubectl. */
+/** One kubeconfig file, with absolute paths: relative ones start at its folder, as with kubectl. */
 interface File {
   path: string;
-  content: z.infer<typeof KUBECONFIG>;
+  config: KubeConfig;
+  /** The same, for what KubeConfig does not read. */
+  content: { users?: { name: string; user?: { tokenFile?: string } }[] } | null;
 }
 
 async function readKubeconfig(path: string): Promise<File> {
-  const source = await readFile(path, 'utf8').catch((error: unknown) => {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new KubeConfigError(`The kubeconfig ${path} cannot be read.`, { cause: error });
   });
-  const parsed = KUBECONFIG.safeParse(parseYaml(source, path));
-  if (parsed.success) return { path, content: parsed.data };
-  throw new KubeConfigError(`The kubeconfig ${path} is not valid: ${z.prettifyError(parsed.error)}`);
-}
-
-function parseYaml(source: string, path: string): unknown {
   try {
-    return parse(source);
-  } catch {
-    // The parser's message quotes the line, which may hold a token.
-    throw new KubeConfigError(`The kubeconfig ${path} is not YAML.`);
+    const content = parse(text) as File['content'];
+    const config = new KubeConfig();
+    config.loadFromString(text);
+    config.makePathsAbsolute(resolve(dirname(path)));
+    return { path, config, content };
+  } catch (error) {
+    // The message of a parser quotes the line, which may hold a token.
+    const why = error instanceof Error && !error.name.startsWith('YAML') ? `not valid: ${error.message}` : 'not YAML.';
+    throw new KubeConfigError(`The kubeconfig ${path} is ${why}`);
   }
-}
-
-/** Base64 data wins over a file, as in client-go's rest.dataFromSliceOrFile. */
-async function material(file: string, data: string | undefined, path: string | undefined): Promise<Buffer | undefined> {
-  if (data !== undefined && data !== '') return Buffer.from(data, 'base64');
-  if (path === undefined || path === '') return undefined;
-  const absolute = resolve(dirname(file), path);
-  return readFile(absolute).catch((error: unknown) => {
-    throw new KubeConfigError(`${absolute}, named in ${file}, cannot be read.`, { cause: error });
-  });
-}
-
-async function tlsOf(
-  cluster: { file: string; value: Cluster },
-  user: { file: string; value: User },
-): Promise<TlsOptions> {
-  const ca = await material(
-    cluster.file,
-    cluster.value['certificate-authority-data'],
-    cluster.value['certificate-authority'],
-  );
-  const cert = await material(user.file, user.value['client-certificate-data'], user.value['client-certificate']);
-  const key = await material(user.file, user.value['client-key-data'], user.value['client-key']);
-  const servername = cluster.value['tls-server-name'];
-  return {
-    rejectUnauthorized: cluster.value['insecure-skip-tls-verify'] !== true,
-    ...(ca && { ca }),
-    ...(cert && { cert }),
-    ...(key && { key }),
-    ...(servername !== undefined && servername !== '' && { servername }),
-  };
-}
-
-function headersOf(user: { file: string; value: User }, clock: Clock): HeaderSource {
-  const { token, tokenFile: path, username, password } = user.value;
-  // A token file wins over an inline token, as in client-go.
-  if (path) return tokenFile(resolve(dirname(user.file), path), clock);
-  const fixed: Record<string, string> = {};
-  if (token) fixed['authorization'] = `Bearer ${token}`;
-  else if (username) {
-    fixed['authorization'] = `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}`;
-  }
-  return () => Promise.resolve(fixed);
 }
 
 /** The entry of this name, with its file. The first file that has one wins, as with kubectl. */
-function named<T extends { name: string }>(files: File[], list: (file: File) => T[] | null | undefined, name: string) {
+function named<T>(
+  files: readonly File[],
+  entry: (config: KubeConfig) => T | null,
+): { file: File; entry: T } | undefined {
   for (const file of files) {
-    const entry = list(file)?.find((candidate) => candidate.name === name);
-    if (entry) return { file: file.path, entry };
+    const found = entry(file.config);
+    if (found) return { file, entry: found };
   }
   return undefined;
 }
 
-/** The endpoint of one context. Only for exec and auth-provider plugins it loads client-node: some 80 MB. */
+/**
+ * As client-go reads them: data wins over a file (rest.dataFromSliceOrFile), and a password that is not there is empty.
+ * KubeConfig would take the file, and the word "undefined".
+ */
+function asClientGo(cluster: Cluster, user: User): { cluster: Cluster; user: User } {
+  return {
+    cluster: { ...cluster, ...(cluster.caData && { caFile: undefined }) },
+    user: {
+      ...user,
+      password: user.password ?? '',
+      ...(user.certData && { certFile: undefined }),
+      ...(user.keyData && { keyFile: undefined }),
+    },
+  };
+}
+
+function tokenFileOf({ path, content }: File, name: string): string | undefined {
+  const found = content?.users?.find((one) => one.name === name)?.user?.tokenFile;
+  return found ? resolve(dirname(path), found) : undefined;
+}
+
+interface Credentials {
+  tls: TlsOptions;
+  headers: Record<string, string>;
+}
+
+/** What KubeConfig gives for a cluster and a user. It caches what a plugin says; a new one asks the plugin again. */
+class Login {
+  readonly #parts: { cluster: Cluster; user: User };
+  readonly #where: string;
+  #config: KubeConfig;
+
+  constructor(parts: { cluster: Cluster; user: User }, where: string) {
+    this.#parts = parts;
+    this.#where = where;
+    this.#config = this.#load();
+  }
+
+  async ask(refresh: boolean): Promise<Credentials> {
+    if (refresh) this.#config = this.#load();
+    const options: RequestOptions = {};
+    await this.#config.applyToHTTPSOptions(options).catch((error: unknown) => {
+      const why = error instanceof Error ? error.message.trim() : String(error);
+      const message = `${this.#where}: the credentials of the user "${this.#parts.user.name}" cannot be had: ${why}`;
+      throw new KubeConfigError(message, { cause: error });
+    });
+    const { ca, cert, key, servername, auth } = options as TlsOptions & { auth?: string };
+    const headers = Object.entries((options.headers ?? {}) as Record<string, string>);
+    return {
+      tls: {
+        rejectUnauthorized: options.rejectUnauthorized !== false,
+        ...(ca && { ca }),
+        ...(cert && { cert }),
+        ...(key && { key }),
+        ...(servername && { servername }),
+      },
+      headers: {
+        ...(auth && { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }),
+        ...Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
+      },
+    };
+  }
+
+  #load(): KubeConfig {
+    const { cluster, user } = this.#parts;
+    const config = new KubeConfig();
+    config.loadFromClusterAndUser(cluster, user);
+    return config;
+  }
+}
+
+/** Headers and client certificate from an exec or auth-provider plugin. Both may change. */
+async function pluginEndpoint(
+  plain: Omit<KubeEndpoint, 'tls' | 'headers'>,
+  login: Login,
+  clock: Clock,
+): Promise<KubeEndpoint> {
+  let answer = await login.ask(false);
+  let askedAt = clock.monotonic();
+  const headers: HeaderSource = async (call) => {
+    const refresh = call?.refresh === true;
+    if (refresh || clock.monotonic() - askedAt > REUSE_MS) {
+      const { tls } = answer;
+      answer = await login.ask(refresh);
+      if (answer.tls.cert === tls.cert && answer.tls.key === tls.key) answer = { ...answer, tls };
+      askedAt = clock.monotonic();
+    }
+    return answer.headers;
+  };
+  return {
+    ...plain,
+    get tls() {
+      return answer.tls;
+    },
+    headers,
+  };
+}
+
+/** The endpoint of one context. */
 export async function kubeconfigEndpoint(
   paths: readonly string[],
   options: { context?: string | undefined; clock: Clock },
@@ -131,37 +156,33 @@ export async function kubeconfigEndpoint(
   const present = paths.filter((path) => existsSync(path));
   const files = await Promise.all((present.length === 0 ? paths : present).map((path) => readKubeconfig(path)));
   const where = paths.join(', ');
-  const name = options.context ?? files.map((file) => file.content['current-context']).find(Boolean);
+  const name = options.context ?? files.map(({ config }) => config.getCurrentContext()).find(Boolean);
   if (!name) throw new KubeConfigError(`${where} has no current-context. Set it with: kubectl config use-context NAME`);
-  const context = named(files, (file) => file.content.contexts, name)?.entry.context;
+  const context = named(files, (config) => config.getContextObject(name))?.entry;
   if (!context)
     throw new KubeConfigError(`${where} has no context named "${name}". List them with: kubectl config get-contexts`);
-  const cluster = named(files, (file) => file.content.clusters, context.cluster);
-  if (!cluster)
-    throw new KubeConfigError(
-      `${where} has no cluster named "${context.cluster}", which the context "${name}" uses. Add it.`,
-    );
-  const user = named(files, (file) => file.content.users, context.user ?? '');
-  if (context.user && !user)
-    throw new KubeConfigError(
-      `${where} has no user named "${context.user}", which the context "${name}" uses. Add it.`,
-    );
-  if (cluster.entry.cluster['proxy-url']) {
-    throw new KubeConfigError(
-      `${where}: Berth does not support proxy-url, which cluster "${context.cluster}" has. Remove it.`,
-    );
+  const missing = (kind: string, of: string) =>
+    new KubeConfigError(`${where} has no ${kind} named "${of}", which the context "${name}" uses. Add it.`);
+  const cluster = named(files, (config) => config.getCluster(context.cluster));
+  if (!cluster) throw missing('cluster', context.cluster);
+  const user = named(files, (config) => config.getUser(context.user));
+  if (context.user && !user) throw missing('user', context.user);
+  // The connections of Berth go to the server itself.
+  if (cluster.entry.proxyUrl) {
+    const next = `Berth does not support proxy-url, which cluster "${context.cluster}" has. Remove it.`;
+    throw new KubeConfigError(`${where}: ${next}`);
   }
-  if (user?.entry.user?.as)
+  // KubeConfig takes the name along, and not the groups: others would act than the file says.
+  if (user?.entry.impersonateUser)
     throw new KubeConfigError(`${where}: Berth does not support impersonation ("as"). Use a context without it.`);
 
-  const clusterPart = { file: cluster.file, value: cluster.entry.cluster };
-  const userPart = { file: user?.file ?? where, value: user?.entry.user ?? {} };
-  const endpoint: KubeEndpoint = {
-    server: clusterPart.value.server.replace(/\/+$/, ''),
-    namespace: context.namespace || 'default',
-    tls: await tlsOf(clusterPart, userPart),
-    headers: headersOf(userPart, options.clock),
-  };
-  if (!userPart.value.exec && !userPart.value['auth-provider']) return endpoint;
-  return pluginEndpoint(endpoint, { path: userPart.file, user: context.user ?? '', clock: options.clock });
+  // KubeConfig takes nothing of a cluster, its CA included, that has no user beside it.
+  const parts = asClientGo(cluster.entry, user?.entry ?? { name: '' });
+  const plain = { server: cluster.entry.server.replace(/\/+$/, ''), namespace: context.namespace || 'default' };
+  const login = new Login(parts, where);
+  if (parts.user.exec || parts.user.authProvider) return pluginEndpoint(plain, login, options.clock);
+  const { tls, headers } = await login.ask(false);
+  // A token file wins over an inline token, as in client-go.
+  const file = user && tokenFileOf(user.file, context.user);
+  return { ...plain, tls, headers: file ? tokenFile(file, options.clock) : () => Promise.resolve(headers) };
 }

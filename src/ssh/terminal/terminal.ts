@@ -20,7 +20,8 @@ import type { PodProcess } from '../session/pod-process.ts';
 import type { Terminal as Screen } from '../session/session-script.ts';
 import { startProgram } from '../session/start-program.ts';
 import { ClientSocket } from './client-socket.ts';
-import { countOf, RESIZE, SHOWN, sizeOf, STATUS, statusFrame, STDIN, STDOUT, TOKEN } from './protocol.ts';
+import { RESIZE, SHOWN, STATUS, STDIN, STDOUT, TOKEN } from '../../wire/terminal-frames.ts';
+import { countOf, sizeOf, statusFrame } from './protocol.ts';
 
 /** Who may open terminals: an API key, or a person whom the dashboard vouches for. */
 export interface Callers {

@@ -6,6 +6,7 @@ const DOMAIN = ['src/resources', ...KUBERNETES];
 /** What every feature of the HTTP interface may use, and each other feature with it. */
 const INTERFACE = [
   'src/http/interface',
+  'src/wire',
   'src/ports',
   'src/access',
   'src/budgets',
@@ -33,7 +34,7 @@ const FEATURES = [
   'webhooks',
 ].map((name) => `src/http/features/${name}`);
 
-/** Every room, and the rooms that its files may import from, types included. A file is in the room with the longest name. */
+/** Every room, and the rooms that its files may import from. `TYPES` has those of whose files they may import types. A file is in the room with the longest name. */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/lib': [],
   'src/wire': [],
@@ -76,7 +77,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/gateway/dialects': CORE,
   'src/direct': KUBERNETES,
-  'src/ssh': ['src/ssh/ssh2', 'src/direct', 'src/access', ...DOMAIN],
+  'src/ssh': ['src/wire', 'src/ssh/ssh2', 'src/direct', 'src/access', ...DOMAIN],
   'src/ssh/ssh2': CORE,
   'src/notifier': ['src/runtime', ...DOMAIN],
   'src/ports': ['src/direct', 'src/access', ...DOMAIN],
@@ -85,20 +86,13 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/http/features/offers': INTERFACE,
   'src/http/features/instances': ['src/http/features/offers', ...INTERFACE],
   ...Object.fromEntries(FEATURES.map((feature) => [feature, FEATURE])),
-  'src/http/server': ['src/http/features/offers', ...FEATURES, 'src/wire', ...FEATURE],
+  'src/http/server': ['src/http/features/offers', ...FEATURES, ...FEATURE],
   'src/web': ['src/http/interface', 'src/http/server', 'src/access', 'src/runtime', ...DOMAIN],
-  'src/web/page': [
-    'src/web',
-    'src/http/features/offers',
-    'src/http/features/instances',
-    ...FEATURES,
-    'src/access',
-    ...DOMAIN,
-  ],
+  'src/web/page': ['src/wire', 'src/lib'],
   'src/doctor': ['src/inventory', 'src/runtime', ...DOMAIN],
   'src/sink': ['src/ledger', ...DOMAIN],
   'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', ...DOMAIN],
-  'src/cli': [],
+  'src/cli': ['src/wire'],
   'src/roles': [
     'src/config',
     'src/controllers',
@@ -125,6 +119,12 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'tools/bootstrap.mjs': [],
 };
 
+/** The rooms whose files may import types of others, and no values: these go to where nothing of the server is. */
+const TYPES: Readonly<Record<string, readonly string[]>> = {
+  'src/wire': ['src/http/features/offers', 'src/http/features/instances', ...FEATURES, 'src/resources'],
+  'src/web/page': ['src/web'],
+};
+
 /** Packages that only some rooms may import. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['src/kube'],
@@ -139,11 +139,18 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 
 const IMPORT = /(?:^|\n)\s*(?:import|export)\b[^;'"]*?from\s*'([^']+)'|\bimport\s*\(?\s*'([^']+)'/g;
 
-/** What a file imports: paths from the root of the checkout, and names of packages. */
-function importsOf(path: string, text: string): string[] {
-  return [...text.matchAll(IMPORT)].map(([, from, bare]) => {
+interface Import {
+  /** A path from the root of the checkout, or the name of a package. */
+  name: string;
+  /** Nothing of it is left when types are stripped. */
+  isType: boolean;
+}
+
+function importsOf(path: string, text: string): Import[] {
+  return [...text.matchAll(IMPORT)].map(([statement, from, bare]) => {
     const name = from ?? bare ?? '';
-    return name.startsWith('.') ? posix.join(posix.dirname(path), name) : name;
+    const isType = /^\s*(?:import|export)\s+type\b/.test(statement);
+    return { name: name.startsWith('.') ? posix.join(posix.dirname(path), name) : name, isType };
   });
 }
 
@@ -159,16 +166,18 @@ export function violations(files: ReadonlyMap<string, string>): string[] {
   for (const [path, imports] of graph) {
     const room = roomOf(path);
     if (room === undefined) found.push(`${path} is in no room`);
-    for (const name of imports) {
+    for (const { name, isType } of imports) {
       const allowed = PACKAGES[name.startsWith('@') ? name : (name.split('/')[0] ?? '')];
       if (allowed !== undefined && !allowed.some((home) => path.startsWith(`${home}/`)))
         found.push(`${path} imports the package ${name}`);
       const other = roomOf(name);
       if (room === undefined || other === undefined || other === room) continue;
-      if (!ROOMS[room]?.includes(other)) found.push(`${path} imports ${name}: ${room} may not use ${other}`);
+      if (ROOMS[room]?.includes(other) || (isType && TYPES[room]?.includes(other))) continue;
+      found.push(`${path} imports ${name}: ${room} may not use ${other}`);
     }
   }
-  return [...found, ...circles(graph)];
+  const names = [...graph].map(([path, imports]) => [path, imports.map(({ name }) => name)] as const);
+  return [...found, ...circles(new Map(names))];
 }
 
 /** The circles of a graph, by a walk that notices when it meets a file that it is still inside of. */

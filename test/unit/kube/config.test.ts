@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadKubeConfig } from '../../../src/kube/config/config.ts';
 import { KubeConfigError } from '../../../src/kube/errors.ts';
+import { run } from '../../../tools/lib/shell.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 let directory = '';
@@ -71,6 +72,36 @@ describe('a kubeconfig', () => {
     expect(await headers()).toEqual({ authorization: `Basic ${Buffer.from('me:p').toString('base64')}` });
   });
 
+  test('with a name and no password', async () => {
+    const path = await file('config', kubeconfig({ username: 'me' }));
+    const { headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(await headers()).toEqual({ authorization: `Basic ${Buffer.from('me:').toString('base64')}` });
+  });
+
+  test('with a file for the token, which wins over a token', async () => {
+    await file('token', 'from-file\n');
+    const path = await file('config', kubeconfig({ token: 't', tokenFile: 'token' }));
+    const { headers } = await loadKubeConfig({ kubeconfig: path });
+    expect(await headers()).toEqual({ authorization: 'Bearer from-file' });
+    await file('token', 'later\n');
+    expect(await headers({ refresh: true })).toEqual({ authorization: 'Bearer later' });
+  });
+
+  test('with data and files for the same: the data counts', async () => {
+    const data = Buffer.from('DATA').toString('base64');
+    const user = { 'client-key': 'nowhere', 'client-key-data': data };
+    const cluster = { 'certificate-authority': 'nowhere', 'certificate-authority-data': data };
+    const { tls } = await loadKubeConfig({ kubeconfig: await file('config', kubeconfig(user, cluster)) });
+    expect(tls).toMatchObject({ key: Buffer.from('DATA'), ca: Buffer.from('DATA') });
+  });
+
+  test('without a user: the CA of the cluster counts', async () => {
+    const content = JSON.parse(kubeconfig({}, { 'certificate-authority-data': 'Q0E=' })) as { contexts: object[] };
+    content.contexts = [{ name: 'x', context: { cluster: 'c' } }];
+    const { tls, headers } = await loadKubeConfig({ kubeconfig: await file('config', JSON.stringify(content)) });
+    expect([tls, await headers()]).toEqual([{ ca: Buffer.from('CA'), rejectUnauthorized: true }, {}]);
+  });
+
   test('with an exec plugin', async () => {
     const credential = JSON.stringify({
       apiVersion: 'client.authentication.k8s.io/v1',
@@ -132,6 +163,14 @@ describe('a kubeconfig', () => {
   test.each([
     ['is not there', undefined, 'cannot be read'],
     ['is not YAML', '{token: s3cret', 'is not YAML'],
+    ['is YAML of another kind', 's3cret', 'no current-context'],
+    ['is empty', '', 'is not YAML'],
+    ['has one name twice', 'users: []\nusers: [s3cret]', 'is not YAML'],
+    [
+      'has a plugin that fails',
+      kubeconfig({ exec: { command: 'ls', args: ['--no-such'], token: 's3cret' } }),
+      'user "u"',
+    ],
     ['has no server', '{"clusters":[{"name":"c","cluster":{}}]}', 'not valid'],
     ['has no context', '{}', 'no current-context'],
     ['names a file that is not there', kubeconfig({ 'client-key': 'nowhere' }), 'nowhere'],
@@ -171,6 +210,31 @@ describe('in a pod', () => {
     await rm(join(directory, 'token'));
     expect(await connection.headers({ refresh: true })).toEqual({ authorization: 'Bearer three' });
   });
+});
+
+test('a process loads client-node for a file, and not in a pod', async () => {
+  for (const name of ['token', 'ca.crt']) await file(name, name);
+  const path = await file('config', kubeconfig({ token: 't' }));
+  const source = new URL('../../../src/kube/config/config.ts', import.meta.url).href;
+  const program = `
+    const { registerHooks } = await import('node:module');
+    let loaded = false;
+    registerHooks({ resolve: (name, context, next) => {
+      loaded ||= name.includes('client-node');
+      return next(name, context);
+    } });
+    const { loadKubeConfig } = await import(${JSON.stringify(source)});
+    const [options] = process.argv.slice(1);
+    await loadKubeConfig(JSON.parse(options));
+    console.log(loaded);`;
+  const loads = async (options: object) => {
+    const words = ['--input-type=module', '-e', program, JSON.stringify(options)];
+    const { stdout, stderr } = await run(process.execPath, words);
+    return stderr || stdout.trim();
+  };
+  const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' };
+  expect(await loads({ env, serviceAccountDirectory: directory })).toBe('false');
+  expect(await loads({ kubeconfig: path })).toBe('true');
 });
 
 test('with nothing configured the error says what was looked for', async () => {

@@ -19,8 +19,8 @@ import { layerOf, ociArchive } from './oci.ts';
 import { cycloneDx, type DebianPackage, type GoModule } from './sbom.ts';
 
 const DIST = join(ROOT, 'dist');
-/** Reads kubeconfigs that run a login program. The image has none, and inside a cluster it is never loaded. */
-const EXCLUDED = ['@kubernetes/client-node', '@xterm/xterm', '@xterm/addon-fit'];
+/** They are in the bundle of the page. */
+const EXCLUDED = ['@xterm/xterm', '@xterm/addon-fit'];
 /** Packages of Debian that the tools come from. */
 const TOOL_PACKAGES = ['busybox-static', 'tini', 'rsync'];
 

@@ -26,7 +26,7 @@ function resolve(lock: Lock, from: string, name: string): string | undefined {
 /**
  * The paths of the packages that the program needs at run time, sorted: its dependencies and theirs, without `excluded`
  * and what only those need. Optional dependencies are left out: ssh2 runs without its native add-ons, and pg without the
- * sockets of Cloudflare. Throws when the lock file lacks a package.
+ * sockets of Cloudflare. So are packages of types, which client-node asks for. Throws when the lock file lacks a package.
  */
 export function runtimePackages(lock: Lock, excluded: readonly string[]): string[] {
   const found = new Set<string>();
@@ -34,7 +34,7 @@ export function runtimePackages(lock: Lock, excluded: readonly string[]): string
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const { dependencies = {}, optionalDependencies = {} } = lock.packages[path] ?? {};
     for (const name of Object.keys(dependencies)) {
-      if (excluded.includes(name) || name in optionalDependencies) continue;
+      if (excluded.includes(name) || name.startsWith('@types/') || name in optionalDependencies) continue;
       const dependency = resolve(lock, path, name);
       if (dependency === undefined)
         throw new Error(`package-lock.json has no ${name}, which ${path || 'the root'} needs`);

@@ -1,8 +1,8 @@
 import type { Runtype } from '../../../resources/instance-template.ts';
 import type { GpuInstanceSpec } from '../../../resources/instances/gpu-instance.ts';
-import { withoutNulls } from '../../interface/validate.ts';
+import { toContent } from '../../../wire/to-content.ts';
+import { withoutNulls } from '../../../wire/without-nulls.ts';
 import type { CreateInstance, UpdateInstance } from './schema.ts';
-import { toContent } from './to-content.ts';
 
 const MAX_OFFER_ID = 2_147_483_647;
 

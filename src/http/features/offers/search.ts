@@ -1,5 +1,5 @@
 import type { Offer } from '../../../inventory/offers.ts';
-import { withoutNulls } from '../../interface/validate.ts';
+import { withoutNulls } from '../../../wire/without-nulls.ts';
 import { toOfferRecord } from './record.ts';
 import type { FoundOffer, OfferSearch } from './schema.ts';
 import type { StartTimes } from './start-times.ts';

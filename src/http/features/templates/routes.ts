@@ -11,14 +11,14 @@ import {
   MAX_FROZEN_BYTES,
   snapshotOf,
 } from '../../../resources/instance-template.ts';
+import { toContent } from '../../../wire/to-content.ts';
+import { withoutNulls } from '../../../wire/without-nulls.ts';
 import { ApiError, validationFailed } from '../../interface/errors/api-error.ts';
 import type { ObjectNames } from '../../interface/idempotency.ts';
 import { byAge, createOnce, numericIdIn } from '../../interface/objects.ts';
 import { route, routeWithBody } from '../../interface/route.ts';
 import { sendJson, sendList } from '../../interface/send.ts';
-import { withoutNulls } from '../../interface/validate.ts';
 import { findTemplateOf } from '../instances/find-template.ts';
-import { toContent } from '../instances/to-content.ts';
 import { templateId, toTemplateListItem, toTemplateRecord } from './record.ts';
 import {
   deletedTemplateSchema,

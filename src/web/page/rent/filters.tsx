@@ -1,4 +1,4 @@
-import type { FoundOffer } from '../../../http/features/offers/schema.ts';
+import type { FoundOffer } from '../../../wire/records.ts';
 
 /** What a person looks for among the offers. */
 export interface Wish {

@@ -1,5 +1,4 @@
-import type { CreateInstance } from '../../../http/features/instances/schema.ts';
-import type { FoundOffer } from '../../../http/features/offers/schema.ts';
+import type { CreateInstance, FoundOffer } from '../../../wire/records.ts';
 
 /** What a person filled in. */
 export interface Order {

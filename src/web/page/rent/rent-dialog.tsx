@@ -1,7 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/features/instances/schema.ts';
-import type { FoundOffer } from '../../../http/features/offers/schema.ts';
-import type { SshKeyRecord } from '../../../http/features/ssh-keys/schema.ts';
+import type { FoundOffer, InstanceRecord, SshKeyRecord } from '../../../wire/records.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';

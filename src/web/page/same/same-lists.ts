@@ -1,7 +1,5 @@
-import { toContent } from '../../../http/features/instances/to-content.ts';
-import type { RegistryRecord } from '../../../http/features/registries/schema.ts';
-import type { TemplateBody } from '../../../http/features/templates/schema.ts';
-import type { CreateWebhook } from '../../../http/features/webhooks/schema.ts';
+import { toContent } from '../../../wire/to-content.ts';
+import type { CreateWebhook, RegistryRecord, TemplateBody } from '../../../wire/records.ts';
 import { curl, kubectlById } from './commands.ts';
 import { quote } from '../../../lib/quote.ts';
 import { berth, creation, type Same } from './same.ts';

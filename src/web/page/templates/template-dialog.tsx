@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TemplateListItem, TemplateRecord } from '../../../http/features/templates/schema.ts';
-import type { RegistryRecord } from '../../../http/features/registries/schema.ts';
+import type { RegistryRecord, TemplateListItem, TemplateRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';

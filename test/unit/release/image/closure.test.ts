@@ -7,7 +7,9 @@ const LOCK = {
     'node_modules/web': { dependencies: { shared: '1' } },
     'node_modules/web/node_modules/shared': {},
     'node_modules/shared': {},
-    'node_modules/heavy': { dependencies: { 'heavy-part': '1', shared: '1' } },
+    'node_modules/heavy': { dependencies: { 'heavy-part': '1', shared: '1', '@types/heavy': '1' } },
+    'node_modules/@types/heavy': { dependencies: { 'heavy-types': '1' } },
+    'node_modules/heavy-types': {},
     'node_modules/heavy-part': {},
     'node_modules/both': { dependencies: { addon: '1' }, optionalDependencies: { addon: '1' } },
     'node_modules/addon': {},
@@ -16,7 +18,7 @@ const LOCK = {
 };
 
 describe('runtimePackages', () => {
-  it('follows dependencies the way Node finds them and leaves optional and development packages out', () => {
+  it('follows dependencies the way Node finds them and leaves out what is optional, for development or types', () => {
     expect(runtimePackages(LOCK, [])).toEqual([
       'node_modules/both',
       'node_modules/heavy',

@@ -1,6 +1,6 @@
-import type { TemplateContent } from '../../../resources/instance-template.ts';
-import { withoutNulls } from '../../interface/validate.ts';
-import type { Run } from './run-schema.ts';
+import type { TemplateContent } from '../resources/instance-template.ts';
+import { withoutNulls } from './without-nulls.ts';
+import type { Run } from '../http/features/instances/run-schema.ts';
 
 /** The part of a body that both instances and templates have, as the resources write it. A command means runtype args. */
 export function toContent(payload: Run): TemplateContent {
