@@ -3,9 +3,8 @@ import type { TemplateListItem, TemplateRecord } from '../../../http/features/te
 import type { RegistryRecord } from '../../../http/features/registries/schema.ts';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
-import { Field, Refused } from '../parts/field.tsx';
+import { Field, Refused, useRefusal } from '../parts/form.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
-import { useRefusal } from '../parts/use-refusal.ts';
 import { sameWriteTemplate } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';
 import { note, tenant } from '../state.ts';
