@@ -1,8 +1,38 @@
 import type { ServerInfo } from '../kube/client/server-info.ts';
-import { CHECKS } from './checks/all.ts';
+import { admission } from './checks/admission.ts';
+import { clocks } from './checks/clocks.ts';
+import { definitions } from './checks/definitions.ts';
+import { gpuNodes } from './checks/gpu-nodes.ts';
+import { isolation } from './checks/isolation.ts';
+import { exporters, monitors } from './checks/metrics.ts';
+import { network } from './checks/network.ts';
+import { nodeLabels } from './checks/node-labels.ts';
+import { poolSettings } from './checks/pools.ts';
+import { roles } from './checks/roles.ts';
+import { tenants } from './checks/tenants.ts';
+import { versions } from './checks/versions.ts';
+import { webhooks } from './checks/webhooks.ts';
 import { type Facts, findRelease } from './facts.ts';
 import type { Check, Finding } from './finding.ts';
 import type { Snapshot } from './sources.ts';
+
+/** Every check, in the order in which an operator mends: what runs first, then what is for rent, then who is kept apart. */
+export const CHECKS: readonly Check[] = [
+  versions,
+  definitions,
+  roles,
+  clocks,
+  gpuNodes,
+  nodeLabels,
+  poolSettings,
+  isolation,
+  admission,
+  network,
+  webhooks,
+  tenants,
+  monitors,
+  exporters,
+];
 
 export interface Report {
   /** Namespace of Berth. */

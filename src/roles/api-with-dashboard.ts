@@ -1,7 +1,7 @@
 import { personSigningKey, publicPart } from '../access/person-token.ts';
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { People } from '../http/interface/auth/people.ts';
-import { OidcProvider } from '../web/oidc/provider.ts';
+import { OidcProvider } from '../web/oidc-provider.ts';
 import { dashboardRouter } from '../web/router.ts';
 import { TerminalGateway } from '../http/features/terminal/pass-on.ts';
 import { startApiRole } from './api.ts';

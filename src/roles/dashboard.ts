@@ -1,5 +1,5 @@
 import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
-import { OidcProvider } from '../web/oidc/provider.ts';
+import { OidcProvider } from '../web/oidc-provider.ts';
 import { startDashboard } from '../web/server.ts';
 import type { Role } from './role.ts';
 

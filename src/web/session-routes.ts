@@ -10,7 +10,7 @@ import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { parseBody } from '../http/interface/validate.ts';
-import type { OidcProvider } from './oidc/provider.ts';
+import type { OidcProvider } from './oidc-provider.ts';
 import type { User } from './reviews.ts';
 import { openSession, sealSession, type Session, SessionTooLargeError } from './session.ts';
 import { explainRefusal, tokenExpiry } from './sign-in-token.ts';

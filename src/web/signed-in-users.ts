@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Lru } from '../lib/lru.ts';
-import type { OidcProvider } from './oidc/provider.ts';
+import type { OidcProvider } from './oidc-provider.ts';
 import { reviewToken, type User } from './reviews.ts';
 import { credentialOf, type Session } from './session.ts';
 

@@ -3,7 +3,7 @@ import { orderPools, type Pool, poolOf, priceOf, storageClassOf } from '../../in
 import type { Node, StorageClass } from '../../kube/types.ts';
 import type { GpuPool } from '../../resources/gpu-pool.ts';
 import { compareMoney } from '../../resources/money.ts';
-import { looksLikeGpuNode } from '../gpu-node.ts';
+import { looksLikeGpuNode } from './gpu-nodes.ts';
 import { check, named, type Problem, quoted } from '../finding.ts';
 
 function problem(pool: string, rest: Omit<Problem, 'objects'>): Problem {

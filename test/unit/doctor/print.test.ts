@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CHECKS } from '../../../src/doctor/checks/all.ts';
-import type { Report } from '../../../src/doctor/examine.ts';
+import { CHECKS, type Report } from '../../../src/doctor/examine.ts';
 import { byFault, firstOf, named, quoted } from '../../../src/doctor/finding.ts';
 import { printJson, printReport } from '../../../src/doctor/print.ts';
 import { gpuNode } from '../../support/inventory-world.ts';

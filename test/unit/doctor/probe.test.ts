@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
-import { closingPolicy, missingPod, reachingPod, serverPod } from '../../../src/doctor/probe/objects.ts';
-import { type ProbeDeps, probeNetwork } from '../../../src/doctor/probe/probe.ts';
-import { withProbe } from '../../../src/doctor/probe/report.ts';
+import {
+  closingPolicy,
+  missingPod,
+  type ProbeDeps,
+  probeNetwork,
+  reachingPod,
+  serverPod,
+  withProbe,
+} from '../../../src/doctor/probe.ts';
 import { selects } from '../../../src/doctor/selector.ts';
 import { ForbiddenError, NotFoundError } from '../../../src/kube/errors.ts';
 import type { KubeObject, ObjectRef, ResourceType } from '../../../src/kube/types.ts';

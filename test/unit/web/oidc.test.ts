@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, readConfig } from '../../../src/config/config.ts';
-import { renewedUser, userOfClaims } from '../../../src/web/oidc/user.ts';
+import { renewedUser, userOfClaims } from '../../../src/web/oidc-user.ts';
 
 const SETTINGS = { username: 'email', usernamePrefix: 'oidc:', groups: 'groups', groupsPrefix: 'idp:' };
 const ANN = { sub: '1', email: 'ann@example.com', email_verified: true, groups: ['a', 'b'] };

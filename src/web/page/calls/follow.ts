@@ -1,4 +1,6 @@
-import { CallError, errorOf, fetchApi } from './call.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { problem, session, tenant } from '../state.ts';
+import { CallError, errorOf, fetchApi, messageOf } from './call.ts';
 import { eventsOf } from '../../../wire/event-stream.ts';
 
 /** An event as the API sends it; `data` is parsed. */
@@ -7,7 +9,7 @@ export interface ServerEvent {
   data: unknown;
 }
 
-export interface Follow {
+interface Follow {
   namespace: string;
   /** Below /api/v1. */
   path: string;
@@ -35,7 +37,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
  * Follows an event stream until the signal aborts, the server says `end` or `deleted`, or refuses for good. The stream
  * ends with its token, every 45 s at most, and goes on with a new one after the last event.
  */
-export async function follow({ namespace, path, onEvent, onState, signal }: Follow): Promise<void> {
+async function follow({ namespace, path, onEvent, onState, signal }: Follow): Promise<void> {
   let lastId: string | undefined;
   while (!signal.aborted) {
     try {
@@ -63,4 +65,25 @@ export async function follow({ namespace, path, onEvent, onState, signal }: Foll
     }
     await sleep(RETRY_MS, signal);
   }
+}
+
+/**
+ * Follows a stream of the tenant while the view is there; another path is another stream. An empty path follows nothing.
+ * @returns why there is no stream now, in words
+ */
+export function useFollow(path: string, onEvent: (event: ServerEvent) => void): string {
+  const [trouble, setTrouble] = useState('');
+  useEffect(() => {
+    if (path === '') return undefined;
+    const ended = new AbortController();
+    function onState(error: unknown): void {
+      if (error instanceof CallError && error.code === 'not_signed_in') {
+        session.value = null;
+        problem.value = error.message;
+      } else setTrouble(error === undefined ? '' : messageOf(error));
+    }
+    void follow({ namespace: tenant.value, path, onEvent, onState, signal: ended.signal });
+    return () => ended.abort();
+  }, [path]);
+  return trouble;
 }

@@ -1,17 +1,99 @@
+import type { EventListRecord, InstanceRecord } from '../../../wire/records.ts';
 import type { ComponentChildren } from 'preact';
-import { useCallback, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../wire/records.ts';
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { callApi } from '../calls/call.ts';
+import { useFollow } from '../calls/follow.ts';
 import { Alert, CopyLine, Link } from '../parts/controls.tsx';
-import { useFollow } from '../parts/use-follow.ts';
 import { costSoFar, duration, gpus, memory, money, titleOf } from '../parts/words.ts';
-import { now } from '../state.ts';
+import { SameElsewhere } from '../same/same-elsewhere.tsx';
+import { sameEvents, samePort } from '../same/same.ts';
+import { attempt, mayWrite, now, tenant } from '../state.ts';
+import { TerminalCard } from '../terminal/terminal.tsx';
 import { Actions } from './actions.tsx';
-import { Events } from './events.tsx';
 import { State } from './list.tsx';
 import { Log } from './log.tsx';
-import { Ports } from './ports.tsx';
-import { TerminalCard } from '../terminal/terminal.tsx';
 import { Stages } from './stages.tsx';
+
+/** The ports that a browser can open, with their names. The API knows the port of Jupyter: it is the one without a number. */
+function openable({ ports, runtype }: InstanceRecord): { port: number | null; name: string }[] {
+  const declared = ports
+    .filter(({ protocol }) => protocol === 'tcp')
+    .map(({ container_port: port, name }) => ({ port, name: name ?? `Port ${port}` }));
+  return runtype === 'jupyter' ? [{ port: null, name: 'Jupyter' }, ...declared] : declared;
+}
+
+/** Opens ports of the instance in a tab. The link in it works once; the tab then has access. */
+function Ports({ instance }: { instance: InstanceRecord }) {
+  const [refusal, setRefusal] = useState('');
+  const ports = openable(instance);
+  if (ports.length === 0) return null;
+  async function open(port: number | null): Promise<void> {
+    const { url } = await callApi<{ url: string }>(tenant.value, 'POST', `/instances/${instance.id}/links`, { port });
+    window.open(url, '_blank', 'noopener');
+  }
+  return (
+    <section class="card" aria-labelledby="ports-title">
+      <h2 id="ports-title">Ports</h2>
+      <Alert text={refusal} />
+      <ul class="ports">
+        {ports.map(({ port, name }) => (
+          <li key={name}>
+            <span>
+              {name} {port !== null && <code>{port}</code>}
+            </span>
+            {mayWrite.value && (
+              <button
+                type="button"
+                class="small"
+                aria-label={`Open ${name}`}
+                disabled={instance.state !== 'running' || instance.simulated}
+                onClick={() => void attempt(() => open(port), setRefusal)}
+              >
+                Open
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <SameElsewhere same={samePort(instance.id, ports[0]?.port ?? null)} />
+    </section>
+  );
+}
+
+/** What happened to the instance. Read again when its state or reason changes. */
+function Events({ instance: { id, state, reason } }: { instance: InstanceRecord }) {
+  const [list, setList] = useState<EventListRecord>();
+  const [refusal, setRefusal] = useState('');
+  useEffect(() => {
+    let isLeft = false;
+    void attempt(async () => {
+      const read = await callApi<EventListRecord>(tenant.value, 'GET', `/instances/${encodeURIComponent(id)}/events`);
+      if (!isLeft) setList(read);
+    }, setRefusal);
+    return () => {
+      isLeft = true;
+    };
+  }, [id, state, reason]);
+  return (
+    <section class="card" aria-labelledby="events-title">
+      <h2 id="events-title">What happened</h2>
+      <Alert text={refusal} />
+      <ol class="events">
+        {list?.data.toReversed().map(({ at, type, reason, message, count }) => (
+          <li key={`${at} ${reason} ${message}`} class={type}>
+            <time dateTime={at}>{new Date(at).toLocaleTimeString()}</time>
+            <span>
+              <strong>{reason}</strong> {message}
+              {count > 1 && <span class="soft"> · {count} times</span>}
+            </span>
+          </li>
+        ))}
+      </ol>
+      {list?.data.length === 0 && <p class="soft">Nothing yet.</p>}
+      <SameElsewhere same={sameEvents(tenant.value, id)} />
+    </section>
+  );
+}
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (

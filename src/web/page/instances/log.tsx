@@ -1,9 +1,8 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { InstanceRecord } from '../../../wire/records.ts';
-import type { ServerEvent } from '../calls/follow.ts';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { type ServerEvent, useFollow } from '../calls/follow.ts';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameLog } from '../same/same.ts';
-import { useFollow } from '../parts/use-follow.ts';
 import { tenant } from '../state.ts';
 
 /** Lines that the page keeps: more than one reads, and few enough to paint. */

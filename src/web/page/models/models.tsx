@@ -1,11 +1,9 @@
 import { useState } from 'preact/hooks';
-import { Choice } from '../parts/choice.tsx';
-import { Alert, CopyButton, Empty, Link, Table } from '../parts/controls.tsx';
+import { Alert, Choice, CopyButton, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { duration } from '../parts/words.ts';
 import { tenant } from '../state.ts';
-import { APIS, type Dialect } from './dialects.ts';
-import { type Model, takes, talks } from './model.ts';
+import { APIS, type Dialect, type Model, takes, talks } from './dialects.ts';
 import { snippetsFor } from './snippets.ts';
 import { TryIt } from './try-it.tsx';
 

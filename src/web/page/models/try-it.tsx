@@ -1,12 +1,46 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Choice } from '../parts/choice.tsx';
+import { errorOf, fetchApi } from '../calls/call.ts';
+import { eventsOf } from '../../../wire/event-stream.ts';
+import { Alert, Choice } from '../parts/controls.tsx';
 import { curl } from '../same/commands.ts';
-import { Alert } from '../parts/controls.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
-import { attempt } from '../state.ts';
-import { ask } from './ask.ts';
-import { APIS, type Dialect, type Piece } from './dialects.ts';
-import { type Model, takes } from './model.ts';
+import { attempt, tenant } from '../state.ts';
+import { APIS, type Dialect, type Model, type Piece, readEvent, takes } from './dialects.ts';
+
+interface Question {
+  dialect: Dialect;
+  model: string;
+  prompt: string;
+}
+
+interface Whole {
+  error?: { message?: string };
+}
+
+/**
+ * Asks a model, and calls `onPiece` with each piece of its answer as it comes. Ends with the answer; rejects with
+ * `CallError`, and when the signal aborts.
+ */
+async function ask(
+  { dialect, model, prompt }: Question,
+  onPiece: (piece: Piece) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { path, body } = APIS[dialect];
+  const headers = { 'content-type': 'application/json', accept: 'text/event-stream' };
+  const sent = JSON.stringify(body(model, prompt));
+  const response = await fetchApi(tenant.value, path, { method: 'POST', headers, body: sent, signal });
+  if (!response.ok || response.body === null) throw await errorOf(response);
+  if (response.headers.get('content-type')?.includes('application/json')) {
+    const whole = (await response.json()) as Whole;
+    throw new Error(whole.error?.message ?? 'The model did not stream its answer.');
+  }
+  for await (const { data } of eventsOf(response.body)) {
+    const piece = readEvent(dialect, data);
+    if (piece.error !== undefined) throw new Error(piece.error);
+    onPiece(piece);
+  }
+}
 
 const DIALECTS = ['chat', 'responses', 'messages'] as const;
 

@@ -1,17 +1,81 @@
+import type {
+  CreateInstance,
+  FoundOffer,
+  InstanceRecord,
+  SshKeyRecord,
+  TemplateListItem,
+} from '../../../wire/records.ts';
 import { useEffect, useState } from 'preact/hooks';
-import type { FoundOffer, InstanceRecord, SshKeyRecord } from '../../../wire/records.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
-import { Field, Refused } from '../parts/field.tsx';
+import { Field, Help, Refused, useRefusal } from '../parts/form.tsx';
+import { useRead } from '../parts/use-read.ts';
+import { money } from '../parts/words.ts';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameRent } from '../same/same.ts';
-import { useRefusal } from '../parts/use-refusal.ts';
-import { money } from '../parts/words.ts';
 import { attempt, go, note, tenant } from '../state.ts';
-import { TemplateField } from '../templates/template-field.tsx';
-import { bodyOf, type Order } from './order.tsx';
 import { OfferCard } from './offer-card.tsx';
+
+/** What a person filled in. */
+interface Order {
+  type: 0 | 1;
+  name: string;
+  image: string;
+  /** The number of a template; empty without one. */
+  template: string;
+  /** Empty: as the template says, and a login without one. */
+  runtype: '' | 'ssh' | 'jupyter' | 'args';
+  disk: string;
+  longest: string;
+  script: string;
+  keys: number[];
+  waits: boolean;
+}
+
+/** The body of POST /instances. What was left empty is left out; the API has the words for what is wrong. */
+function bodyOf(order: Order, { id }: FoundOffer): CreateInstance {
+  const { type, name, template, image, runtype, disk, longest, script, keys, waits } = order;
+  return {
+    ask_id: id,
+    type,
+    on_no_capacity: waits ? 'queue' : 'fail',
+    ...(name !== '' && { name }),
+    ...(template !== '' && { template_id: Number(template) }),
+    ...(runtype !== '' && { runtype }),
+    ...(image !== '' && { template_image: image }),
+    ...(disk !== '' && { disk_gb: Number(disk) }),
+    ...(longest !== '' && { max_duration: longest }),
+    ...(script !== '' && { on_start: script }),
+    ...(keys.length > 0 && { ssh_key_ids: keys }),
+  };
+}
+
+/** Chooses one of the templates that the tenant may use. Says nothing where there is none. */
+function TemplateField({ value, why, onChange }: { value: string; why: string; onChange: (value: string) => void }) {
+  const { value: list } = useRead<{ data: TemplateListItem[] }>('/templates');
+  if (list === undefined || list.data.length === 0) return null;
+  return (
+    <div>
+      <label for="rent-template">Template</label>
+      <select
+        id="rent-template"
+        value={value}
+        aria-describedby="rent-template-help"
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
+        <option value="">None</option>
+        {list.data.map(({ id, name, shared }) => (
+          <option key={id} value={String(id)}>
+            {name}
+            {shared && ' (shared)'}
+          </option>
+        ))}
+      </select>
+      <Help id="rent-template-help" why={why} help="What you fill in below wins over it." />
+    </div>
+  );
+}
 
 function Keys({ order, set }: { order: Order; set: (part: Partial<Order>) => void }) {
   const [keys, setKeys] = useState<readonly SshKeyRecord[]>();

@@ -1,16 +1,51 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { UsageAnswer, UsageQuery } from '../../../wire/records.ts';
 import { errorOf, fetchApi } from '../calls/call.ts';
-import { Alert, Empty, Link, Table } from '../parts/controls.tsx';
-import { Choice } from '../parts/choice.tsx';
+import { Alert, Choice, Empty, Link, Table } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
-import { shortUser } from '../parts/words.ts';
+import { money, shortUser } from '../parts/words.ts';
 import { attempt, tenant } from '../state.ts';
 import { BudgetCard } from './budget.tsx';
 import { DayChart } from './chart.tsx';
-import { ModelTable } from './models.tsx';
 import { gpuHours, isModel, type Period, periods, seriesOf, tokens } from './report.ts';
-import { amountText, costText } from './words.ts';
+
+/** Digits that show a small amount, too: the first minutes of a cheap GPU cost less than a cent. */
+function digitsOf(amount: number): number {
+  return Math.abs(amount) < 1 ? 4 : 2;
+}
+
+function amountText(amount: number): string {
+  return amount.toLocaleString(undefined, { maximumFractionDigits: digitsOf(amount) });
+}
+
+function costText(cost: number | string, currency: string): string {
+  return money(cost, currency, digitsOf(Number(cost)));
+}
+
+const COLUMNS = ['Model', 'Calls', 'Input', 'Cached', 'Output', 'Cost'] as const;
+
+/** Calls and tokens of models, those that cost most first. */
+function ModelTable({ items }: { items: UsageAnswer['items'] }) {
+  return (
+    <Table title="Models" columns={COLUMNS}>
+      {items
+        .toSorted((a, b) => Number(b.cost) - Number(a.cost))
+        .map((item) => (
+          <tr key={`${item.group} ${item.currency}`}>
+            <th scope="row">{item.group.slice('model/'.length)}</th>
+            {[item.calls, item.input_tokens, item.cached_input_tokens, item.output_tokens].map((count, index) => (
+              <td key={COLUMNS[index + 1]} data-label={COLUMNS[index + 1]} class="number">
+                {amountText(count)}
+              </td>
+            ))}
+            <td data-label="Cost" class="number">
+              {costText(item.cost, item.currency)}
+            </td>
+          </tr>
+        ))}
+    </Table>
+  );
+}
 
 type Grouping = UsageQuery['group'];
 type Item = UsageAnswer['items'][number];

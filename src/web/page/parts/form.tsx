@@ -1,6 +1,37 @@
+import type { FoundOffer } from '../../../wire/records.ts';
 import type { ComponentChildren } from 'preact';
-import type { Refusal } from '../calls/refusal.ts';
+import { useState } from 'preact/hooks';
+import { CallError, messageOf } from '../calls/call.ts';
 import { Alert } from './controls.tsx';
+
+/** Why a form was refused. */
+interface Refusal {
+  message: string;
+  fields: readonly { path: string; expected: string }[];
+  alternatives: readonly FoundOffer[];
+}
+
+const NO_REFUSAL: Refusal = { message: '', fields: [], alternatives: [] };
+
+function refusalOf(error: unknown): Refusal {
+  if (!(error instanceof CallError)) return { ...NO_REFUSAL, message: messageOf(error) };
+  const { message, fields = [], alternatives = [] } = error.failure;
+  return { message, fields, alternatives };
+}
+
+/** Why the form was refused when it was last sent, and what sends it: by an action that rejects when it is refused. */
+export function useRefusal(): { refusal: Refusal; send: (action: () => Promise<void>) => Promise<void> } {
+  const [refusal, setRefusal] = useState(NO_REFUSAL);
+  async function send(action: () => Promise<void>): Promise<void> {
+    setRefusal(NO_REFUSAL);
+    try {
+      await action();
+    } catch (error) {
+      setRefusal(refusalOf(error));
+    }
+  }
+  return { refusal, send };
+}
 
 /** A field with what the API expects of it, when it refused the value. */
 export function Field(props: {

@@ -3,7 +3,7 @@ import type { RegistryRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';
-import { Field } from '../parts/field.tsx';
+import { Field } from '../parts/form.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameAddRegistry, sameRemoveRegistry } from '../same/same-lists.ts';
 import { useRead } from '../parts/use-read.ts';

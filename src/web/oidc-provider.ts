@@ -1,10 +1,23 @@
 import type * as OpenId from 'openid-client';
-import { ApiError } from '../../http/interface/errors/api-error.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { User } from '../reviews.ts';
-import type { ProviderSession } from '../session.ts';
-import type { OidcSettings } from './settings.ts';
-import { renewedUser, userOfClaims } from './user.ts';
+import { ApiError } from '../http/interface/errors/api-error.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { User } from './reviews.ts';
+import type { ProviderSession } from './session.ts';
+import { type ClaimSettings, renewedUser, userOfClaims } from './oidc-user.ts';
+
+/** How the dashboard signs people in at an OpenID provider. */
+interface OidcSettings {
+  issuer: URL;
+  clientId: string;
+  /** Absent for a public client, which PKCE alone protects. */
+  clientSecret: string | undefined;
+  /** Where people reach Berth: scheme and host. */
+  publicUrl: URL;
+  /** Of the button. */
+  name: string;
+  scopes: string;
+  claims: ClaimSettings;
+}
 
 /** Seconds that an answer of the provider may take. */
 const TIMEOUT_SECONDS = 10;

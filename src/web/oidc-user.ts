@@ -1,5 +1,13 @@
-import type { User } from '../reviews.ts';
-import type { ClaimSettings } from './settings.ts';
+import type { User } from './reviews.ts';
+
+/** How the claims of a person become a user of Kubernetes. As the API server's flags --oidc-* do. */
+export interface ClaimSettings {
+  username: string;
+  usernamePrefix: string;
+  /** Absent: no groups but system:authenticated. */
+  groups: string | undefined;
+  groupsPrefix: string;
+}
 
 /** The provider's answer names nobody whom the cluster could know. The message is for the operator. */
 export class ClaimError extends Error {

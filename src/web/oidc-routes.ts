@@ -2,11 +2,10 @@ import { hkdfSync } from 'node:crypto';
 import { parseCookie } from 'cookie';
 import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import { limitSignIns, setSession, type WebContext } from '../session-routes.ts';
-import { seal, unseal } from '../sealed.ts';
-import { SessionTooLargeError } from '../session.ts';
-import type { Flow } from './provider.ts';
-import { ClaimError } from './user.ts';
+import { limitSignIns, setSession, type WebContext } from './session-routes.ts';
+import { seal, SessionTooLargeError, unseal } from './session.ts';
+import type { Flow } from './oidc-provider.ts';
+import { ClaimError } from './oidc-user.ts';
 
 /** Of one sign-in, until the browser comes back. Lax: it comes from another site. */
 const COOKIE = '__Host-berth_sign_in';

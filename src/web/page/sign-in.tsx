@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { attempt, providerName, signIn, stillSignedInAt } from '../state.ts';
+import { attempt, providerName, signIn, stillSignedInAt } from './state.ts';
 
 function TokenForm({ isFirst }: { isFirst: boolean }) {
   return (
