@@ -1,5 +1,4 @@
-import { toEventRecord } from '../../../resources/history/event-record.ts';
-import type { InstanceHistorySpec } from '../../../resources/history/instance-history.ts';
+import { type InstanceHistorySpec, toEventRecord } from '../../../resources/instance-history.ts';
 import type { EventListRecord } from './schema.ts';
 
 export function toRecord({ instance, endedAt, dropped, entries }: InstanceHistorySpec): EventListRecord {

@@ -1,11 +1,11 @@
 import { keyOf } from '../../../kube/types.ts';
-import { fold } from '../../../resources/history/fold.ts';
+import { fold } from '../../../resources/history-fold.ts';
 import {
   HISTORY_OF,
   INSTANCE_HISTORIES,
   type InstanceHistory,
   type InstanceHistorySpec,
-} from '../../../resources/history/instance-history.ts';
+} from '../../../resources/instance-history.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';

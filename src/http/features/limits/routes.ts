@@ -1,6 +1,6 @@
 import { keyOf } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
-import type { Webhook } from '../../../resources/webhooks/webhook.ts';
+import type { Webhook } from '../../../resources/webhook.ts';
 import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
 import { toBudgetRecord, toLimitsRecord } from './record.ts';
 import { sendJson } from '../../interface/send.ts';
