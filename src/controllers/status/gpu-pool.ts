@@ -2,7 +2,7 @@ import type { Inventory } from '../../inventory/inventory.ts';
 import { makerOf } from '../../inventory/makers/makers.ts';
 import { freeOf, type NodeFacts } from '../../inventory/nodes/node-view.ts';
 import type { Offer } from '../../inventory/offers.ts';
-import { poolIsolation } from '../../inventory/nodes/isolation.ts';
+import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { type Finding, setCondition } from '../../kube/conditions.ts';
 import { keyOf } from '../../kube/types.ts';
 import { GPU_POOLS, type GpuPool, type GpuPoolStatus, MOST_CLASSES } from '../../resources/gpu-pool.ts';

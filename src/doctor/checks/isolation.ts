@@ -1,5 +1,5 @@
 import { nodeFacts } from '../../inventory/nodes/node-view.ts';
-import { poolIsolation } from '../../inventory/nodes/isolation.ts';
+import { poolIsolation } from '../../inventory/pool-isolation.ts';
 import { orderPools } from '../../inventory/pools.ts';
 import { check, firstOf, type Problem } from '../finding.ts';
 

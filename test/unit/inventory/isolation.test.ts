@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { GpuPoolSpec } from '../../../src/resources/gpu-pool.ts';
 import { gpuPoolSpecSchema } from '../../../src/resources/gpu-pool.ts';
-import { type IsolationNeeds, isolationOn, poolIsolation } from '../../../src/inventory/nodes/isolation.ts';
+import { type IsolationNeeds, isolationOn } from '../../../src/inventory/nodes/isolation.ts';
 import { nodeFacts } from '../../../src/inventory/nodes/node-view.ts';
+import { poolIsolation } from '../../../src/inventory/pool-isolation.ts';
 import { gpuNode, gpuPool, inventoryOf } from '../../support/inventory-world.ts';
 
 type Shape = Parameters<typeof gpuNode>[1];
