@@ -3,7 +3,7 @@ import type { IndexFunctions } from '../kube/watch/store.ts';
 import type { KubeObject, Pod, ResourceQuota } from '../kube/types.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { CONFIRM_BY, type GpuInstance } from '../resources/instances/gpu-instance.ts';
-import type { InstanceHistory } from '../resources/history/instance-history.ts';
+import type { InstanceHistory } from '../resources/instance-history.ts';
 import { numericId } from '../resources/ids.ts';
 import { type InstanceTemplate, SHARED_TEMPLATE_LABEL, templateHash } from '../resources/instance-template.ts';
 import { poolOfPull } from '../resources/pod/image-pull.ts';
@@ -12,7 +12,7 @@ import { instanceUidsOf } from '../resources/pod/owner.ts';
 import type { RegistryCredential } from '../resources/registry-credential.ts';
 import type { SshKey } from '../resources/ssh-key.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
-import type { Webhook } from '../resources/webhooks/webhook.ts';
+import type { Webhook } from '../resources/webhook.ts';
 import { isWaiting } from './line-order.ts';
 
 /** Key of the index of pods by instance. It has the namespace, since any tenant can write another's uid into a label. */

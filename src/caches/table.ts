@@ -15,7 +15,7 @@ import {
 import { API_KEYS } from '../resources/api-key.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { GPU_POOLS } from '../resources/gpu-pool.ts';
-import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
+import { INSTANCE_HISTORIES } from '../resources/instance-history.ts';
 import { INSTANCE_TEMPLATES } from '../resources/instance-template.ts';
 import { MODEL_LEASE_LABEL } from '../resources/model-servers/lease.ts';
 import { REGISTRY_CREDENTIALS } from '../resources/registry-credential.ts';
@@ -23,7 +23,7 @@ import { slimSpec } from '../resources/instances/slim-spec.ts';
 import { SSH_KEYS } from '../resources/ssh-key.ts';
 import { TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
-import { WEBHOOKS } from '../resources/webhooks/webhook.ts';
+import { WEBHOOKS } from '../resources/webhook.ts';
 import { INDEXES } from './indexes.ts';
 import { SharedContents } from './shared-contents.ts';
 import { pruneDisk, pruneNode, prunePod } from './prune.ts';

@@ -7,7 +7,7 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { GpuPoolSpec } from '../resources/gpu-pool.ts';
-import { INSTANCE_HISTORIES } from '../resources/history/instance-history.ts';
+import { INSTANCE_HISTORIES } from '../resources/instance-history.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
 import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
 import { Election } from '../runtime/lease/lease.ts';
@@ -22,7 +22,7 @@ import { traceStarts } from './gpu-instance/trace-starts.ts';
 import { UnrecordedInstances } from './gpu-instance/unrecorded.ts';
 import { lead } from './lead.ts';
 import type { ModelServerOptions } from './model-servers/controller.ts';
-import { createFleetMetrics } from './signals/fleet-metrics.ts';
+import { createFleetMetrics } from './fleet-metrics.ts';
 import type { ControllerStores } from './stores.ts';
 import { limitReader } from './tenants/tenant-ceilings.ts';
 

@@ -1,9 +1,8 @@
 import { pick } from '../lib/json.ts';
-import { partOf } from '../resources/gpu-share.ts';
+import { costOf, partOf } from '../resources/money.ts';
 import type { Claim } from '../resources/instances/claim.ts';
 import type { GpuInstanceStatus } from '../resources/instances/gpu-instance.ts';
 import { BILLED, type Interval } from '../resources/instances/interval.ts';
-import { costOf } from '../resources/money.ts';
 
 /** GPU milliseconds of so many milliseconds with these GPUs, rounded half up. A slice counts as its part of a GPU. */
 export function gpuMsOf({ gpuCount, gpuShare }: Pick<Claim, 'gpuCount' | 'gpuShare'>, ms: number): number {

@@ -1,7 +1,7 @@
 import { rfc3339 } from '../kube/conditions.ts';
-import type { InstanceHistory } from '../resources/history/instance-history.ts';
+import type { InstanceHistory } from '../resources/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
-import { type Cursor, MAX_SENT, type Webhook } from '../resources/webhooks/webhook.ts';
+import { type Cursor, MAX_SENT, type Webhook } from '../resources/webhook.ts';
 import { budgetEvents, instanceEvents, type NotifierEvent } from './events.ts';
 
 /** Milliseconds for which an event is tried. */

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { rfc3339 } from '../kube/conditions.ts';
-import { toEventRecord } from '../resources/history/event-record.ts';
-import type { HistoryEntry, InstanceHistory } from '../resources/history/instance-history.ts';
+import { type HistoryEntry, type InstanceHistory, toEventRecord } from '../resources/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { type BudgetStatus, WARNINGS } from '../resources/tenants/budget.ts';
 

@@ -1,5 +1,5 @@
 import { type Finding, rfc3339, setCondition } from '../kube/conditions.ts';
-import type { Cursor, Webhook, WebhookStatus } from '../resources/webhooks/webhook.ts';
+import type { Cursor, Webhook, WebhookStatus } from '../resources/webhook.ts';
 import type { Outcome } from './target.ts';
 
 /** What the notifier knows of one webhook. */

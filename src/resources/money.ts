@@ -1,5 +1,3 @@
-import { partOf } from './gpu-share.ts';
-
 const DECIMALS = 6;
 const UNIT = 10n ** BigInt(DECIMALS);
 const HOUR_MS = 3_600_000n;
@@ -30,6 +28,18 @@ export function addMoney(left: string, right: string): string {
 /** A price times a whole number. */
 export function multiplyMoney(price: string, count: number): string {
   return formatMoney(parseMoney(price) * BigInt(count));
+}
+
+/** Parts and whole of a share such as 1/7; a whole GPU where it is absent or is no share. */
+function parseShare(share: string | undefined): { parts: bigint; of: bigint } {
+  const match = /^([1-9]\d{0,5})(?:\/([1-9]\d{0,5}))?$/.exec(share ?? '1');
+  return { parts: BigInt(match?.[1] ?? '1'), of: BigInt(match?.[2] ?? '1') };
+}
+
+/** The part of an amount that falls to a share of a GPU, rounded half up. The amount is not negative. */
+export function partOf(amount: bigint, share: string | undefined): bigint {
+  const { parts, of } = parseShare(share);
+  return (amount * parts + of / 2n) / of;
 }
 
 /** The part of a price that falls to a share of a GPU, such as 1/7, rounded half up to the sixth decimal. */

@@ -1,4 +1,4 @@
-import { partsByMonth } from '../ledger/by-month.ts';
+import { partsByMonth } from '../ledger/amount.ts';
 import { billsOfRecord } from '../ledger/bills.ts';
 import { type Billed, startOfDay } from '../ledger/report.ts';
 import type { GpuInstance } from '../resources/instances/gpu-instance.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { GPU_INSTANCES } from '../../src/resources/instances/gpu-instance.ts';
-import { INSTANCE_HISTORIES } from '../../src/resources/history/instance-history.ts';
+import { INSTANCE_HISTORIES } from '../../src/resources/instance-history.ts';
 import { hurriedClock } from '../support/scaled-clock.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Write, recordWrites } from './support/counting-client.ts';

@@ -1,7 +1,7 @@
 import { type MetricObject, Registry } from 'prom-client';
 import { createCatchUpMetric } from '../../src/controllers/catch-up.ts';
 import { createEndingMetric, createStartMetric } from '../../src/controllers/gpu-instance/start-metric.ts';
-import { createFleetMetrics } from '../../src/controllers/signals/fleet-metrics.ts';
+import { createFleetMetrics } from '../../src/controllers/fleet-metrics.ts';
 import { watchBilling } from '../../src/gateway/billing/metrics.ts';
 import type { TokenMeter } from '../../src/gateway/billing/token-meter.ts';
 import { GatewayMetrics } from '../../src/gateway/metrics.ts';

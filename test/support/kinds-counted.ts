@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { hardOf, isUncounted } from '../../src/controllers/tenants/desired.ts';
+import { hardOf, isUncounted } from '../../src/controllers/tenants/reconcile.ts';
 import type { KubeClient } from '../../src/kube/client/client.ts';
 import { NAMESPACES, RESOURCE_QUOTAS } from '../../src/kube/types.ts';
 import { DEFAULT_CEILINGS } from '../../src/resources/tenants/ceilings.ts';

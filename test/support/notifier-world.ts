@@ -9,9 +9,9 @@ import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import { Deliverer, type DelivererDeps } from '../../src/notifier/deliverer.ts';
 import { Lags } from '../../src/notifier/lags.ts';
 import type { Delivery, Outcome } from '../../src/notifier/target.ts';
-import type { HistoryEntry, InstanceHistory } from '../../src/resources/history/instance-history.ts';
+import type { HistoryEntry, InstanceHistory } from '../../src/resources/instance-history.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';
-import type { Webhook, WebhookStatus } from '../../src/resources/webhooks/webhook.ts';
+import type { Webhook, WebhookStatus } from '../../src/resources/webhook.ts';
 import type { Result } from '../../src/runtime/controller.ts';
 import { fakeClock } from './fake-clock.ts';
 

@@ -6,7 +6,7 @@ import { type Circumstances, examine, isSound } from '../../src/doctor/examine.t
 import type { Finding } from '../../src/doctor/finding.ts';
 import { type Objects, type SourceName, SOURCES, type Unread } from '../../src/doctor/sources.ts';
 import type { KubeObject } from '../../src/kube/types.ts';
-import { customResourceDefinition } from '../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../src/resources/crd.ts';
 import { CUSTOM_RESOURCES } from '../../src/resources/index.ts';
 import { ROOT } from '../../tools/lib/paths.ts';
 import { gpuNode, gpuPool } from './inventory-world.ts';

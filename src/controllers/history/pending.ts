@@ -1,8 +1,8 @@
 import { keyOf } from '../../kube/types.ts';
 import type { ReadStore, StoreChange } from '../../kube/watch/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { sameHistory } from '../../resources/history/fold.ts';
-import { historyName } from '../../resources/history/instance-history.ts';
+import { sameHistory } from '../../resources/history-fold.ts';
+import { historyName } from '../../resources/instance-history.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import type { Source } from '../../runtime/source.ts';
 

@@ -1,7 +1,7 @@
 import { keyOf, type ObjectMeta } from '../../kube/types.ts';
 import { rfc3339 } from '../../kube/conditions.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
-import { factsHash } from '../../resources/history/fold.ts';
+import { factsHash } from '../../resources/history-fold.ts';
 import {
   ENDED_AT,
   FACTS,
@@ -9,7 +9,7 @@ import {
   historyName,
   INSTANCE_HISTORIES,
   type InstanceHistory,
-} from '../../resources/history/instance-history.ts';
+} from '../../resources/instance-history.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import type { PendingNews } from './pending.ts';
 

@@ -2,8 +2,7 @@ import { hasImage } from '../../inventory/offers.ts';
 import type { NodeFacts } from '../../inventory/nodes/node-view.ts';
 import type { Pod } from '../../kube/types.ts';
 import type { PullAttempts } from './attempts.ts';
-import type { PullNames } from './pull-pod.ts';
-import { pullState } from './pull-state.ts';
+import { type PullNames, pullState } from './pull-pod.ts';
 
 /** Nodes of a pool that pull at the same time: a registry and its way are for all of them. */
 export const NODES_AT_ONCE = 4;

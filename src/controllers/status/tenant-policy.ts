@@ -5,7 +5,7 @@ import type { TenantLimit } from '../../resources/tenants/tenant-limit.ts';
 import type { Source } from '../../runtime/source.ts';
 import type { CommonDeps } from '../common-deps.ts';
 import { DelayedCall } from '../delayed-call.ts';
-import { readPolicy } from '../tenants/resolve.ts';
+import { readPolicy } from '../tenants/tenant-ceilings.ts';
 import { readyStatus, type StatusKind } from './status-controller.ts';
 
 /** The counts may be this old: a policy of a thousand tenants changes as many TenantLimits. */

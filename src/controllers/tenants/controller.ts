@@ -1,9 +1,56 @@
+import type { ReadStore } from '../../kube/watch/store.ts';
+import type { KubeObject } from '../../kube/types.ts';
+import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
+import type { TenantPolicy } from '../../resources/tenants/tenant-policy.ts';
+import { type Source, storeSource } from '../../runtime/source.ts';
+import { cameOrWent, changeSource } from '../change-source.ts';
+import type { ControllerStores } from '../stores.ts';
+import { doesCover } from './tenant-ceilings.ts';
 import { Controller } from '../../runtime/controller.ts';
 import { Fence } from '../../runtime/fence.ts';
 import { type CommonDeps, RECONCILE_TIMEOUT_MS } from '../common-deps.ts';
-import { reconcileTenant, type TenantDeps } from './reconcile.ts';
-import { tenantSources } from './sources.ts';
-import { UncountedQuotas } from './uncounted.ts';
+import { reconcileTenant, type TenantDeps, UncountedQuotas } from './reconcile.ts';
+
+/** Everything that makes the controller look at a namespace. Keys are names of namespaces. */
+export function tenantSources(stores: ControllerStores): Source[] {
+  const { namespaces, tenantPolicies } = stores;
+
+  /** Whether a namespace is in use changes with the objects in it. */
+  const inUse = <T extends KubeObject>(store: ReadStore<T>): Source =>
+    changeSource(store, (change) =>
+      cameOrWent(change) ? [(change.after ?? change.before)?.metadata.namespace ?? ''] : [],
+    );
+  /** What the controller wrote, when it changes. */
+  const written = <T extends KubeObject>(store: ReadStore<T>): Source =>
+    changeSource(store, ({ before, after }) => {
+      const { name, namespace = '' } = (after ?? before)?.metadata ?? {};
+      return name === TENANT_LIMIT_NAME ? [namespace] : [];
+    });
+  const covered = (policy: TenantPolicy | undefined): string[] => {
+    if (policy === undefined) return [];
+    const all = [...namespaces.values()];
+    return all.filter(({ metadata }) => doesCover(policy, metadata.labels ?? {})).map(({ metadata }) => metadata.name);
+  };
+
+  return [
+    storeSource(namespaces, ({ metadata }) => [metadata.name]),
+    changeSource(tenantPolicies, ({ before, after }) =>
+      isSameSpec(before, after) ? [] : [...covered(before), ...covered(after)],
+    ),
+    inUse(stores.instances),
+    inUse(stores.sshKeys),
+    inUse(stores.apiKeys),
+    inUse(stores.templates),
+    written(stores.tenantLimits),
+    written(stores.quotas),
+  ];
+}
+
+/** Whether only the status of a policy changed, or its metadata. */
+function isSameSpec(before: TenantPolicy | undefined, after: TenantPolicy | undefined): boolean {
+  if (before?.metadata.generation === undefined || before.metadata.uid !== after?.metadata.uid) return false;
+  return before.metadata.generation === after?.metadata.generation;
+}
 
 const WORKERS = 4;
 

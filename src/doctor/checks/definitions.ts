@@ -1,6 +1,6 @@
 import type { CustomResourceDefinition } from '../../kube/types.ts';
 import { isObject } from '../../lib/json.ts';
-import { customResourceDefinition } from '../../resources/definition/crd.ts';
+import { customResourceDefinition } from '../../resources/crd.ts';
 import { CUSTOM_RESOURCES } from '../../resources/index.ts';
 import { GROUP, VERSION } from '../../resources/schema.ts';
 import { helmUpgrade } from '../facts.ts';

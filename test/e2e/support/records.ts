@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { PODS, SECRETS } from '../../../src/kube/types.ts';
-import { INSTANCE_HISTORIES } from '../../../src/resources/history/instance-history.ts';
+import { INSTANCE_HISTORIES } from '../../../src/resources/instance-history.ts';
 import { waitFor } from '../../support/wait-for.ts';
 import { account, CREATE, custom } from './attack.ts';
 import type { Tenant } from './http.ts';

@@ -1,4 +1,4 @@
-import { customResourceDefinition } from '../../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
 import { type GpuInstance, gpuInstanceResource } from '../../../src/resources/instances/gpu-instance.ts';
 import type { Pod } from '../../../src/kube/types.ts';
 

@@ -4,11 +4,11 @@ import { nextLook } from '../../../src/controllers/gpu-instance/decide/next-look
 import type { Observed } from '../../../src/controllers/gpu-instance/decide/observed.ts';
 import { planNext } from '../../../src/controllers/gpu-instance/decide/plan.ts';
 import { eventsOf } from '../../../src/controllers/gpu-instance/decide/status/event.ts';
-import { gpuHealthy } from '../../../src/controllers/gpu-instance/decide/status/gpu-healthy.ts';
+import { gpuHealthy } from '../../../src/controllers/gpu-instance/decide/status/conditions.ts';
 import { statusOf } from '../../../src/controllers/gpu-instance/decide/status/status.ts';
 import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instance/decide/transitions.ts';
 import { findCondition } from '../../../src/kube/conditions.ts';
-import { fold } from '../../../src/resources/history/fold.ts';
+import { fold } from '../../../src/resources/history-fold.ts';
 import type { Claim, GpuInstance, GpuInstanceSpec } from '../../../src/resources/instances/gpu-instance.ts';
 import { instanceState, startHash } from '../../../src/resources/instances/instance-state.ts';
 import { EARLIER, NOW, observed, READY, readyNode, SCHEDULED, startedPod } from '../../support/instance-world.ts';

@@ -6,7 +6,7 @@ import type { KubeClient } from '../../../src/kube/client/client.ts';
 import { ConflictError, NotFoundError } from '../../../src/kube/errors.ts';
 import { keyOf } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
-import { ENDED_AT, HISTORY_OF, type InstanceHistory } from '../../../src/resources/history/instance-history.ts';
+import { ENDED_AT, HISTORY_OF, type InstanceHistory } from '../../../src/resources/instance-history.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 import { FakeStore } from '../../support/fake-store.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DRAIN_MS, LOOK_MS } from '../../../src/controllers/model-servers/decide.ts';
-import { ModelServers } from '../../../src/controllers/model-servers/reconcile.ts';
+import { ModelServers } from '../../../src/controllers/model-servers/controller.ts';
 import type { KubeClient } from '../../../src/kube/client/client.ts';
 import {
   ConflictError,

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { createEndingMetric } from '../../../src/controllers/gpu-instance/start-metric.ts';
-import { createFleetMetrics } from '../../../src/controllers/signals/fleet-metrics.ts';
+import { createFleetMetrics } from '../../../src/controllers/fleet-metrics.ts';
 import type { Node } from '../../../src/kube/types.ts';
 import type { GpuInstance, GpuInstanceSpec, GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
 import type { TenantLimit } from '../../../src/resources/tenants/tenant-limit.ts';

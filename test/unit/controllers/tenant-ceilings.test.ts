@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPolicy, resolveCeilings } from '../../../src/controllers/tenants/resolve.ts';
-import { limitReader } from '../../../src/controllers/tenants/tenant-ceilings.ts';
+import { limitReader, readPolicy, resolveCeilings } from '../../../src/controllers/tenants/tenant-ceilings.ts';
 import { Cache } from '../../../src/kube/watch/cache.ts';
 import type { KubeObject, Namespace } from '../../../src/kube/types.ts';
 import {

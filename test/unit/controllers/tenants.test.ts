@@ -1,10 +1,9 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { INDEXES } from '../../../src/caches/indexes.ts';
-import { reconcileTenant } from '../../../src/controllers/tenants/reconcile.ts';
-import { tenantSources } from '../../../src/controllers/tenants/sources.ts';
+import { reconcileTenant, UncountedQuotas } from '../../../src/controllers/tenants/reconcile.ts';
+import { tenantSources } from '../../../src/controllers/tenants/controller.ts';
 import { limitReader } from '../../../src/controllers/tenants/tenant-ceilings.ts';
-import { UncountedQuotas } from '../../../src/controllers/tenants/uncounted.ts';
 import { tenantPolicyStatus } from '../../../src/controllers/status/tenant-policy.ts';
 import type { CommonDeps } from '../../../src/controllers/common-deps.ts';
 import type { ControllerStores } from '../../../src/controllers/stores.ts';

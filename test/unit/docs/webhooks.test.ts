@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { signedHeaders, signingSecret } from '../../../src/resources/webhooks/signing.ts';
+import { signedHeaders, signingSecret } from '../../../src/resources/webhook-signing.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 import { webhook } from '../../support/notifier-world.ts';

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { eventListSchema } from '../../../src/http/features/events/schema.ts';
 import { NotFoundError } from '../../../src/kube/errors.ts';
-import { HISTORY_OF, type InstanceHistory } from '../../../src/resources/history/instance-history.ts';
+import { HISTORY_OF, type InstanceHistory } from '../../../src/resources/instance-history.ts';
 import { type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { gpuInstance } from '../../support/inventory-world.ts';
 

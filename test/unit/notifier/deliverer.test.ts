@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { instanceEvents, type NotifierEvent } from '../../../src/notifier/events.ts';
-import { signingSecret } from '../../../src/resources/webhooks/signing.ts';
-import { MAX_SENT } from '../../../src/resources/webhooks/webhook.ts';
+import { signingSecret } from '../../../src/resources/webhook-signing.ts';
+import { MAX_SENT } from '../../../src/resources/webhook.ts';
 import {
   budget,
   entry,

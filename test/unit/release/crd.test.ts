@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { customResourceDefinition } from '../../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 
 interface Schema {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
-import { customResourceDefinition } from '../../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
 import { referencePage } from '../../../tools/release/crds/reference.ts';
 import { ROOT } from '../../../tools/lib/paths.ts';
 

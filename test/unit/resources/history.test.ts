@@ -1,10 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { factsHash, fold, sameHistory } from '../../../src/resources/history/fold.ts';
-import {
-  type InstanceHistorySpec,
-  instanceHistorySpecSchema,
-} from '../../../src/resources/history/instance-history.ts';
+import { factsHash, fold, sameHistory } from '../../../src/resources/history-fold.ts';
+import { type InstanceHistorySpec, instanceHistorySpecSchema } from '../../../src/resources/instance-history.ts';
 import { type GpuInstance, type GpuInstanceStatus, STAGES } from '../../../src/resources/instances/gpu-instance.ts';
 import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
 

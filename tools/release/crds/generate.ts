@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
-import { customResourceDefinition } from '../../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
 import { referencePage } from './reference.ts';
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 import { GROUP } from '../../../src/resources/schema.ts';

@@ -1,6 +1,6 @@
 import { CUSTOM_RESOURCES } from '../../../src/resources/index.ts';
 import { API_VERSION, type CustomResource, type Rule } from '../../../src/resources/schema.ts';
-import { customResourceDefinition } from '../../../src/resources/definition/crd.ts';
+import { customResourceDefinition } from '../../../src/resources/crd.ts';
 
 /** What the page shows of a schema. */
 interface Schema {

@@ -1,9 +1,8 @@
 import { keyOf } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { toEventRecord } from '../../../resources/history/event-record.ts';
-import { fold } from '../../../resources/history/fold.ts';
-import type { InstanceHistorySpec } from '../../../resources/history/instance-history.ts';
+import { type InstanceHistorySpec, toEventRecord } from '../../../resources/instance-history.ts';
+import { fold } from '../../../resources/history-fold.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import type { StreamEvent } from '../../interface/events/event-stream.ts';
 import { SentMarks } from './marks.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { HistoryEntry, InstanceHistorySpec } from '../../../resources/history/instance-history.ts';
+import type { HistoryEntry, InstanceHistorySpec } from '../../../resources/instance-history.ts';
 
 /** Characters of a mark. */
 const MARK = 5;

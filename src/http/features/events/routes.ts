@@ -3,14 +3,14 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { FairShares } from '../../../lib/shares/fair-shares.ts';
-import { toEventRecord } from '../../../resources/history/event-record.ts';
-import { fold } from '../../../resources/history/fold.ts';
+import { fold } from '../../../resources/history-fold.ts';
 import {
   HISTORY_OF,
   INSTANCE_HISTORIES,
   type InstanceHistory,
   type InstanceHistorySpec,
-} from '../../../resources/history/instance-history.ts';
+  toEventRecord,
+} from '../../../resources/instance-history.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';

@@ -5,7 +5,7 @@ import { keyOf } from '../../../kube/types.ts';
 import type { ReadStore } from '../../../kube/watch/store.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TENANT_LIMIT_NAME } from '../../../resources/tenants/tenant-limit.ts';
-import type { Webhook } from '../../../resources/webhooks/webhook.ts';
+import type { Webhook } from '../../../resources/webhook.ts';
 import { route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
 import { toBudgetRecord, toLimitsRecord } from './record.ts';

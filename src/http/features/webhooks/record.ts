@@ -1,5 +1,5 @@
 import { findCondition } from '../../../kube/conditions.ts';
-import type { Webhook } from '../../../resources/webhooks/webhook.ts';
+import type { Webhook } from '../../../resources/webhook.ts';
 import { timeText } from '../../interface/schema.ts';
 import type { WebhookRecord } from './schema.ts';
 

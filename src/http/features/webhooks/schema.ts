@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  EVENT_TYPE,
-  MAX_TYPES,
-  MAX_URL,
-  TYPE_HINT,
-  URL_HINT,
-  WEBHOOK_URL,
-} from '../../../resources/webhooks/webhook.ts';
+import { EVENT_TYPE, MAX_TYPES, MAX_URL, TYPE_HINT, URL_HINT, WEBHOOK_URL } from '../../../resources/webhook.ts';
 import { deletedOf, LIMITS, listOf, named, textSchema, timeSchema } from '../../interface/schema.ts';
 
 const urlSchema = z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject } from '../../lib/json.ts';
-import { GROUP, VERSION, type CustomResource, type Rule } from '../schema.ts';
+import { isObject } from '../lib/json.ts';
+import { type CustomResource, GROUP, type Rule, VERSION } from './schema.ts';
 
 type Schema = Record<string, unknown>;
 

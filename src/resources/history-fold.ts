@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
-import { findCondition, rfc3339 } from '../../kube/conditions.ts';
-import { sameJson } from '../../lib/json.ts';
-import { gpusAre, recoveredAt } from '../instances/gpu-health.ts';
-import { type GpuInstance, STAGES } from '../instances/gpu-instance.ts';
-import type { ReadyReason } from '../instances/instance-state.ts';
+import { findCondition, rfc3339 } from '../kube/conditions.ts';
+import { sameJson } from '../lib/json.ts';
+import { gpusAre, recoveredAt } from './instances/gpu-health.ts';
+import { type GpuInstance, STAGES } from './instances/gpu-instance.ts';
+import type { ReadyReason } from './instances/instance-state.ts';
 import { type HistoryEntry, type InstanceHistorySpec, MAX_ENTRIES, MAX_MESSAGE } from './instance-history.ts';
 
 type Stage = (typeof STAGES)[number];

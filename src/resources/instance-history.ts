@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubeObject } from '../../kube/types.ts';
-import { AGE_COLUMN, berthType, timeSchema, type CustomResource } from '../schema.ts';
+import type { KubeObject } from '../kube/types.ts';
+import { AGE_COLUMN, berthType, type CustomResource, timeSchema } from './schema.ts';
 
 /** Entries of one history. The oldest give way. */
 export const MAX_ENTRIES = 100;
@@ -63,3 +63,16 @@ export const instanceHistoryResource: CustomResource = {
   ],
   spec: instanceHistorySpecSchema,
 };
+
+/** One event of an instance, as the HTTP interface and webhooks show it. */
+export function toEventRecord({ at, lastAt, type, reason, message, count, start }: HistoryEntry) {
+  return {
+    at,
+    last_at: lastAt ?? null,
+    type: type === 'Warning' ? ('warning' as const) : ('normal' as const),
+    reason,
+    message,
+    count,
+    start,
+  };
+}

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { KubeObject } from '../../kube/types.ts';
+import type { KubeObject } from '../kube/types.ts';
 import {
   AGE_COLUMN,
   berthType,
   conditionsSchema,
+  type CustomResource,
   patterned,
   timeSchema,
   withRules,
-  type CustomResource,
-} from '../schema.ts';
+} from './schema.ts';
 
 /** Characters of a URL. */
 export const MAX_URL = 2048;
