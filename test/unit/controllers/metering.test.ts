@@ -9,9 +9,12 @@ import { endedStatus, releasedStatus } from '../../../src/controllers/gpu-instan
 import { writeLateUsageRecords } from '../../../src/controllers/gpu-instance/act/clean-up.ts';
 import { UnrecordedInstances } from '../../../src/controllers/gpu-instance/unrecorded.ts';
 import type { GpuInstanceStatus } from '../../../src/resources/instances/gpu-instance.ts';
+import type { Pod } from '../../../src/kube/types.ts';
+import { claimingCache } from '../../support/claiming-cache.ts';
+import { cacheOf } from '../../support/controller-world.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { EARLIER, NOW, observed, READY, SCHEDULED, startedPod } from '../../support/instance-world.ts';
-import { claimOn, gpuInstance } from '../../support/inventory-world.ts';
+import { claimedPod, claimOn, gpuInstance } from '../../support/inventory-world.ts';
 import { recordingClient } from '../../support/recording-client.ts';
 
 const SSH = { host: 'ssh.test', port: 22 };
@@ -104,6 +107,14 @@ test('an instance whose finalizer was removed leaves its usage record, once', as
   unrecorded.noteChange({ key: 'default/one', before, after: undefined });
   unrecorded.noteChange({ key: 'default/two', before: gpuInstance('two'), after: undefined });
   expect(woken).toEqual([]);
+});
+
+test('an instance that goes while its claim is on its pod alone had a place too', () => {
+  const unrecorded = new UnrecordedInstances(pino({ level: 'silent' }));
+  const one = gpuInstance('one');
+  const before = claimingCache(cacheOf<Pod>([claimedPod(one, claimOn('n'))]), [one]).store.get('default/one');
+  unrecorded.noteChange({ key: 'default/one', before, after: undefined });
+  expect(unrecorded.withKey('default/one')).toEqual([before]);
 });
 
 test('an instance that goes while no controller leads has its usage recorded by the next leader', () => {
