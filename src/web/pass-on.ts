@@ -6,7 +6,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { hopByHop } from '../lib/relay-headers.ts';
 import { Shares } from '../lib/shares/shares.ts';
-import { Pool } from '../lib/undici.ts';
+import { Pool } from '../lib/lean-http.ts';
 
 /** Calls of one replica that are passed on at the same time: of all clients, and of one address. */
 const CALLS_AT_ONCE = 64;

@@ -6,7 +6,7 @@ import { Connections } from '../http/server/connections.ts';
 import { drain, listen } from '../http/server/listen.ts';
 import { requestId, requestLog } from '../http/server/request-log.ts';
 import { requireHost, security } from '../http/server/security.ts';
-import { createServer } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';
 
@@ -49,7 +49,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
     throw new ApiError('not_found', 'This server has the dashboard and nothing else. Open /dashboard.');
   });
   app.use(errorHandler(log));
-  const server = createServer(SERVER_LIMITS, app);
+  const server = http.createServer(SERVER_LIMITS, app);
   server.maxHeadersCount = MAX_HEADERS;
   const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
   new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
-import { createServer } from '../../lib/node-http.ts';
 import { runReaper } from '../features/instances/reaper.ts';
 import { isWebSocket, serveUpgrades } from '../interface/upgrades.ts';
 import { createApp } from './app.ts';
 import { brokenRequests } from './broken-request.ts';
 import { type ApiDeps, createContext } from './context.ts';
 import { drain, listen } from './listen.ts';
+import { http } from '../../lib/lean-http.ts';
 import { createListener } from './model-calls.ts';
 import { createSteps } from './steps.ts';
 
@@ -36,7 +36,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const context = createContext(deps);
   const steps = createSteps(context);
   const app = createApp(context, steps, () => stopping.signal.aborted);
-  const server = createServer(SERVER_LIMITS, createListener(context, steps, app));
+  const server = http.createServer(SERVER_LIMITS, createListener(context, steps, app));
   const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   context.connections.guard(server);

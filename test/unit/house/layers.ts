@@ -89,8 +89,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/http/server': ['src/http/features/offers', ...FEATURES, ...FEATURE],
   'src/web': ['src/http/interface', 'src/http/server', 'src/access', 'src/runtime', ...DOMAIN],
   'src/web/page': ['src/wire', 'src/lib'],
-  'src/doctor': ['src/inventory', 'src/runtime', ...DOMAIN],
-  'src/sink': ['src/ledger', ...DOMAIN],
+  'src/doctor': ['src/wire', 'src/inventory', 'src/runtime', ...DOMAIN],
+  'src/sink': ['src/wire', 'src/ledger', ...DOMAIN],
   'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', ...DOMAIN],
   'src/cli': ['src/wire'],
   'src/roles': [

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { request as httpRequest } from '../../../lib/node-http.ts';
 import { FairShares } from '../../../lib/shares/fair-shares.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
+import { http } from '../../../lib/lean-http.ts';
 
 /** Terminals that this replica passes on at once. */
 const MOST_TERMINALS = 512;
@@ -103,7 +103,7 @@ export class TerminalGateway {
   #send(call: TerminalCall, signal: AbortSignal): ClientRequest {
     const query = /\?.*$/.exec(call.request.url ?? '')?.[0] ?? '';
     const url = new URL(`/terminals/${encodeURIComponent(call.instance)}${query}`, this.#base);
-    const sent = httpRequest(url, { headers: headersOf(call), agent: false, signal });
+    const sent = http.request(url, { headers: headersOf(call), agent: false, signal });
     sent.on('error', () => undefined);
     sent.end();
     return sent;
