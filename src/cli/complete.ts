@@ -1,4 +1,4 @@
-import type { Instance, List } from './api/records.ts';
+import type { InstanceRecord, List } from '../wire/records.ts';
 import { COMMANDS, findCommand } from './table/commands.ts';
 import { usageFailure } from './failure.ts';
 import type { Session } from './session.ts';
@@ -87,7 +87,7 @@ const PATIENCE_MS = 2000;
 async function instancesOf(session: Session): Promise<string[]> {
   try {
     const signal = AbortSignal.timeout(PATIENCE_MS);
-    const { data } = await (await session.api()).call<List<Instance>>('GET', '/instances', { signal });
+    const { data } = await (await session.api()).call<List<InstanceRecord>>('GET', '/instances', { signal });
     // Shells put the words into a command line as they are.
     return data.map(({ id }) => id).filter((id) => /^[a-z0-9][a-z0-9.-]*$/.test(id));
   } catch {

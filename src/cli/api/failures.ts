@@ -1,6 +1,6 @@
+import type { OfferRecord } from '../../wire/records.ts';
 import { CliFailure, EXIT } from '../failure.ts';
 import { plain } from '../text.ts';
-import type { Offer } from './records.ts';
 
 /** The server does not answer. */
 class Unreachable extends CliFailure {
@@ -13,7 +13,7 @@ export class ApiFailure extends CliFailure {
   readonly status: number;
   readonly code: string;
   /** Free offers near to the one that was asked for. */
-  readonly alternatives: readonly Offer[];
+  readonly alternatives: readonly OfferRecord[];
 
   constructor(url: string, status: number, error: ErrorBody) {
     const code = String(error.code ?? '');
@@ -32,7 +32,7 @@ interface ErrorBody {
   message?: unknown;
   /** A number on the model endpoints. */
   code?: string | number;
-  alternatives?: Offer[];
+  alternatives?: OfferRecord[];
   incident_id?: unknown;
 }
 

@@ -1,8 +1,8 @@
+import type { InstanceRecord, List } from '../../wire/records.ts';
 import { CliFailure, EXIT } from '../failure.ts';
 import { plain } from '../text.ts';
 import type { Api } from './client.ts';
 import { ApiFailure } from './failures.ts';
-import type { Instance, List } from './records.ts';
 
 /** The path of an instance, with what comes below it. */
 export function instancePath(id: string, below = ''): string {
@@ -10,12 +10,12 @@ export function instancePath(id: string, below = ''): string {
 }
 
 /** The instance with this id, else the one with this name. Throws when there is none, and when several have the name. */
-export async function findInstance(api: Api, wanted: string): Promise<Instance> {
+export async function findInstance(api: Api, wanted: string): Promise<InstanceRecord> {
   try {
-    return await api.get<Instance>(instancePath(wanted));
+    return await api.get<InstanceRecord>(instancePath(wanted));
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
-    const { data } = await api.get<List<Instance>>('/instances');
+    const { data } = await api.get<List<InstanceRecord>>('/instances');
     const named = data.filter(({ name }) => name === wanted);
     if (named.length > 1) {
       const ids = named.map(({ id }) => plain(id)).join(', ');

@@ -1,6 +1,6 @@
 import type { Api } from '../api/client.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
-import type { Instance } from '../api/records.ts';
+import type { InstanceRecord } from '../../wire/records.ts';
 import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { lifeOf } from '../rent/body.ts';
@@ -8,16 +8,16 @@ import { followStart } from '../rent/progress.ts';
 import { confirm, printJson, type Session } from '../session.ts';
 import { durationOf, plain, secondsOf } from '../text.ts';
 
-function patch(api: Api, { id }: Instance, body: Record<string, unknown>): Promise<Instance> {
-  return api.call<Instance>('PATCH', instancePath(id), { body });
+function patch(api: Api, { id }: InstanceRecord, body: Record<string, unknown>): Promise<InstanceRecord> {
+  return api.call<InstanceRecord>('PATCH', instancePath(id), { body });
 }
 
-async function wanted(input: Input, session: Session): Promise<{ api: Api; record: Instance }> {
+async function wanted(input: Input, session: Session): Promise<{ api: Api; record: InstanceRecord }> {
   const api = await session.api();
   return { api, record: await findInstance(api, input.operands[0] ?? '') };
 }
 
-async function told(session: Session, input: Input, record: Instance, text: string): Promise<void> {
+async function told(session: Session, input: Input, record: InstanceRecord, text: string): Promise<void> {
   session.terminal.say(text);
   if (input.flag('json')) await printJson(session, record);
 }

@@ -1,6 +1,6 @@
 import type { Api } from '../api/client.ts';
-import { readEvents } from '../api/event-stream.ts';
-import type { List } from '../api/records.ts';
+import { eventsOf } from '../../wire/event-stream.ts';
+import type { List } from '../../wire/records.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
@@ -56,7 +56,7 @@ async function answer(api: Api, model: string, messages: readonly Message[], { t
     headers: { accept: 'text/event-stream' },
   });
   let said = '';
-  for await (const { data } of readEvents(body)) {
+  for await (const { data } of eventsOf(body)) {
     if (data === '[DONE]') break;
     const { choices, error } = JSON.parse(data) as Chunk;
     if (error !== undefined) {

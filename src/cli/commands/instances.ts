@@ -1,18 +1,18 @@
 import { findInstance } from '../api/find-instance.ts';
-import type { Instance, List } from '../api/records.ts';
+import type { InstanceRecord, List } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
 import { age, pairs, table } from '../text.ts';
 
-const gpusOf = ({ gpu_count: count, gpu_name: name }: Instance): string => `${count} x ${name ?? 'any GPU'}`;
+const gpusOf = ({ gpu_count: count, gpu_name: name }: InstanceRecord): string => `${count} x ${name ?? 'any GPU'}`;
 
-function priceOf({ price_per_hour: price, currency }: Instance): string {
+function priceOf({ price_per_hour: price, currency }: InstanceRecord): string {
   return price === null ? '' : `${price} ${currency ?? ''}`.trim();
 }
 
 /** `berth ls`: all instances. */
 export async function list(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<Instance>>('/instances');
+  const answer = await (await session.api()).get<List<InstanceRecord>>('/instances');
   if (input.flag('json')) return printJson(session, answer);
   if (answer.data.length === 0) return session.terminal.say('You have no instances. berth rent rents one.');
   const rows = answer.data.map((one) => [

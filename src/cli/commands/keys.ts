@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import type { List, SshKey } from '../api/records.ts';
+import type { List, SshKeyRecord } from '../../wire/records.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { ownPublicKey } from '../rent/choose.ts';
@@ -9,7 +9,7 @@ import { age, plain, table } from '../text.ts';
 
 /** `berth keys`: the SSH keys that open instances. */
 export async function keys(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<SshKey>>('/ssh-keys');
+  const answer = await (await session.api()).get<List<SshKeyRecord>>('/ssh-keys');
   if (input.flag('json')) return printJson(session, answer);
   if (answer.data.length === 0)
     return session.terminal.say('You have no SSH keys here. berth keys add FILE.pub adds one.');
@@ -46,7 +46,7 @@ async function publicKey(path: string | undefined, session: Session): Promise<{ 
 export async function addKey(input: Input, session: Session): Promise<void> {
   const { path, text } = await publicKey(input.operands[0], session);
   const name = input.text('name') ?? (text.split(/\s+/)[2] || 'berth');
-  const key = await (await session.api()).call<SshKey>('POST', '/ssh-keys', { body: { name, public_key: text } });
+  const key = await (await session.api()).call<SshKeyRecord>('POST', '/ssh-keys', { body: { name, public_key: text } });
   if (input.flag('json')) return printJson(session, key);
   session.terminal.say(`${path} is registered as ${plain(key.name)}: it opens your instances.`);
   await session.terminal.out(`${key.id}\n`);

@@ -1,8 +1,8 @@
 import { isPassing, type Api } from '../api/client.ts';
 import { ApiFailure } from '../api/failures.ts';
-import { readEvents } from '../api/event-stream.ts';
+import { eventsOf } from '../../wire/event-stream.ts';
 import { findInstance, instancePath } from '../api/find-instance.ts';
-import type { HistoryEvent, Instance, List, LogLine } from '../api/records.ts';
+import type { EventRecord, InstanceRecord, List, LogLine } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { isBroken } from '../rent/progress.ts';
 import { printJson, type Session } from '../session.ts';
@@ -55,7 +55,7 @@ async function follow(api: Api, id: string, input: Input, session: Session): Pro
     const headers = { accept: 'text/event-stream', ...(last && { 'last-event-id': last }) };
     try {
       const body = await api.open('GET', instancePath(id, `/logs${queryOf(input, { follow: 'true' })}`), { headers });
-      for await (const { type, data } of readEvents(body)) {
+      for await (const { type, data } of eventsOf(body)) {
         [failures, refusals] = [0, 0];
         if (type === 'line') {
           const line = JSON.parse(data) as LogLine;
@@ -93,7 +93,7 @@ export async function logs(input: Input, session: Session): Promise<void> {
 
 /** The id of an instance, also of one that is gone: its history stays for a week. */
 async function idOf(api: Api, wanted: string): Promise<string> {
-  const { data } = await api.get<List<Instance>>('/instances');
+  const { data } = await api.get<List<InstanceRecord>>('/instances');
   return (data.find(({ id }) => id === wanted) ?? data.find(({ name }) => name === wanted))?.id ?? wanted;
 }
 
@@ -101,7 +101,7 @@ async function idOf(api: Api, wanted: string): Promise<string> {
 export async function events(input: Input, session: Session): Promise<void> {
   const api = await session.api();
   const id = await idOf(api, input.operands[0] ?? '');
-  const answer = await api.get<List<HistoryEvent>>(instancePath(id, '/events'));
+  const answer = await api.get<List<EventRecord>>(instancePath(id, '/events'));
   if (input.flag('json')) return printJson(session, answer);
   const rows = answer.data.map(({ at, count, type, reason, message }) => [
     at,

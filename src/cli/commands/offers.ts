@@ -1,11 +1,11 @@
-import type { Offer } from '../api/records.ts';
+import type { FoundOffer } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { offersFor } from '../rent/search.ts';
 import { printJson, type Session } from '../session.ts';
 import { gibibytes, table } from '../text.ts';
 
 /** How an offer shares its GPU with others. */
-function kindOf({ isolation, mig_profile: profile }: Offer): string {
+function kindOf({ isolation, mig_profile: profile }: FoundOffer): string {
   if (isolation === 'mig') return `MIG ${profile ?? ''}`.trim();
   return isolation === 'whole' ? 'whole' : 'time-sliced';
 }
@@ -21,7 +21,7 @@ export interface OfferView {
 }
 
 /** Offers as people compare them. */
-export function offerTable(offers: readonly Offer[], { interruptible, numbered, width }: OfferView = {}): string {
+export function offerTable(offers: readonly FoundOffer[], { interruptible, numbered, width }: OfferView = {}): string {
   const titles = ['OFFER', 'GPU', 'MEMORY', 'KIND', 'CPU', 'RAM', 'DISK', 'FREE', 'PER HOUR', 'NOTES'];
   const rows = offers.map((offer) => [
     String(offer.id),
@@ -43,11 +43,11 @@ export function offerTable(offers: readonly Offer[], { interruptible, numbered, 
 }
 
 /** The price of an hour with its currency. */
-export function priceOf({ price_per_hour: price }: Offer, interruptible: boolean): string {
+export function priceOf({ price_per_hour: price }: FoundOffer, interruptible: boolean): string {
   return `${interruptible ? price.interruptible : price.on_demand} ${price.currency}`;
 }
 
-function notesOf({ simulated, image_cached: cached, expected_start_seconds: seconds }: Offer): string {
+function notesOf({ simulated, image_cached: cached, expected_start_seconds: seconds }: FoundOffer): string {
   const start = seconds === undefined ? undefined : `starts in about ${Math.ceil(seconds)} s`;
   const notes = [simulated ? 'simulated' : undefined, cached ? 'image is there' : undefined, start];
   return notes.filter((note) => note !== undefined).join(', ');

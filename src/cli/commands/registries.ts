@@ -1,4 +1,4 @@
-import type { List, Registry } from '../api/records.ts';
+import type { List, RegistryRecord } from '../../wire/records.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
@@ -6,7 +6,7 @@ import { age, table } from '../text.ts';
 
 /** `berth registries`: credentials for private images. */
 export async function registries(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<Registry>>('/registries');
+  const answer = await (await session.api()).get<List<RegistryRecord>>('/registries');
   if (input.flag('json')) return printJson(session, answer);
   if (answer.data.length === 0)
     return session.terminal.say('There are no credentials. berth registries add stores some.');
@@ -23,7 +23,7 @@ export async function addRegistry(input: Input, session: Session): Promise<void>
   ).replace(/\r?\n$/, '');
   if (password === '') throw usageFailure('There was no password in the input.', 'Write it into the input: <FILE');
   const body = { name, server, username, password };
-  const made = await (await session.api()).call<Registry>('POST', '/registries', { body });
+  const made = await (await session.api()).call<RegistryRecord>('POST', '/registries', { body });
   if (input.flag('json')) return printJson(session, made);
   session.terminal.say(`Stored. Rent a private image with: berth rent --image IMAGE --registry ${made.name}`);
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Api } from '../api/client.ts';
 import { insist } from '../api/client.ts';
 import { ApiFailure } from '../api/failures.ts';
-import type { Instance, Offer } from '../api/records.ts';
+import type { FoundOffer, InstanceRecord } from '../../wire/records.ts';
 import { CliFailure, EXIT, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { lifeOf, present, programOf } from '../rent/body.ts';
@@ -22,7 +22,11 @@ function isBare(input: Input): boolean {
 }
 
 /** The offer to rent: the one that is named or chosen, else the cheapest free one. */
-async function wantedOffer(found: readonly Offer[], input: Input, session: Session): Promise<Offer | undefined> {
+async function wantedOffer(
+  found: readonly FoundOffer[],
+  input: Input,
+  session: Session,
+): Promise<FoundOffer | undefined> {
   const id = input.number('offer');
   if (id !== undefined) {
     const named = found.find((offer) => offer.id === id);
@@ -44,7 +48,7 @@ async function wantedOffer(found: readonly Offer[], input: Input, session: Sessi
 }
 
 /** Which GPUs to wait for when no place is free now: any of the kind that would do. */
-function gpuOf(found: readonly Offer[], input: Input): Record<string, unknown> {
+function gpuOf(found: readonly FoundOffer[], input: Input): Record<string, unknown> {
   const [cheapest] = found;
   if (cheapest === undefined) {
     throw new CliFailure('No offer fits, so there is nothing to wait for.', {
@@ -76,10 +80,10 @@ async function bodyOf(input: Input, session: Session): Promise<Record<string, un
 }
 
 /** Rents, and tries again with the same Idempotency-Key when the connection is lost: nothing is rented twice. */
-async function create(api: Api, body: Record<string, unknown>, session: Session): Promise<Instance> {
+async function create(api: Api, body: Record<string, unknown>, session: Session): Promise<InstanceRecord> {
   const headers = { 'idempotency-key': randomUUID() };
   try {
-    return await insist(() => api.call<Instance>('POST', '/instances', { body, headers }), session.sleep);
+    return await insist(() => api.call<InstanceRecord>('POST', '/instances', { body, headers }), session.sleep);
   } catch (error) {
     if (error instanceof ApiFailure && error.alternatives.length > 0) {
       const view = { width: session.terminal.columns.say };
@@ -116,7 +120,7 @@ export async function rent(input: Input, session: Session): Promise<void> {
 }
 
 /** Follows the start, until Ctrl-C: that ends the following alone. */
-async function waitFor(api: Api, { id }: Instance, session: Session): Promise<Instance> {
+async function waitFor(api: Api, { id }: InstanceRecord, session: Session): Promise<InstanceRecord> {
   const left = new AbortController();
   const leave = (): void => left.abort();
   const interrupted = once(left.signal, 'abort').then(() => {
@@ -131,7 +135,7 @@ async function waitFor(api: Api, { id }: Instance, session: Session): Promise<In
   }
 }
 
-async function printRented(session: Session, record: Instance, input: Input): Promise<void> {
+async function printRented(session: Session, record: InstanceRecord, input: Input): Promise<void> {
   if (input.flag('json')) return printJson(session, record);
   if (record.simulated) session.terminal.say('Its node is simulated: no container runs there.');
   else if (record.ssh !== null) session.terminal.say(`Log in with: berth ssh ${record.id}`);

@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
 import { findInstance } from '../api/find-instance.ts';
-import type { Instance, List } from '../api/records.ts';
+import type { InstanceRecord, List } from '../../wire/records.ts';
 import { CliFailure, usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import type { Session } from '../session.ts';
@@ -22,7 +22,7 @@ export interface Login {
 const WORD = /^[A-Za-z0-9[_][A-Za-z0-9._:%[\]-]*$/;
 
 /** The login of an instance. Throws when there is none, and for words that ssh would read as something else. */
-export function loginOf({ id, ssh, simulated, state }: Instance): Login {
+export function loginOf({ id, ssh, simulated, state }: InstanceRecord): Login {
   if (simulated) {
     throw new CliFailure(`${plain(id)} is on a simulated node, where no container runs.`, {
       next: 'berth offers says in its notes which offers are simulated.',
@@ -142,7 +142,7 @@ export async function copy(input: Input, session: Session): Promise<number> {
 }
 
 /** One block of ssh_config(5). */
-function blockOf(record: Instance, login: Login, knownHosts: string, identity: string | undefined): string {
+function blockOf(record: InstanceRecord, login: Login, knownHosts: string, identity: string | undefined): string {
   // A name of an instance that ssh_config could read as more than one word is left out.
   const names = [
     record.id,
@@ -167,7 +167,7 @@ async function writeConfig(input: Input, { api, env, terminal }: Session): Promi
   if (/["\n\r]/.test(`${identity ?? ''}${folder}`)) {
     throw usageFailure('ssh_config cannot carry quotes or line breaks in paths.', 'Move the key to another path.');
   }
-  const { data } = await (await api()).get<List<Instance>>('/instances');
+  const { data } = await (await api()).get<List<InstanceRecord>>('/instances');
   const running = data.filter(({ state, simulated, ssh }) => state === 'running' && !simulated && ssh !== null);
   const logins = running.map((record) => [record, loginOf(record)] as const);
   const known = await saveHostKeys(

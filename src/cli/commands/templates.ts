@@ -1,4 +1,4 @@
-import type { List, Template } from '../api/records.ts';
+import type { List, TemplateRecord } from '../../wire/records.ts';
 import { usageFailure } from '../failure.ts';
 import type { Input } from '../options.ts';
 import { fileOf, present, programOf } from '../rent/body.ts';
@@ -9,7 +9,7 @@ const pathOf = ({ operands }: Input): string => `/templates/${encodeURIComponent
 
 /** `berth templates`: the templates that the tenant may use. */
 export async function templates(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<Template>>('/templates');
+  const answer = await (await session.api()).get<List<TemplateRecord>>('/templates');
   if (input.flag('json')) return printJson(session, answer);
   if (answer.data.length === 0)
     return session.terminal.say('There are no templates. berth templates create makes one.');
@@ -27,7 +27,7 @@ export async function templates(input: Input, session: Session): Promise<void> {
 
 /** `berth templates show`: all of one template. */
 export async function showTemplate(input: Input, session: Session): Promise<void> {
-  await printJson(session, await (await session.api()).get<Template>(pathOf(input)));
+  await printJson(session, await (await session.api()).get<TemplateRecord>(pathOf(input)));
 }
 
 async function contentOf(input: Input, session: Session): Promise<unknown> {
@@ -46,7 +46,7 @@ async function contentOf(input: Input, session: Session): Promise<unknown> {
 
 async function stored(input: Input, session: Session, call: [method: string, path: string]): Promise<void> {
   const body = await contentOf(input, session);
-  const made = await (await session.api()).call<Template>(...call, { body });
+  const made = await (await session.api()).call<TemplateRecord>(...call, { body });
   if (input.flag('json')) return printJson(session, made);
   session.terminal.say(
     `The template ${plain(made.name)} has the hash ${made.hash_id}. Rent it with: berth rent --template ${made.id}`,

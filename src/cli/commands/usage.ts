@@ -1,4 +1,4 @@
-import type { Budget, Instance, Limits, List, Usage, UsedAmount } from '../api/records.ts';
+import type { BudgetRecord, InstanceRecord, LimitsRecord, List, UsageAnswer, UsedAmount } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
 import { pairs, table } from '../text.ts';
@@ -10,7 +10,7 @@ function hoursOf(gpuSeconds: number): string {
 }
 
 /** Models have no GPU, and several GPUs no name. */
-function productOf({ product, gpu_seconds: seconds }: Usage['items'][number]): string {
+function productOf({ product, gpu_seconds: seconds }: UsageAnswer['items'][number]): string {
   return product ?? (seconds === 0 ? '-' : 'several');
 }
 
@@ -19,7 +19,7 @@ function tokensOf({ input_tokens: input, output_tokens: output }: UsedAmount): s
 }
 
 /** What was used in these days; undefined when it is nothing. Tokens have columns where there are any. */
-function costsOf({ group, from, to, items, totals }: Usage): string | undefined {
+function costsOf({ group, from, to, items, totals }: UsageAnswer): string | undefined {
   if (items.length === 0) return undefined;
   const hasTokens = totals.some(({ calls }) => calls > 0);
   const tokens = (one: UsedAmount): string[] => (hasTokens ? tokensOf(one) : []);
@@ -43,7 +43,7 @@ function costsOf({ group, from, to, items, totals }: Usage): string | undefined 
   return table([TITLES[group] ?? 'GROUP', ...titles], [...rows, ...sums]);
 }
 
-function limitLines(limits: Limits): [string, string][] {
+function limitLines(limits: LimitsRecord): [string, string][] {
   const counted = (['instances', 'ssh_keys', 'templates', 'api_keys', 'registries', 'webhooks'] as const).map(
     (name): [string, string] => [name.replace('_', ' '), `${limits[name].used} of ${limits[name].limit}`],
   );
@@ -55,7 +55,7 @@ function limitLines(limits: Limits): [string, string][] {
   return [...budgets, ['GPUs in use', String(limits.gpus_used)], ...gpus, ...counted];
 }
 
-function budgetLines(name: string, budget: Budget | null | undefined): [string, string][] {
+function budgetLines(name: string, budget: BudgetRecord | null | undefined): [string, string][] {
   if (budget == null) return [];
   const { lines, renews_at: renewsAt } = budget;
   return lines.map(({ unit, limit, spent, left }) => [
@@ -69,9 +69,12 @@ export async function usage(input: Input, session: Session): Promise<void> {
   const api = await session.api();
   const [group = 'instance', from, to] = ['by', 'since', 'until'].map((name) => input.text(name));
   const query = new URLSearchParams({ group, ...(from !== undefined && { from }), ...(to !== undefined && { to }) });
-  const [limits, spent] = await Promise.all([api.get<Limits>('/limits'), api.get<Usage>(`/usage?${query.toString()}`)]);
+  const [limits, spent] = await Promise.all([
+    api.get<LimitsRecord>('/limits'),
+    api.get<UsageAnswer>(`/usage?${query.toString()}`),
+  ]);
   if (input.flag('json')) {
-    const { data } = await api.get<List<Instance>>('/instances');
+    const { data } = await api.get<List<InstanceRecord>>('/instances');
     const instances = data.map(({ id, name, state, usage: ended, price_per_hour }) => ({
       id,
       name,

@@ -1,24 +1,19 @@
-import type { List, Webhook } from '../api/records.ts';
+import type { List, WebhookRecord, WebhookWithSecret } from '../../wire/records.ts';
 import type { Input } from '../options.ts';
 import { printJson, type Session } from '../session.ts';
 import { age, pairs, plain, table } from '../text.ts';
-
-/** What two answers have alone: that to a new webhook, and that to a new secret. */
-interface WithSecret extends Webhook {
-  secret: string;
-}
 
 const pathOf = ({ operands }: Input, below = ''): string =>
   `/webhooks/${encodeURIComponent(operands[0] ?? '')}${below}`;
 
 /** What follows the host may be a password of the target, so tables have the host alone. */
-function hostOf({ url }: Webhook): string {
+function hostOf({ url }: WebhookRecord): string {
   return URL.canParse(url) ? new URL(url).host : '';
 }
 
 /** `berth webhooks`: the URLs that are told what happens. */
 export async function webhooks(input: Input, session: Session): Promise<void> {
-  const answer = await (await session.api()).get<List<Webhook>>('/webhooks');
+  const answer = await (await session.api()).get<List<WebhookRecord>>('/webhooks');
   if (input.flag('json')) return printJson(session, answer);
   if (answer.data.length === 0) return session.terminal.say('You have no webhooks. berth webhooks add URL makes one.');
   const rows = answer.data.map((one) => [
@@ -36,7 +31,7 @@ export async function webhooks(input: Input, session: Session): Promise<void> {
 
 /** `berth webhooks show`: one webhook, and how its deliveries go. */
 export async function showWebhook(input: Input, session: Session): Promise<void> {
-  const record = await (await session.api()).get<Webhook>(pathOf(input));
+  const record = await (await session.api()).get<WebhookRecord>(pathOf(input));
   if (input.flag('json')) return printJson(session, record);
   const { delivering } = record;
   await session.terminal.out(
@@ -59,7 +54,7 @@ export async function showWebhook(input: Input, session: Session): Promise<void>
 }
 
 /** The secret is the result, so that a script can keep it. */
-async function printSecret(input: Input, session: Session, made: WithSecret, words: string): Promise<void> {
+async function printSecret(input: Input, session: Session, made: WebhookWithSecret, words: string): Promise<void> {
   if (input.flag('json')) return printJson(session, made);
   session.terminal.say(`${words} This is its signing secret, which is not shown again:`);
   await session.terminal.out(`${plain(made.secret)}\n`);
@@ -69,13 +64,13 @@ async function printSecret(input: Input, session: Session, made: WithSecret, wor
 export async function addWebhook(input: Input, session: Session): Promise<void> {
   const [events, name] = [input.texts('event'), input.text('name')];
   const body = { url: input.operands[0], ...(events.length > 0 && { events }), ...(name !== undefined && { name }) };
-  const made = await (await session.api()).call<WithSecret>('POST', '/webhooks', { body });
+  const made = await (await session.api()).call<WebhookWithSecret>('POST', '/webhooks', { body });
   await printSecret(input, session, made, `The webhook ${plain(made.id)} is made.`);
 }
 
 /** `berth webhooks rotate`: replaces the signing secret. */
 export async function rotateWebhook(input: Input, session: Session): Promise<void> {
-  const made = await (await session.api()).call<WithSecret>('POST', pathOf(input, '/secret'));
+  const made = await (await session.api()).call<WebhookWithSecret>('POST', pathOf(input, '/secret'));
   await printSecret(
     input,
     session,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Api } from '../api/client.ts';
-import type { List, Offer, SshKey } from '../api/records.ts';
+import type { FoundOffer, List, SshKeyRecord } from '../../wire/records.ts';
 import { offerTable } from '../commands/offers.ts';
 import { CliFailure } from '../failure.ts';
 import type { Session } from '../session.ts';
@@ -13,7 +13,11 @@ const SHOWN = 20;
 const NOTHING = new CliFailure('Nothing was rented.');
 
 /** Asks a person for one of the free offers: a filter by name, then a number. */
-export async function chooseOffer(session: Session, free: readonly Offer[], interruptible: boolean): Promise<Offer> {
+export async function chooseOffer(
+  session: Session,
+  free: readonly FoundOffer[],
+  interruptible: boolean,
+): Promise<FoundOffer> {
   const { terminal } = session;
   const view = { interruptible, numbered: true, width: terminal.columns.say };
   let shown = free;
@@ -47,7 +51,7 @@ export async function offerKey(api: Api, session: Session): Promise<void> {
   const { env, terminal } = session;
   // Else the record says it in its warnings.
   if (!terminal.interactive) return;
-  if ((await api.get<List<SshKey>>('/ssh-keys')).data.length > 0) return;
+  if ((await api.get<List<SshKeyRecord>>('/ssh-keys')).data.length > 0) return;
   const own = await ownPublicKey(env['HOME'] || homedir());
   const missing = 'You have no SSH key here, so nobody can log in yet.';
   if (own === undefined) return terminal.say(`Warning: ${missing} Add one at any time: berth keys add FILE.pub`);

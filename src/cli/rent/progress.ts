@@ -1,20 +1,22 @@
 import type { Api } from '../api/client.ts';
 import { isPassing } from '../api/client.ts';
-import { readEvents } from '../api/event-stream.ts';
+import { eventsOf } from '../../wire/event-stream.ts';
 import { instancePath } from '../api/find-instance.ts';
-import type { Instance } from '../api/records.ts';
+import type { InstanceRecord } from '../../wire/records.ts';
 import { CliFailure } from '../failure.ts';
 import type { Session } from '../session.ts';
 import { plain } from '../text.ts';
 
-const STAGES: Readonly<Record<string, string>> = {
+type Stage = keyof InstanceRecord['stages'];
+
+const STAGES = {
   accepted: 'accepted',
   claimed: 'has a place',
   scheduled: 'has a node',
   pulled: 'has its image',
   started: 'runs',
   ready: 'login works',
-};
+} as const satisfies Partial<Record<Stage, string>>;
 
 /** States that no start leaves by itself. */
 const OVER = new Set(['failed', 'stopped', 'deleting']);
@@ -27,25 +29,26 @@ const BRIEF = new Set(['Pending', 'Scheduling', 'PullingImage', 'Starting', 'Wai
  * @param from the stage at which the seconds begin: the instance of another start was accepted long before
  */
 export function progress(
-  before: Instance | undefined,
-  now: Instance,
+  before: InstanceRecord | undefined,
+  now: InstanceRecord,
   from: 'accepted' | 'claimed' = 'accepted',
 ): string[] {
   const begin = Date.parse(now.stages[from] ?? now.created_at);
-  const lines = Object.entries(STAGES).flatMap(([stage, words]) => {
+  const lines = Object.entries(STAGES).flatMap(([name, words]) => {
+    const stage = name as keyof typeof STAGES;
     const at = now.stages[stage];
     if (at === undefined || before?.stages[stage] === at) return [];
     const seconds = Math.max(0, Date.parse(at) - begin) / 1000;
     return [`  ${words.padEnd(14)} ${seconds.toFixed(1).padStart(6)} s`];
   });
-  const said = (record: Instance | undefined): string => `${record?.reason} ${record?.message}`;
+  const said = (record: InstanceRecord | undefined): string => `${record?.reason} ${record?.message}`;
   if (BRIEF.has(now.reason) || said(before) === said(now)) return lines;
   const place = now.place_in_line === null ? '' : ` Place in line: ${now.place_in_line}.`;
   return [...lines, `  ${now.state}: ${plain(now.message || now.reason)}${place}`];
 }
 
 /** Whether a login works; throws when it never will. */
-function isReady(record: Instance): boolean {
+function isReady(record: InstanceRecord): boolean {
   if (OVER.has(record.state)) {
     throw new CliFailure(`${plain(record.id)} is ${record.state}: ${plain(record.message || record.reason)}`, {
       next: `berth events ${plain(record.id)} tells its history, and berth rm ${plain(record.id)} removes it.`,
@@ -55,19 +58,19 @@ function isReady(record: Instance): boolean {
 }
 
 /** The records of an instance as they change, over lost connections and from replica to replica. */
-async function* recordsOf(api: Api, id: string, session: Session): AsyncGenerator<Instance> {
+async function* recordsOf(api: Api, id: string, session: Session): AsyncGenerator<InstanceRecord> {
   let lastEventId = '';
   for (let failures = 0; ;) {
     try {
       const headers = { accept: 'text/event-stream', ...(lastEventId && { 'last-event-id': lastEventId }) };
       const body = await api.open('GET', instancePath(id), { headers });
       failures = 0;
-      for await (const event of readEvents(body)) {
+      for await (const event of eventsOf(body)) {
         lastEventId = event.id || lastEventId;
         if (event.type === 'deleted') {
           throw new CliFailure(`${plain(id)} was deleted.`, { next: `berth events ${plain(id)} tells its history.` });
         }
-        yield JSON.parse(event.data) as Instance;
+        yield JSON.parse(event.data) as InstanceRecord;
       }
     } catch (error) {
       if (!isPassing(error) && !isBroken(error)) throw error;
@@ -87,8 +90,8 @@ export function isBroken(error: unknown): boolean {
  * Tells whether a record is of the end before another start: because the replica has not seen the request for that start
  * yet, or because the controller has not acted on it.
  */
-function earlierEnd(ended: Instance): (record: Instance) => boolean {
-  const told = ({ state, reason, message, stages }: Instance): string =>
+function earlierEnd(ended: InstanceRecord): (record: InstanceRecord) => boolean {
+  const told = ({ state, reason, message, stages }: InstanceRecord): string =>
     JSON.stringify([state, reason, message, stages]);
   let isSeen = false;
   return (record) => {
@@ -104,7 +107,12 @@ function earlierEnd(ended: Instance): (record: Instance) => boolean {
  * Tells about a start until its login works, and returns the record. Throws when it fails.
  * @param ended the record before another start was asked for
  */
-export async function followStart(api: Api, id: string, session: Session, ended?: Instance): Promise<Instance> {
+export async function followStart(
+  api: Api,
+  id: string,
+  session: Session,
+  ended?: InstanceRecord,
+): Promise<InstanceRecord> {
   const isEarlierEnd = ended === undefined ? () => false : earlierEnd(ended);
   let before = ended;
   for await (const record of recordsOf(api, id, session)) {

@@ -1,5 +1,5 @@
 import type { Api } from '../api/client.ts';
-import type { List, Offer } from '../api/records.ts';
+import type { FoundOffer, List } from '../../wire/records.ts';
 import type { Input, Options } from '../options.ts';
 
 /** The image. */
@@ -32,14 +32,14 @@ export function searchOf(input: Input): Record<string, unknown> {
 }
 
 /** Whether all words of a text stand in the name of the GPU, in any case. */
-export function hasName({ gpu_name: name }: Offer, text: string): boolean {
+export function hasName({ gpu_name: name }: FoundOffer, text: string): boolean {
   const words = text.toLowerCase().split(/[\s-]+/);
   return words.every((word) => name.toLowerCase().includes(word));
 }
 
 /** The offers that fit, cheapest first, free or not. */
-export async function offersFor(api: Api, input: Input): Promise<readonly Offer[]> {
-  const { data } = await api.call<List<Offer>>('POST', '/offers/search', { body: searchOf(input) });
+export async function offersFor(api: Api, input: Input): Promise<readonly FoundOffer[]> {
+  const { data } = await api.call<List<FoundOffer>>('POST', '/offers/search', { body: searchOf(input) });
   const name = input.text('gpu');
   return name === undefined ? data : data.filter((offer) => hasName(offer, name));
 }

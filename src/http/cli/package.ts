@@ -4,9 +4,11 @@ import { stripTypeScriptTypes } from 'node:module';
 import { gzipSync } from 'node:zlib';
 import { type TarEntry, tarOf } from '../../lib/tar.ts';
 
-const SOURCES = new URL('../../cli/', import.meta.url);
+/** What the command line and the server share is packed whole. */
+const FOLDERS = ['cli', 'wire'];
+const SOURCES = new URL('../../', import.meta.url);
 const EXECUTABLE = 0o755;
-const COMMANDS = { berth: 'berth.js', 'kubectl-berth': 'kubectl-berth.js' };
+const COMMANDS = { berth: 'cli/berth.js', 'kubectl-berth': 'cli/kubectl-berth.js' };
 
 /** The renters' command line as `npm install -g` takes it. */
 export interface CliPackage {
@@ -39,7 +41,9 @@ function versionOf(): string {
  * files make the same bytes. It takes some 50 ms, so call it once.
  */
 export function packCli(): CliPackage {
-  const names = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(ts|js)$/.test(name));
+  const names = FOLDERS.flatMap((folder) =>
+    readdirSync(new URL(folder, SOURCES), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+  ).filter((name) => /\.(ts|js)$/.test(name));
   const manifest = {
     name: 'berth',
     version: versionOf(),

@@ -1,8 +1,8 @@
 import type { GpuInstanceSpec } from '../../resources/instances/gpu-instance.ts';
 import type { Runtype } from '../../resources/instance-template.ts';
-import { withoutNulls } from '../middleware/validate.ts';
+import { withoutNulls } from '../../wire/without-nulls.ts';
 import type { CreateInstance, UpdateInstance } from '../schemas/instance.ts';
-import { toContent } from './to-content.ts';
+import { toContent } from '../../wire/to-content.ts';
 
 const MAX_OFFER_ID = 2_147_483_647;
 

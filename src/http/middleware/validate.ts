@@ -29,12 +29,6 @@ function expectation(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid (?:input|option): |^Too (?:big|small): /, '');
 }
 
-/** The object without fields that are null or undefined: null equals absent. */
-export function withoutNulls<T extends object>(body: T): { [K in keyof T]: Exclude<T[K], null> } {
-  const entries = Object.entries(body).filter(([, value]) => value !== null && value !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], null> };
-}
-
 /** A value of a query: the text, unless the schema wants the number or the boolean that it writes. */
 function valueOf(schema: z.ZodType | undefined, text: string): unknown {
   if (schema === undefined || schema.safeParse(text).success) return text;

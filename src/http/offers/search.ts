@@ -1,6 +1,6 @@
 import type { Offer } from '../../inventory/offers.ts';
 import { toOfferRecord } from '../records/offer-record.ts';
-import { withoutNulls } from '../middleware/validate.ts';
+import { withoutNulls } from '../../wire/without-nulls.ts';
 import type { FoundOffer, OfferSearch } from '../schemas/offer.ts';
 import type { StartTimes } from './start-times.ts';
 

@@ -8,7 +8,8 @@ import type { Principal } from '../../access/principal.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
 import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
 import type { InstanceView } from '../directory.ts';
-import { TERMINAL_PROTOCOL, terminalOf } from './protocol.ts';
+import { TERMINAL_PROTOCOL } from '../../wire/terminal-frames.ts';
+import { terminalOf } from './protocol.ts';
 import { TerminalRefusal } from './refusal.ts';
 import { type Opening, Terminal, type TerminalDeps } from './terminal.ts';
 

@@ -15,7 +15,8 @@ import { type ExitStatus, exitStatusOf, NO_STATUS } from '../session/exit-status
 import { type PodProcess, startInPod } from '../session/pod-process.ts';
 import type { Terminal as Screen } from '../session/session-script.ts';
 import { ClientSocket } from './client-socket.ts';
-import { countOf, RESIZE, SHOWN, sizeOf, STATUS, statusFrame, STDIN, STDOUT, TOKEN } from './protocol.ts';
+import { RESIZE, SHOWN, STATUS, STDIN, STDOUT, TOKEN } from '../../wire/terminal-frames.ts';
+import { countOf, sizeOf, statusFrame } from './protocol.ts';
 
 /** Who may open terminals: an API key, or a person whom the dashboard vouches for. */
 export interface Callers {

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import type { Instance } from '../../../src/cli/api/records.ts';
+import type { InstanceRecord } from '../../../src/wire/records.ts';
 import { loginOf, remotePath, withHostKeys } from '../../../src/cli/commands/ssh.ts';
 
 const ssh = { host: 'gpu.example.com', port: 22, user: 'i-1.team', command: '', known_hosts: 'line' };
-const running = (changes: object): Instance =>
-  ({ id: 'i-1', state: 'running', simulated: false, ssh: { ...ssh, ...changes } }) as Instance;
+const running = (changes: object): InstanceRecord =>
+  ({ id: 'i-1', state: 'running', simulated: false, ssh: { ...ssh, ...changes } }) as InstanceRecord;
 
 it('a login has words that ssh reads as host and user', () => {
   expect(loginOf(running({}))).toEqual({ host: 'gpu.example.com', port: 22, user: 'i-1.team', knownHosts: 'line' });

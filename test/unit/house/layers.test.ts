@@ -39,6 +39,11 @@ test.each([
   ['src/access/activity.ts', "import type { Connection } from 'ssh2';"],
   ['src/ssh/server.ts', "import type { Connection } from 'ssh2';"],
   ['src/ledger/report.ts', "import { Client } from 'pg';"],
+  ['src/web/page/main.tsx', "import { isOver } from '../session.ts';"],
+  ['src/web/page/main.tsx', "import { type Session } from '../session.ts';"],
+  ['src/web/page/main.tsx', "import type { InstanceRecord } from '../../http/schemas/instance.ts';"],
+  ['src/wire/records.ts', "export { instanceSchema } from '../http/schemas/instance.ts';"],
+  ['src/cli/main.ts', "import type { InstanceRecord } from '../http/schemas/instance.ts';"],
   ['src/caches/table.ts', "import type { V1Pod } from '@kubernetes/client-node';"],
 ])('a planted import in %s is reported: %s', (path, line) => {
   expect(violations(planted(path, line))).toContainEqual(expect.stringContaining(`${path} imports `));

@@ -32,10 +32,11 @@ it('it has the commands, the version of the server, no dependency and nothing of
   const files = filesInTar(gunzipSync(packCli().content));
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   const manifest = JSON.parse(files.get('package/package.json')?.toString() ?? '') as Record<string, unknown>;
-  expect(manifest).toMatchObject({ version, bin: { berth: 'berth.js', 'kubectl-berth': 'kubectl-berth.js' } });
+  expect(manifest).toMatchObject({ version, bin: { berth: 'cli/berth.js', 'kubectl-berth': 'cli/kubectl-berth.js' } });
   expect(manifest['dependencies']).toBeUndefined();
   const scripts = [...files].filter(([name]) => name.endsWith('.js'));
   expect(scripts.length).toBeGreaterThan(20);
+  expect(scripts.filter(([name]) => !/^package\/(cli|wire)\//.test(name))).toEqual([]);
   for (const [name, content] of scripts) {
     const imports = [...content.toString().matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, from = '']) => from);
     for (const from of imports.filter((one) => !one.startsWith('node:'))) {

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { eventsOf } from '../../../src/web/page/calls/event-stream.ts';
+import { eventsOf } from '../../../src/wire/event-stream.ts';
 import { APIS, type Dialect, readEvent } from '../../../src/web/page/models/dialects.ts';
 import { snippetsFor } from '../../../src/web/page/models/snippets.ts';
 import { chatEvents, messagesEvents, responsesEvents } from '../../support/engine-answers.ts';
@@ -17,37 +17,6 @@ function bodyOf(text: string, size: number): ReadableStream<Uint8Array> {
   );
   return ReadableStream.from(pieces);
 }
-
-async function all(text: string, size: number): Promise<object[]> {
-  const events: object[] = [];
-  for await (const event of eventsOf(bodyOf(text, size))) events.push(event);
-  return events;
-}
-
-describe('the events of a stream', () => {
-  const EXPECTED = [
-    { type: 'a', id: '1', data: 'one' },
-    { data: 'two\nlines' },
-    { data: ' and a space' },
-    { type: 'b', data: '' },
-  ];
-  const TEXT = [
-    ': a comment\n\nevent: a\nid: 1\ndata: one\n\n',
-    'data:two\ndata:lines\n\n',
-    'data:  and a space\n\n',
-    'event: b\ndata\n\n',
-    'event: only a name\n\n',
-    'data: cut off',
-  ].join('');
-
-  it.each([1, 2, 3, 7, 1000])('are the same in pieces of %i bytes', async (size) => {
-    expect(await all(TEXT, size)).toEqual(EXPECTED);
-  });
-
-  it.each(['\r\n', '\r'])('may have any line end: %j', async (end) => {
-    for (const size of [1, 2, 5, 1000]) expect(await all(TEXT.replaceAll('\n', end), size)).toEqual(EXPECTED);
-  });
-});
 
 describe('the answer of a model', () => {
   const ANSWERS: Readonly<Record<Dialect, string>> = {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CreateWebhook, WebhookWithSecret } from '../../../http/webhooks/schema.ts';
+import type { CreateWebhook, WebhookWithSecret } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
+import type { SshKeyRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';

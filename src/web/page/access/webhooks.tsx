@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { WebhookRecord, WebhookWithSecret } from '../../../http/webhooks/schema.ts';
+import type { WebhookRecord, WebhookWithSecret } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Dialog, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';

@@ -1,4 +1,4 @@
-import type { OfferRecord } from '../../../http/schemas/offer.ts';
+import type { OfferRecord } from '../../../wire/records.ts';
 
 interface Failure {
   message: string;

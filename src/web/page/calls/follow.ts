@@ -1,5 +1,5 @@
 import { CallError, errorOf, fetchApi } from './call.ts';
-import { eventsOf } from './event-stream.ts';
+import { eventsOf } from '../../../wire/event-stream.ts';
 
 /** An event as the API sends it; `data` is parsed. */
 export interface ServerEvent {
@@ -48,8 +48,8 @@ export async function follow({ namespace, path, onEvent, onState, signal }: Foll
       } else {
         onState?.(undefined);
         for await (const { type, id, data } of eventsOf(response.body)) {
-          lastId = id ?? lastId;
-          if (type === undefined) continue;
+          lastId = id || lastId;
+          if (type === 'message') continue;
           onEvent({ type, data: JSON.parse(data) as unknown });
           if (type === 'end') return;
         }

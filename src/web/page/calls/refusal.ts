@@ -1,4 +1,4 @@
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { FoundOffer } from '../../../wire/records.ts';
 import { CallError, messageOf } from './call.ts';
 
 /** Why a form was refused. */

@@ -1,4 +1,4 @@
-import type { FleetRecord } from '../../../http/fleet/schema.ts';
+import type { FleetRecord } from '../../../wire/records.ts';
 import { Alert, Empty } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { Nodes } from './nodes.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { FleetGpus, FleetNode } from '../../../http/fleet/schema.ts';
+import type { FleetGpus, FleetNode } from '../../../wire/records.ts';
 import { memory } from '../parts/words.ts';
 import { choose, go } from '../state.ts';
 import { countsOf, inWords, type Tile, tilesOf } from './tiles.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { FleetRecord } from '../../../http/fleet/schema.ts';
+import type { FleetRecord } from '../../../wire/records.ts';
 import { callDashboard } from '../calls/call.ts';
 import { kubectlPool, type PoolChange } from '../same/commands.ts';
 import { Dialog } from '../parts/controls.tsx';

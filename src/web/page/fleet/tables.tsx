@@ -1,4 +1,4 @@
-import type { FleetRecord } from '../../../http/fleet/schema.ts';
+import type { FleetRecord } from '../../../wire/records.ts';
 import { Table } from '../parts/controls.tsx';
 import { age, gpuWords } from '../parts/words.ts';
 import { choose, go, roughly } from '../state.ts';

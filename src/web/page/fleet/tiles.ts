@@ -1,4 +1,4 @@
-import type { FleetGpus, FleetNode, FleetRecord } from '../../../http/fleet/schema.ts';
+import type { FleetGpus, FleetNode, FleetRecord } from '../../../wire/records.ts';
 
 /** Colours that tell tenants apart. Further tenants share the last one. */
 export const MOST_COLOURS = 8;

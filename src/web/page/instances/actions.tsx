@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { InstanceRecord, UpdateInstance } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord, UpdateInstance } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Dialog } from '../parts/controls.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';

@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { EventListRecord } from '../../../http/schemas/event.ts';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { EventListRecord, InstanceRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';

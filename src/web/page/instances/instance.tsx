@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import { Alert, CopyLine, Link } from '../parts/controls.tsx';
 import { useFollow } from '../parts/use-follow.ts';
 import { costSoFar, duration, gpus, memory, money, titleOf } from '../parts/words.ts';

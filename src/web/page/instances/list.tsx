@@ -1,6 +1,6 @@
 import { type Signal, useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import { Alert, Empty, Link } from '../parts/controls.tsx';
 import { useFollow } from '../parts/use-follow.ts';
 import { age, costSoFar, gpus, money, STATES, titleOf } from '../parts/words.ts';

@@ -1,5 +1,5 @@
 import { signal, type Signal } from '@preact/signals';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import type { ServerEvent } from '../calls/follow.ts';
 
 interface Summary {

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import type { ServerEvent } from '../calls/follow.ts';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';
 import { sameLog } from '../same/same.ts';

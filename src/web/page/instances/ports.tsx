@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
 import { SameElsewhere } from '../same/same-elsewhere.tsx';

@@ -1,4 +1,4 @@
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import { duration } from '../parts/words.ts';
 import { now } from '../state.ts';
 

@@ -1,5 +1,5 @@
 import { errorOf, fetchApi } from '../calls/call.ts';
-import { eventsOf } from '../calls/event-stream.ts';
+import { eventsOf } from '../../../wire/event-stream.ts';
 import { tenant } from '../state.ts';
 import { APIS, type Dialect, type Piece, readEvent } from './dialects.ts';
 

@@ -1,4 +1,4 @@
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 
 /** A duration in words that are short enough for a table. */
 export function duration(ms: number): string {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { RegistryRecord } from '../../../http/schemas/registry.ts';
+import type { RegistryRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';

@@ -1,4 +1,4 @@
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { FoundOffer } from '../../../wire/records.ts';
 
 /** What a person looks for among the offers. */
 export interface Wish {

@@ -1,4 +1,4 @@
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { FoundOffer } from '../../../wire/records.ts';
 import { duration, gpuWords, memory, money } from '../parts/words.ts';
 
 /** How much of the GPU is the renter's own, said honestly. */

@@ -1,5 +1,4 @@
-import type { CreateInstance } from '../../../http/schemas/instance.ts';
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { CreateInstance, FoundOffer } from '../../../wire/records.ts';
 
 /** What a person filled in. */
 export interface Order {

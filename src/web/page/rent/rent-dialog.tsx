@@ -1,7 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
-import type { SshKeyRecord } from '../../../http/schemas/ssh-key.ts';
+import type { FoundOffer, InstanceRecord, SshKeyRecord } from '../../../wire/records.ts';
 import { KeyForm, readSshKeys } from '../access/ssh-keys.tsx';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';

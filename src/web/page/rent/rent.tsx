@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
-import type { FoundOffer } from '../../../http/schemas/offer.ts';
+import type { FoundOffer } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import type { ServerEvent } from '../calls/follow.ts';
 import { Alert, Empty } from '../parts/controls.tsx';

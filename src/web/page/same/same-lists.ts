@@ -1,7 +1,5 @@
-import { toContent } from '../../../http/instances/to-content.ts';
-import type { RegistryRecord } from '../../../http/schemas/registry.ts';
-import type { TemplateBody } from '../../../http/schemas/template.ts';
-import type { CreateWebhook } from '../../../http/webhooks/schema.ts';
+import { toContent } from '../../../wire/to-content.ts';
+import type { CreateWebhook, RegistryRecord, TemplateBody } from '../../../wire/records.ts';
 import { curl, kubectlById } from './commands.ts';
 import { quote } from './quote.ts';
 import { berth, creation, type Same } from './same.ts';

@@ -1,4 +1,4 @@
-import type { CreateInstance, UpdateInstance } from '../../../http/schemas/instance.ts';
+import type { CreateInstance, UpdateInstance } from '../../../wire/records.ts';
 import { curl, kubectlById, kubectlDelete, kubectlPatch } from './commands.ts';
 import { quote } from './quote.ts';
 

@@ -1,4 +1,4 @@
-import type { TemplateBody, TemplateRecord } from '../../../http/schemas/template.ts';
+import type { TemplateBody, TemplateRecord } from '../../../wire/records.ts';
 
 /** The fields of the form, each as the person types it. */
 export interface Draft {

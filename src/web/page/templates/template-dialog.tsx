@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TemplateListItem, TemplateRecord } from '../../../http/schemas/template.ts';
-import type { RegistryRecord } from '../../../http/schemas/registry.ts';
+import type { RegistryRecord, TemplateListItem, TemplateRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Dialog } from '../parts/controls.tsx';
 import { Field, Refused } from '../parts/field.tsx';

@@ -1,4 +1,4 @@
-import type { TemplateListItem } from '../../../http/schemas/template.ts';
+import type { TemplateListItem } from '../../../wire/records.ts';
 import { Help } from '../parts/field.tsx';
 import { useRead } from '../parts/use-read.ts';
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TemplateListItem, TemplateRecord } from '../../../http/schemas/template.ts';
+import type { TemplateListItem, TemplateRecord } from '../../../wire/records.ts';
 import { callApi } from '../calls/call.ts';
 import { Alert, Empty, Link, RowButton, Table, Time } from '../parts/controls.tsx';
 import { DeleteDialog } from '../parts/delete-dialog.tsx';

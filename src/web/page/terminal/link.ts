@@ -1,8 +1,6 @@
+import { RESIZE, SHOWN, STATUS, STDIN, STDOUT, TERMINAL_PROTOCOL, TOKEN } from '../../../wire/terminal-frames.ts';
 import { errorOf, fetchApi, messageOf, tokenFor } from '../calls/call.ts';
 
-/** Channels of the frames: see docs/http.md. */
-const [STDIN, STDOUT, STATUS, RESIZE, TOKEN, SHOWN] = [0, 1, 3, 4, 5, 6];
-const PROTOCOL = 'v5.channel.k8s.io';
 const BEARER = 'base64url.bearer.authorization.k8s.io.';
 /** Bytes of a frame: what is pasted may be long. */
 const MAX_FRAME = 16 * 1024;
@@ -52,7 +50,7 @@ export async function openLink(
   const { token } = await tokenFor(namespace);
   const url = new URL(`/api/v1${path}?columns=${columns}&rows=${rows}`, location.href);
   url.protocol = url.protocol.replace('http', 'ws');
-  const socket = new WebSocket(url, [PROTOCOL, `${BEARER}${base64url(token)}`]);
+  const socket = new WebSocket(url, [TERMINAL_PROTOCOL, `${BEARER}${base64url(token)}`]);
   socket.binaryType = 'arraybuffer';
   let [shown, told, isOver] = [0, 0, false];
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { InstanceRecord } from '../../../http/schemas/instance.ts';
+import type { InstanceRecord } from '../../../wire/records.ts';
 import { messageOf } from '../calls/call.ts';
 import { Alert } from '../parts/controls.tsx';
 import { mayWrite, tenant } from '../state.ts';

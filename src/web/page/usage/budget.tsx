@@ -1,4 +1,4 @@
-import type { LimitsRecord } from '../../../http/schemas/limits.ts';
+import type { LimitsRecord } from '../../../wire/records.ts';
 import { Alert } from '../parts/controls.tsx';
 import { useRead } from '../parts/use-read.ts';
 import { money } from '../parts/words.ts';

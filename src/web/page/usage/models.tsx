@@ -1,4 +1,4 @@
-import type { UsageAnswer } from '../../../http/usage/schema.ts';
+import type { UsageAnswer } from '../../../wire/records.ts';
 import { Table } from '../parts/controls.tsx';
 import { amountText, costText } from './words.ts';
 

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { UsageAnswer, UsageQuery } from '../../../http/usage/schema.ts';
+import type { UsageAnswer, UsageQuery } from '../../../wire/records.ts';
 import { errorOf, fetchApi } from '../calls/call.ts';
 import { Alert, Empty, Link, Table } from '../parts/controls.tsx';
 import { Choice } from '../parts/choice.tsx';

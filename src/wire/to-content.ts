@@ -1,6 +1,6 @@
-import type { TemplateContent } from '../../resources/instance-template.ts';
-import { withoutNulls } from '../middleware/validate.ts';
-import type { Run } from '../schemas/run.ts';
+import type { TemplateContent } from '../resources/instance-template.ts';
+import { withoutNulls } from './without-nulls.ts';
+import type { Run } from '../http/schemas/run.ts';
 
 /** The part of a body that both instances and templates have, as the resources write it. A command means runtype args. */
 export function toContent(payload: Run): TemplateContent {
