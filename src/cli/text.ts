@@ -1,13 +1,10 @@
-// Control characters, and those that turn the direction of text: a name of an instance must not draw on the terminal.
-const UNSAFE = /[\p{Cc}\p{Bidi_Control}]/gu;
+import { plain } from '../wire/plain.ts';
+
+export { plain };
+
 // Control characters but for tabs and the sequences that only colour text (ECMA-48, select graphic rendition).
 // oxlint-disable-next-line no-control-regex
 const LINE = /\u001b\[[0-9;]*m|[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g;
-
-/** Text from the server on one line of a terminal: what is no plain character is shown as a question mark. */
-export function plain(text: string): string {
-  return text.replaceAll(UNSAFE, '?');
-}
 
 /** A line of a log for a terminal: colours stay, all else that would move the cursor or set a title goes. */
 export function logLine(text: string): string {

@@ -1,4 +1,4 @@
-import { plainText } from '../lib/plain-text.ts';
+import { plain } from '../wire/plain.ts';
 import type { Finding, Severity } from './finding.ts';
 import type { Report } from './examine.ts';
 
@@ -19,12 +19,12 @@ function wrap(text: string): string[] {
 
 /** A command stays on one line, so that it can be pasted. */
 function findingLines({ severity, message, why, remedy }: Finding): string[] {
-  const [first = '', ...rest] = wrap(plainText(message));
+  const [first = '', ...rest] = wrap(plain(message));
   return [
     `  ${severity.padEnd(9)}${first}`,
     ...rest.map((line) => `${INDENT}${line}`),
-    ...wrap(plainText(why)).map((line) => `${INDENT}${line}`),
-    `${INDENT}$ ${plainText(remedy)}`,
+    ...wrap(plain(why)).map((line) => `${INDENT}${line}`),
+    `${INDENT}$ ${plain(remedy)}`,
   ];
 }
 
@@ -43,7 +43,7 @@ export function printReport({ namespace, kubernetes, checks }: Report): string {
   const sound = checks.length - wrong.length;
   const sums = [count(of('error'), 'error'), count(of('warning'), 'warning'), `${of('unknown')} unknown`].join(', ');
   return [
-    `Berth in namespace ${plainText(namespace)}, Kubernetes ${plainText(kubernetes)}`,
+    `Berth in namespace ${plain(namespace)}, Kubernetes ${plain(kubernetes)}`,
     '',
     ...sections,
     `${count(checks.length, 'check')}: ${sound} found nothing. ${sums}.`,

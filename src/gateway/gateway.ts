@@ -7,7 +7,7 @@ import type { ReadStore } from '../kube/watch/store.ts';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/types.ts';
 import type { Clock } from '../lib/clock.ts';
-import { Agent } from '../lib/undici.ts';
+import { Agent } from '../lib/lean-http.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
 import { watchBilling } from './billing/metrics.ts';
 import { RecordWriter } from './billing/record-writer.ts';

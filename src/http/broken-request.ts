@@ -4,7 +4,7 @@ import { tokenOf, unauthorized } from './auth/middleware.ts';
 import { ERRORS, type ErrorCode } from './errors/catalogue.ts';
 import { familyOf, relativePath } from './errors/families.ts';
 import { renderError } from './errors/handler.ts';
-import { STATUS_CODES } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
@@ -82,7 +82,7 @@ export function brokenRequests(
       : refusal(PARSER_ERRORS[error.code ?? ''] ?? 'bad_request', path ?? '');
     const all = { ...headers, connection: 'close', 'content-length': Buffer.byteLength(body) };
     const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`);
+    socket.write(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n`);
     socket.end(seen.method === 'HEAD' ? '' : body);
   };
 }

@@ -5,7 +5,7 @@ import { type ApiDeps, createContext } from './context.ts';
 import { drain } from './drain.ts';
 import { runReaper } from './instances/reaper.ts';
 import { listen } from './listener.ts';
-import { createServer } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 import { createListener } from './model-calls.ts';
 import { createSteps } from './steps.ts';
 import { isWebSocket, serveUpgrades } from './upgrades.ts';
@@ -37,7 +37,7 @@ export async function startApi(deps: ApiDeps & { address: { host: string; port: 
   const context = createContext(deps);
   const steps = createSteps(context);
   const app = createApp(context, steps, () => stopping.signal.aborted);
-  const server = createServer(SERVER_LIMITS, createListener(context, steps, app));
+  const server = http.createServer(SERVER_LIMITS, createListener(context, steps, app));
   const cutUpgraded = serveUpgrades(server, app);
   server.maxHeadersCount = MAX_HEADERS;
   context.connections.guard(server);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Socket } from 'node:net';
-import { ServerResponse } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 
 interface Upgrade {
   socket: Duplex;
@@ -37,7 +37,7 @@ export function serveUpgrades(server: Server, app: RequestListener): () => void 
     open.add(socket);
     socket.once('close', () => open.delete(socket));
     socket.on('error', () => undefined);
-    const response = new ServerResponse(request);
+    const response = new http.ServerResponse(request);
     response.shouldKeepAlive = false;
     try {
       response.assignSocket(socket);

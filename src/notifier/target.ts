@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import type { Clock } from '../lib/clock.ts';
-import * as http from '../lib/node-http.ts';
-import * as https from './node-https.ts';
+import { http, https } from '../lib/lean-http.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
 import type { TargetRules, Way } from './addresses.ts';
 

@@ -2,7 +2,7 @@ import type { ClientRequest, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Lru } from '../lib/lru.ts';
-import { request as httpRequest } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 import type { Clock } from '../lib/clock.ts';
 import { JUPYTER_TOKEN_PORT } from '../resources/pod/jupyter.ts';
 import { PortError } from './errors.ts';
@@ -100,7 +100,7 @@ export class Upstream {
       ...(isKept && { connection: 'keep-alive' }),
       ...(token !== undefined && { authorization: `token ${token}` }),
     };
-    const request = httpRequest({ createConnection: () => stream, method, path, headers, setHost: false });
+    const request = http.request({ createConnection: () => stream, method, path, headers, setHost: false });
     // Who waits for the answer hears of an error, and nobody else needs to.
     request.on('error', () => undefined);
     return { request, stream, isReused: waiting !== undefined };

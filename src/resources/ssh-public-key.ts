@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { readStrings } from '../lib/ssh-strings.ts';
 
 /** The text is not a public key that may open an instance. The message says what to do. */
 export class SshPublicKeyError extends Error {
@@ -34,22 +35,20 @@ const CURVES: Readonly<Record<string, { bits: number; point: number }>> = {
 const ACCEPTED = 'ssh-ed25519, ecdsa-sha2-nistp256/384/521, ssh-rsa and the sk- types of security keys';
 const MAKE_ONE = 'Make another key with: ssh-keygen -t ed25519';
 
-/** Reads the strings of RFC 4251 section 5 from a blob, and nothing beyond its end. */
+/** Reads the strings of a key one by one, and says what is missing. */
 class Reader {
-  readonly #blob: Buffer;
-  #at = 0;
+  #rest: Buffer;
 
   constructor(blob: Buffer) {
-    this.#blob = blob;
+    this.#rest = blob;
   }
 
   bytes(what: string): Buffer {
-    if (this.#at + 4 > this.#blob.length) throw cutOff(what);
-    const length = this.#blob.readUInt32BE(this.#at);
-    const start = this.#at + 4;
-    if (start + length > this.#blob.length) throw cutOff(what);
-    this.#at = start + length;
-    return this.#blob.subarray(start, start + length);
+    const { strings: [bytes] = [], rest } = readStrings(this.#rest, 1) ?? {};
+    if (bytes === undefined || rest === undefined)
+      throw new SshPublicKeyError(`The key is cut off before its ${what} ends. Paste the whole line of the .pub file.`);
+    this.#rest = rest;
+    return bytes;
   }
 
   text(what: string): string {
@@ -66,12 +65,8 @@ class Reader {
   }
 
   end(): void {
-    if (this.#at !== this.#blob.length) throw new SshPublicKeyError('The key has bytes after its end. Paste it again.');
+    if (this.#rest.length > 0) throw new SshPublicKeyError('The key has bytes after its end. Paste it again.');
   }
-}
-
-function cutOff(what: string): SshPublicKeyError {
-  return new SshPublicKeyError(`The key is cut off before its ${what} ends. Paste the whole line of the .pub file.`);
 }
 
 function readEd25519(reader: Reader): number {

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/config.ts';
 import { Connections } from '../http/connections.ts';
-import { createServer } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 
 /** Far more than one Prometheus and one kubelet need. Beyond them the oldest give way, so that a probe always gets in. */
 const BOUNDS = { most: 256, perAddress: 64 };
@@ -14,7 +14,7 @@ export async function startMetricsServer(
   registry: Registry,
   health: { ready: () => boolean },
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer(SERVER_LIMITS, (request, response) => {
+  const server = http.createServer(SERVER_LIMITS, (request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/metrics') {
       void registry.metrics().then(

@@ -1,4 +1,4 @@
-import { plainText } from '../lib/plain-text.ts';
+import { plain } from '../wire/plain.ts';
 import { formatMoney } from '../resources/money.ts';
 import type { Exported } from './export.ts';
 import type { TallyLine } from './tally.ts';
@@ -42,7 +42,7 @@ export function printExport({ tally, from, read }: Exported): string {
     '',
     ...(lines.length === 0 ? ['There is no charge yet.'] : table([HEAD, ...lines.map(cells)])),
     '',
-    ...faults.map(plainText),
+    ...faults.map(plain),
     tally.isSound()
       ? 'The sink has every charge that was read.'
       : 'NOT SAFE: the sink and the cluster differ. Delete no record.',

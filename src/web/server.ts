@@ -8,7 +8,7 @@ import { listen } from '../http/listener.ts';
 import { requestId, requestLog } from '../http/middleware/request-log.ts';
 import { requireHost } from '../http/middleware/require-host.ts';
 import { security } from '../http/middleware/security.ts';
-import { createServer } from '../lib/node-http.ts';
+import { http } from '../lib/lean-http.ts';
 import { dashboardRouter } from './router.ts';
 import type { WebDeps } from './session-routes.ts';
 
@@ -51,7 +51,7 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
     throw new ApiError('not_found', 'This server has the dashboard and nothing else. Open /dashboard.');
   });
   app.use(errorHandler(log));
-  const server = createServer(SERVER_LIMITS, app);
+  const server = http.createServer(SERVER_LIMITS, app);
   server.maxHeadersCount = MAX_HEADERS;
   const perAddress = trustProxy === false ? MAX_PER_ADDRESS : Infinity;
   new Connections({ most: MAX_CONNECTIONS, perAddress }).guard(server);

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, hash, sign } from 'node:crypto';
-import { wireString } from '../../src/ssh/ssh2/wire.ts';
+import { wireString } from '../../src/lib/ssh-strings.ts';
 
 const TYPES = { ed25519: 'sk-ssh-ed25519@openssh.com', ecdsa: 'sk-ecdsa-sha2-nistp256@openssh.com' } as const;
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { readStrings, wireString } from '../../src/ssh/ssh2/wire.ts';
+import { readStrings, wireString } from '../../src/lib/ssh-strings.ts';
 import type { SoftwareKey } from './security-key.ts';
 
 const [FAILURE, LIST, KEYS, SIGN, SIGNATURE] = [5, 11, 12, 13, 14];

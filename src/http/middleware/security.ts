@@ -1,5 +1,5 @@
 import type * as Http from 'node:http';
-import { IncomingMessage, ServerResponse } from '../../lib/node-http.ts';
+import { http } from '../../lib/lean-http.ts';
 import { Socket } from 'node:net';
 import helmet, { type HelmetOptions } from 'helmet';
 import { noEndpoint } from '../errors/api-error.ts';
@@ -16,7 +16,7 @@ export const security = helmet({ contentSecurityPolicy: CONTENT_POLICY });
 
 /** Sets the headers that helmet would set. They are the same for every request, so helmet is asked once. */
 function fixed(options: Readonly<HelmetOptions>): Step {
-  const sample = new ServerResponse(new IncomingMessage(new Socket()));
+  const sample = new http.ServerResponse(new http.IncomingMessage(new Socket()));
   const headers: [name: string, value: string][] = [];
   sample.setHeader = (name, value) => {
     headers.push([name, String(value)]);

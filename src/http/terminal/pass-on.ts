@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerRespons
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
-import { request as httpRequest } from '../../lib/node-http.ts';
+import { http } from '../../lib/lean-http.ts';
 import { ApiError } from '../errors/api-error.ts';
 
 /** Terminals that this replica passes on at once. */
@@ -103,7 +103,7 @@ export class TerminalGateway {
   #send(call: TerminalCall, signal: AbortSignal): ClientRequest {
     const query = /\?.*$/.exec(call.request.url ?? '')?.[0] ?? '';
     const url = new URL(`/terminals/${encodeURIComponent(call.instance)}${query}`, this.#base);
-    const sent = httpRequest(url, { headers: headersOf(call), agent: false, signal });
+    const sent = http.request(url, { headers: headersOf(call), agent: false, signal });
     sent.on('error', () => undefined);
     sent.end();
     return sent;

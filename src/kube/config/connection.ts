@@ -1,4 +1,4 @@
-import { Pool } from '../../lib/undici.ts';
+import { Pool } from '../../lib/lean-http.ts';
 import type { HeaderSource } from './token-file.ts';
 
 /** TLS material in the shape that `tls.connect`, undici and `ws` share. */

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Authority, parseSshPublicKey } from '../../resources/ssh-public-key.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { securityKeyVerifier } from './security-key.ts';
-import { readStrings } from '../ssh2/wire.ts';
+import { readStrings } from '../../lib/ssh-strings.ts';
 import { signatureVerifier } from './signature.ts';
 import { verifierOf, type Verify } from '../ssh2/protocol.ts';
 

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { readStrings, wireString } from '../ssh2/wire.ts';
+import { readStrings, wireString } from '../../lib/ssh-strings.ts';
 
 /** A certificate of a user as it was offered. Nothing in it holds before its authority's signature was verified. */
 export interface Certificate {

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto';
-import { readStrings, wireString } from '../ssh2/wire.ts';
+import { readStrings, wireString } from '../../lib/ssh-strings.ts';
 
 const TYPE = 'ssh-ed25519';
 const BLOCK = 8;

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import type { Verify } from '../ssh2/protocol.ts';
-import { readStrings } from '../ssh2/wire.ts';
+import { readStrings } from '../../lib/ssh-strings.ts';
 
 // Signatures of FIDO security keys, as openssh's PROTOCOL.u2f has them.
 

@@ -1,5 +1,5 @@
 import { verifierOf } from '../ssh2/protocol.ts';
-import { readStrings } from '../ssh2/wire.ts';
+import { readStrings } from '../../lib/ssh-strings.ts';
 import { securityKeyVerifier } from './security-key.ts';
 
 /** Whether a signature in SSH's wire form, which begins with its type, holds for the data. */

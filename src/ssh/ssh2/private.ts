@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import type { Connection, Server, ServerChannel, Session } from 'ssh2';
 import ssh2Package from 'ssh2/package.json' with { type: 'json' };
 import { type GcmCipher, sendData } from './gcm-data.ts';
-import { wireString } from './wire.ts';
+import { wireString } from '../../lib/ssh-strings.ts';
 
 /** lib/server.js and lib/protocol/Protocol.js. */
 interface PrivateConnection {

@@ -6,7 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
 import { FairShares } from '../../lib/shares/fair-shares.ts';
-import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
+import { http } from '../../lib/lean-http.ts';
 import type { InstanceView } from '../directory.ts';
 import { TERMINAL_PROTOCOL } from '../../wire/terminal-frames.ts';
 import { terminalOf } from './protocol.ts';
@@ -39,7 +39,7 @@ const BEARER = /^bearer +(\S+)$/i;
 
 function refuse(socket: Socket, { status, body }: TerminalRefusal): void {
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}`,
     'connection: close',
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
@@ -59,7 +59,10 @@ function asRefusal(error: unknown): TerminalRefusal {
  */
 export class TerminalServer {
   readonly #deps: TerminalServerDeps;
-  readonly #http: Server = createServer(SERVER_LIMITS, (request, response) => void this.#onRequest(request, response));
+  readonly #http: Server = http.createServer(
+    SERVER_LIMITS,
+    (request, response) => void this.#onRequest(request, response),
+  );
   readonly #handshakes = new WebSocketServer({
     noServer: true,
     clientTracking: false,

@@ -53,8 +53,8 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/web': ['src/http', 'src/access', 'src/runtime', ...DOMAIN],
   'src/web/page': ['src/wire'],
-  'src/doctor': ['src/inventory', 'src/runtime', ...DOMAIN],
-  'src/sink': ['src/ledger', ...DOMAIN],
+  'src/doctor': ['src/wire', 'src/inventory', 'src/runtime', ...DOMAIN],
+  'src/sink': ['src/wire', 'src/ledger', ...DOMAIN],
   'src/commands': ['src/config', 'src/doctor', 'src/sink', 'src/ssh', 'src/access', ...DOMAIN],
   'src/cli': ['src/wire'],
   'src/roles': [

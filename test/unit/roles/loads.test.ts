@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import undici from 'undici';
 import { beforeAll, expect, it } from 'vitest';
+import { Agent, Pool } from '../../../src/lib/lean-http.ts';
 
 const ROLES = fileURLToPath(new URL('../../../src/roles/', import.meta.url));
 
@@ -60,4 +62,10 @@ it.each([
   // Node's copy of undici, for `fetch` and what else browsers have.
   expect(found?.own).toContain('http');
   expect(found?.own).not.toContain('internal/deps/undici/undici');
+});
+
+it('what stands in for undici is what its entry gives', () => {
+  expect([Pool, Agent]).toEqual([undici.Pool, undici.Agent]);
+  const requests = [Pool, undici.Client].map((one): unknown => Reflect.get(one.prototype, 'request'));
+  expect(requests).toEqual([expect.any(Function), requests[0]]);
 });
