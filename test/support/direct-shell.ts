@@ -39,7 +39,10 @@ function answerTo(type: number, payload: Buffer): [type: number, payload: Buffer
 
 /** A helper that listens on this machine. */
 export async function directShell(): Promise<DirectShell> {
-  const { key, certificate: cert } = await issue(await createAuthority('test'), { commonName: 'helper', hosts: [HOST] });
+  const { key, certificate: cert } = await issue(await createAuthority('test'), {
+    commonName: 'helper',
+    hosts: [HOST],
+  });
   const links = new Set<TLSSocket>();
   const opened: string[] = [];
   const server = createServer({ key, cert }, (socket) => {

@@ -16,9 +16,8 @@ import type { AuditSink, Visitor } from '../audit.ts';
 import { DirectWay } from '../direct-way.ts';
 import type { InstanceDirectory } from '../directory.ts';
 import { type ExitStatus, exitStatusOf, NO_STATUS } from '../session/exit-status.ts';
-import type { PodProcess } from '../session/pod-process.ts';
+import { type PodProcess, startProgram } from '../session/pod-process.ts';
 import type { Terminal as Screen } from '../session/session-script.ts';
-import { startProgram } from '../session/start-program.ts';
 import { ClientSocket } from './client-socket.ts';
 import { countOf, RESIZE, SHOWN, sizeOf, STATUS, statusFrame, STDIN, STDOUT, TOKEN } from './protocol.ts';
 
