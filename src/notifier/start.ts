@@ -11,8 +11,7 @@ import { createLeaderMetric, Election } from '../runtime/lease/lease.ts';
 import { guardWrites } from '../runtime/lease/write-guard.ts';
 import { storeSource } from '../runtime/source.ts';
 import { Deliverer, type DelivererDeps, DELIVERIES, type NotifierStores } from './deliverer.ts';
-import { Lags } from './lags.ts';
-import { createNotifierMetrics } from './metrics.ts';
+import { Lags, createNotifierMetrics } from './metrics.ts';
 
 /** Milliseconds of one turn: more than it takes by itself, with its last delivery. */
 const RECONCILE_MS = 60_000;
