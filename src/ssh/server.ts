@@ -7,7 +7,7 @@ import { dialTls, type Dial } from '../direct/dial.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
 import { serveClient } from './serve-client.ts';
-import { FairBytes } from '../lib/shares/fair-bytes.ts';
+import { FairBytes } from '../lib/shares.ts';
 import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';

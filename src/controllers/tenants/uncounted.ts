@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { KeyBackoff } from '../../runtime/queue/ratelimiter.ts';
+import { KeyBackoff } from '../../runtime/ratelimiter.ts';
 
 /** Which namespaces go without their ResourceQuota for a while, because Kubernetes could not count its objects. */
 export class UncountedQuotas {

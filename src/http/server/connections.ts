@@ -1,6 +1,6 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { clientNetwork } from '../../lib/network/client-network.ts';
+import { clientNetwork } from '../../lib/client-network.ts';
 
 /** Milliseconds that a connection may rest between two requests: longer than load balancers do (60 s on AWS). */
 const RESTING_MS = 65_000;

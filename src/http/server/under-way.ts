@@ -1,5 +1,5 @@
 import { getPrincipal } from '../../access/principal.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { FairShares } from '../../lib/shares.ts';
 import type { Connections } from './connections.ts';
 import { overloaded } from '../interface/errors/busy.ts';
 import type { Step } from '../interface/step.ts';

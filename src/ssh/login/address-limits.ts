@@ -1,4 +1,4 @@
-import { clientNetwork } from '../../lib/network/client-network.ts';
+import { clientNetwork } from '../../lib/client-network.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { Lru } from '../../lib/lru.ts';
 

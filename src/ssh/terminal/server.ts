@@ -7,7 +7,7 @@ import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
 import { BlockedPods } from '../../direct/blocked-pods.ts';
 import { dialTls } from '../../direct/dial.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { FairShares } from '../../lib/shares.ts';
 import { createServer, STATUS_CODES } from '../../lib/node-http.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import type { InstanceView } from '../directory.ts';

@@ -11,7 +11,7 @@ import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { BlockedPods } from '../../direct/blocked-pods.ts';
 import type { Dial } from '../../direct/dial.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Portion } from '../../lib/shares/fair-bytes.ts';
+import type { Portion } from '../../lib/shares.ts';
 import type { AuditSink, Visitor } from '../audit.ts';
 import { DirectWay } from '../direct-way.ts';
 import type { InstanceDirectory } from '../directory.ts';

@@ -22,7 +22,7 @@ import { readLog } from './read.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface LogsContext {

@@ -18,7 +18,7 @@ import { formatOf, prometheusText, TEXT_TYPES } from './prometheus.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Logger } from 'pino';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import type { ReadMonitor } from '../../../ports/read-monitor.ts';
 import type { Stores } from '../../../caches/caches.ts';
 

@@ -16,7 +16,7 @@ import { type Days, daysOf } from './days.ts';
 import { type UsageAnswer, type UsageQuery, usageQuerySchema, usageSchema } from './schema.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import type { Stores } from '../../../caches/caches.ts';
 
 export interface UsageContext {

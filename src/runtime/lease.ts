@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
-import type { KubeClient } from '../../kube/client/client.ts';
-import { NotFoundError } from '../../kube/errors.ts';
-import { type Lease, LEASES } from '../../kube/types.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { RunSignals } from '../controller.ts';
+import type { KubeClient } from '../kube/client/client.ts';
+import { NotFoundError } from '../kube/errors.ts';
+import { type Lease, LEASES } from '../kube/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { RunSignals } from './controller.ts';
 import { type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
 
 export interface ElectionOptions {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
 /** `low` yields to `normal` but never starves: while low keys wait, every eighth key is one of them. */
