@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type IpNetwork, parseNetwork } from '../lib/network/ip-network.ts';
+import { type IpNetwork, parseNetwork } from '../lib/ip-network.ts';
 import { type GpuPoolSpec, gpuPoolSpecSchema } from '../resources/gpu-pool.ts';
 import { IMAGE_PATTERN } from '../resources/image.ts';
 import { type OidcConfig, oidcEnvironment, readOidc } from './oidc.ts';

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { Portion } from '../lib/shares/fair-bytes.ts';
+import type { Portion } from '../lib/shares.ts';
 
 /** Bytes of one output that may always wait in this process. The pod begins with the same number. */
 export const FIRST_WINDOW = 256 * 1024;

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../lib/clock.ts';
-import type { Portion } from '../lib/shares/fair-bytes.ts';
+import type { Portion } from '../lib/shares.ts';
 import type { Wire } from './dial.ts';
 import { FrameError, FROM_POD, FrameReader, headerOf, TO_POD } from './frames.ts';
 import { LinkChannel, strayCost, type OpenRequest } from './link-channel.ts';

@@ -1,7 +1,7 @@
 import { Writable, type Readable } from 'node:stream';
 import { channelWrites } from '../kube/streams/channel-writes.ts';
 import type { ExecExit } from '../kube/streams/exec.ts';
-import type { Portion } from '../lib/shares/fair-bytes.ts';
+import type { Portion } from '../lib/shares.ts';
 import { CreditedOutput } from './credited-output.ts';
 import { FROM_POD, FrameError, TO_POD } from './frames.ts';
 

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { readUntil } from '../kube/streams/read-until.ts';
 import { StreamRefusedError } from '../kube/streams/websocket.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Portion } from '../lib/shares/fair-bytes.ts';
+import type { Portion } from '../lib/shares.ts';
 import type { BlockedPods } from './blocked-pods.ts';
 import type { Dial } from './dial.ts';
 import { DirectLink } from './direct-link.ts';

@@ -30,7 +30,7 @@ import { GPU_INSTANCES, type GpuInstance } from '../resources/instances/gpu-inst
 import { GROUP } from '../resources/schema.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS } from '../resources/tenants/tenant-limit.ts';
 import { TENANT_POLICIES } from '../resources/tenants/tenant-policy.ts';
-import { CONTROLLER_LEASE, NOTIFIER_LEASE } from '../runtime/lease/lease-record.ts';
+import { CONTROLLER_LEASE, NOTIFIER_LEASE } from '../runtime/lease-record.ts';
 
 /** What is read of one kind. */
 export interface Source<T extends KubeObject = KubeObject> {

@@ -1,5 +1,5 @@
 import { type BlockList, isIP, isIPv4 } from 'node:net';
-import { blockListOf, type IpNetwork } from '../lib/network/ip-network.ts';
+import { blockListOf, type IpNetwork } from '../lib/ip-network.ts';
 
 /** IPv4 networks that are not the internet (IANA IPv4 Special-Purpose Address Registry), and multicast. */
 const SPECIAL_IPV4 = [

@@ -3,19 +3,16 @@ import { isUidMismatch, NotFoundError } from '../kube/errors.ts';
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
 import type { Clock } from '../lib/clock.ts';
-import { FairShares } from '../lib/shares/fair-shares.ts';
+import { FairShares } from '../lib/shares.ts';
 import { sameJson } from '../lib/json.ts';
 import type { InstanceHistory } from '../resources/instance-history.ts';
 import { TENANT_LIMIT_NAME, type TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { signedHeaders, signingSecret } from '../resources/webhook-signing.ts';
 import { type Webhook, WEBHOOKS } from '../resources/webhook.ts';
 import type { ReconcileContext, Result } from '../runtime/controller.ts';
-import { NotLeaderError } from '../runtime/lease/write-guard.ts';
-import { waitMs } from './backoff.ts';
-import { findDue, firstCursor, isTooOld, pass, type Positions } from './cursor.ts';
-import type { NotifierEvent } from './events.ts';
-import type { Lags } from './lags.ts';
-import type { CountedOutcome } from './metrics.ts';
+import { NotLeaderError } from '../runtime/write-guard.ts';
+import { findDue, firstCursor, isTooOld, pass, type Positions, type NotifierEvent } from './events.ts';
+import type { Lags, CountedOutcome } from './metrics.ts';
 import { type Progress, progressOf, toStatus } from './status.ts';
 import type { Outcome, Targets } from './target.ts';
 
@@ -29,6 +26,11 @@ const TURN_MS = 20_000;
 const WRITE_MS = 1_000;
 /** Milliseconds until a webhook is looked at again whose tenant has its share of the deliveries under way. */
 const SHARE_MS = 1_000;
+/** Milliseconds until a target that took no event is tried again: at first, and at most. */
+const FIRST_WAIT_MS = 5_000;
+const MOST_WAIT_MS = 60 * 60_000;
+/** Part of a wait by which targets differ, so that they do not meet again. */
+const JITTER = 0.25;
 
 export interface NotifierStores {
   webhooks: ReadStore<Webhook>;
@@ -63,6 +65,18 @@ interface Work {
   nextAt: number;
   /** Monotonic: when the status was written last. */
   writtenAt: number;
+}
+
+/**
+ * Milliseconds until the next try.
+ *
+ * @param failures in a row, from 1
+ * @param random uniform in [0, 1)
+ * @param askedMs what the target asked for, if it did
+ */
+function waitMs(failures: number, random: number, askedMs = 0): number {
+  const wait = Math.min(MOST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures - 1, 20));
+  return Math.min(MOST_WAIT_MS, Math.max(askedMs, wait * (1 - random * JITTER)));
 }
 
 /** Delivers the events of webhooks, one at a time for each. Make one for each term: it remembers what it delivered. */

@@ -3,9 +3,12 @@ import { rfc3339 } from '../kube/conditions.ts';
 import { type HistoryEntry, type InstanceHistory, toEventRecord } from '../resources/instance-history.ts';
 import type { TenantLimit } from '../resources/tenants/tenant-limit.ts';
 import { type BudgetStatus, WARNINGS } from '../resources/tenants/budget.ts';
+import { type Cursor, MAX_SENT, type Webhook } from '../resources/webhook.ts';
 
 /** Characters of an id, 6 bits each. */
 const ID_LENGTH = 16;
+/** Milliseconds for which an event is tried. */
+const KEPT_MS = 3 * 24 * 60 * 60_000;
 
 /** Something to tell a webhook. */
 export interface NotifierEvent {
@@ -50,7 +53,7 @@ function toEvent({ spec }: InstanceHistory, entry: HistoryEntry, index: number):
 }
 
 /** Whether a type of events is asked for. */
-export type Wants = (type: string) => boolean;
+type Wants = (type: string) => boolean;
 
 /** The wanted events of these instances that are newer than a position, oldest first. */
 export function instanceEvents(histories: Iterable<InstanceHistory>, after: string, wants: Wants): NotifierEvent[] {
@@ -85,7 +88,7 @@ function budgetData({ month, renewsAt, percent, lines }: BudgetStatus) {
  *
  * @param told the month and the per cent of the last event, as a cursor has them: `2026-11 80`
  */
-export function budgetEvents(limit: TenantLimit | undefined, told: string | undefined): NotifierEvent[] {
+function budgetEvents(limit: TenantLimit | undefined, told: string | undefined): NotifierEvent[] {
   const budget = limit?.status?.budget;
   if (limit === undefined || budget === undefined) return [];
   const { month, percent, at } = budget;
@@ -97,4 +100,60 @@ export function budgetEvents(limit: TenantLimit | undefined, told: string | unde
   if (reached === undefined) return [];
   const id = idOf(limit.metadata.uid ?? '', month, reached);
   return [{ id, type: budgetType(reached), position: `${month} ${reached}`, at, data: budgetData(budget) }];
+}
+
+/** What the stores say of the tenant of a webhook. */
+interface Recorded {
+  histories: Iterable<InstanceHistory>;
+  limit: TenantLimit | undefined;
+}
+
+/** Where a new webhook begins: what is recorded from its creation on. */
+export function firstCursor({ metadata }: Pick<Webhook, 'metadata'>): Cursor {
+  return { before: rfc3339(new Date(metadata.creationTimestamp ?? 0).getTime()), sent: [] };
+}
+
+/** Where events that were delivered stand, by their ids: a cursor has the ids alone. */
+export type Positions = ReadonlyMap<string, string>;
+
+interface Due {
+  /** The events that the webhook has not, in the order of their delivery. */
+  events: NotifierEvent[];
+  positions: Positions;
+}
+
+export function findDue({ spec }: Pick<Webhook, 'spec'>, cursor: Cursor, { histories, limit }: Recorded): Due {
+  const wants = (type: string): boolean => spec.events === undefined || spec.events.includes(type);
+  const sent = new Set(cursor.sent);
+  const ofInstances = instanceEvents(histories, cursor.before, wants);
+  const ofBudget = budgetEvents(limit, cursor.budget).filter(({ type }) => wants(type));
+  return {
+    events: [...ofBudget, ...ofInstances.filter(({ id }) => !sent.has(id))],
+    positions: new Map(ofInstances.map(({ id, position }) => [id, position])),
+  };
+}
+
+function isOfBudget({ type }: NotifierEvent): boolean {
+  return type.startsWith('budget.');
+}
+
+/**
+ * The cursor after an event, which was delivered or dropped. What another writer records late stands before events that
+ * were delivered already: so the last ones are kept by their ids, and only what is older than all of them is settled.
+ *
+ * @param positions of events that still stand in a history
+ */
+export function pass(cursor: Cursor, event: NotifierEvent, positions: Positions): Cursor {
+  if (isOfBudget(event)) return { ...cursor, budget: event.position, last: event.id };
+  const sent = [...cursor.sent, event.id];
+  const settled = sent.splice(0, Math.max(0, sent.length - MAX_SENT));
+  const before = settled
+    .map((id) => positions.get(id) ?? '')
+    .reduce((newest, position) => (position > newest ? position : newest), cursor.before);
+  return { ...cursor, before, sent, last: event.id };
+}
+
+/** Whether the time of an event is over. `now`: milliseconds since the epoch. */
+export function isTooOld({ at }: NotifierEvent, now: number): boolean {
+  return Date.parse(at) + KEPT_MS <= now;
 }

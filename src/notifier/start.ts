@@ -6,14 +6,12 @@ import type { KubeClient } from '../kube/client/client.ts';
 import { keyOf } from '../kube/types.ts';
 import { Controller, type RunSignals } from '../runtime/controller.ts';
 import { createControllerMetrics } from '../runtime/controller-metrics.ts';
-import { NOTIFIER_LEASE } from '../runtime/lease/lease-record.ts';
-import { createLeaderMetric } from '../runtime/lease/leader-metrics.ts';
-import { Election } from '../runtime/lease/lease.ts';
-import { guardWrites } from '../runtime/lease/write-guard.ts';
+import { NOTIFIER_LEASE } from '../runtime/lease-record.ts';
+import { createLeaderMetric, Election } from '../runtime/lease.ts';
+import { guardWrites } from '../runtime/write-guard.ts';
 import { storeSource } from '../runtime/source.ts';
 import { Deliverer, type DelivererDeps, DELIVERIES, type NotifierStores } from './deliverer.ts';
-import { Lags } from './lags.ts';
-import { createNotifierMetrics } from './metrics.ts';
+import { Lags, createNotifierMetrics } from './metrics.ts';
 
 /** Milliseconds of one turn: more than it takes by itself, with its last delivery. */
 const RECONCILE_MS = 60_000;

@@ -1,3 +1,4 @@
+import { Resolver } from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
@@ -10,6 +11,8 @@ import type { TargetRules, Way } from './addresses.ts';
 const DELIVERY_MS = 10_000;
 /** Bytes of an answer that are read, so that a target that writes some text ends well. */
 const ANSWER_BYTES = 64 * 1024;
+/** Milliseconds for one try of a DNS server. Two tries end well before a delivery does. */
+const DNS_TRY_MS = 2_000;
 
 /** How a delivery went. */
 export type Outcome =
@@ -148,4 +151,16 @@ export class Targets {
     answer.once('close', () => resolve());
     return promise;
   }
+}
+
+/**
+ * The addresses of a host name, from DNS alone: no hosts file, and no search domains of the cluster. It takes no thread
+ * of the process, so that a name whose server is silent holds up nobody else. Rejects when no address is found.
+ */
+export async function resolveHost(hostname: string): Promise<string[]> {
+  const resolver = new Resolver({ timeout: DNS_TRY_MS, tries: 2 });
+  const found = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+  const addresses = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+  if (addresses.length === 0) throw new Error('The host name has no address.');
+  return addresses;
 }

@@ -14,7 +14,7 @@ import type { GpuInstance } from '../resources/instances/gpu-instance.ts';
 import { signAccessToken, signingKey } from './access-token.ts';
 import { originOf, portHostOf, type PortHost } from './address.ts';
 import { PortError, STATUS_OF } from './errors.ts';
-import { PodLinks } from './direct/pod-links.ts';
+import { PodLinks } from './pod-links.ts';
 import { forwardHttp, forwardUpgrade, type ForwardDeps, type PortRequest } from './forward.ts';
 import type { Sender } from './headers.ts';
 import { answer, cookieToken, enter, ENTER_PATH, isCrossOrigin, send, SIGN_IN, TICKET_MS } from './host-pages.ts';

@@ -1,6 +1,5 @@
 import type { PrincipalRef } from '../access/principal.ts';
-import { FairShares } from '../lib/shares/fair-shares.ts';
-import { Shares } from '../lib/shares/shares.ts';
+import { FairShares, Shares } from '../lib/shares.ts';
 import { PortError } from './errors.ts';
 
 const MAX_PER_POD = 128;

@@ -2,9 +2,8 @@ import { SESSION_SECRETS, sessionKeyReader } from '../access/session-key.ts';
 import { createKubeClient } from '../kube/client/rest-client.ts';
 import { loadKubeConfig } from '../kube/config/config.ts';
 import { TargetRules } from '../notifier/addresses.ts';
-import { resolveHost } from '../notifier/resolve.ts';
+import { resolveHost, Targets } from '../notifier/target.ts';
 import { startNotifier } from '../notifier/start.ts';
-import { Targets } from '../notifier/target.ts';
 import type { Role } from './role.ts';
 
 /** Delivers events to webhooks of tenants. The only role that connects to where tenants say. */

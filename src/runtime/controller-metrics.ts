@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import { createQueueMetrics, type QueueMetrics } from './queue/queue-metrics.ts';
+import { createQueueMetrics, type QueueMetrics } from './queue-metrics.ts';
 
 const OUTCOMES = ['success', 'error', 'requeue', 'requeue_after'] as const;
 export type ReconcileOutcome = (typeof OUTCOMES)[number];

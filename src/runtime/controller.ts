@@ -4,9 +4,9 @@ import { ConflictError, isUnreachable } from '../kube/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ControllerMetrics, ReconcileOutcome } from './controller-metrics.ts';
 import type { Fence } from './fence.ts';
-import { KeyBackoff, retryLimiter } from './queue/ratelimiter.ts';
+import { KeyBackoff, retryLimiter } from './ratelimiter.ts';
 import type { Source } from './source.ts';
-import { WorkQueue } from './queue/workqueue.ts';
+import { WorkQueue } from './workqueue.ts';
 
 /** When to look at the key again although nothing changed; undefined means never. */
 export type Result = { requeueAfterMs?: number } | undefined;

@@ -1,6 +1,6 @@
 import type { ReadStore, StoreChange } from '../kube/watch/store.ts';
 import type { KubeObject } from '../kube/types.ts';
-import type { Priority } from './queue/workqueue.ts';
+import type { Priority } from './workqueue.ts';
 
 export type AddKey = (key: string, priority?: Priority) => void;
 

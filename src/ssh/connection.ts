@@ -12,7 +12,7 @@ import type { AuthorizedKey } from './login/authorized-key.ts';
 import type { CountLogin } from './ssh-metrics.ts';
 import { isRekeying } from './ssh2/private.ts';
 import type { Connection } from './ssh2/protocol.ts';
-import type { FairBytes } from '../lib/shares/fair-bytes.ts';
+import type { FairBytes } from '../lib/shares.ts';
 import type { SendQueue } from './ssh2/send-queue.ts';
 import type { Windows } from './ssh2/windows.ts';
 import type { TenantPlaces } from './tenant-places.ts';

@@ -4,11 +4,10 @@ import type { CeilingsOf } from '../access/ceilings.ts';
 import { cutConnection, freeMemory, recheck, type Gateway, type LiveConnection } from './connection.ts';
 import { BlockedPods } from '../direct/blocked-pods.ts';
 import { dialTls, type Dial } from '../direct/dial.ts';
-import { awaitIdent, isOpenSsh } from './ident.ts';
 import { AddressLimiter, DEFAULT_ADDRESS_LIMITS, type AddressLimits } from './login/address-limits.ts';
 import { PendingLogins } from './login/pending-logins.ts';
 import { serveClient } from './serve-client.ts';
-import { FairBytes } from '../lib/shares/fair-bytes.ts';
+import { FairBytes } from '../lib/shares.ts';
 import { checkPrivateFields, hangUpOn, socketOf } from './ssh2/private.ts';
 import { protocolServer, type Connection } from './ssh2/protocol.ts';
 import { TenantPlaces } from './tenant-places.ts';
@@ -38,6 +37,7 @@ const LONG_QUEUES_SHARE = 1 / 4;
 const MEMORY_CHECK_MS = 250;
 const LAST_WORDS_LIMIT_MS = 2_000;
 const REFUSAL_LOG_MS = 5_000;
+const IDENT_PATIENCE_MS = 300;
 
 type ProtocolServer = ReturnType<typeof protocolServer>;
 
@@ -49,6 +49,30 @@ async function emptied(live: ReadonlySet<LiveConnection>, ms: number): Promise<v
     if (first === undefined || first.socket.closed) return;
     await once(first.socket, 'close', { signal: limit }).catch(() => undefined);
   }
+}
+
+/** Whether a client that began with these bytes is OpenSSH. */
+function isOpenSsh(first: Buffer): boolean {
+  return first.subarray(0, 16).toString('latin1') === 'SSH-2.0-OpenSSH_';
+}
+
+/** A client's first bytes, put back for the next reader; empty when it waits for the server (RFC 4253 section 4.2). */
+function awaitIdent(socket: Socket): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const finish = (first: Buffer): void => {
+      clearTimeout(timer);
+      socket.off('data', onData);
+      socket.off('close', onClose);
+      socket.pause();
+      if (first.length > 0) socket.unshift(first);
+      resolve(first);
+    };
+    const onData = (first: Buffer): void => finish(first);
+    const onClose = (): void => finish(Buffer.alloc(0));
+    const timer = setTimeout(onClose, IDENT_PATIENCE_MS);
+    socket.on('data', onData);
+    socket.once('close', onClose);
+  });
 }
 
 /** Serves SSH. Each decision reads keys and instances anew; each change checks the live connections at once. */

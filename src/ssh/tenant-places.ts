@@ -1,5 +1,5 @@
 import type { CeilingsOf } from '../access/ceilings.ts';
-import { Shares } from '../lib/shares/shares.ts';
+import { Shares } from '../lib/shares.ts';
 import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 
 /** Connections and channels that this replica serves at once, of all tenants together. */

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../http/interface/errors/api-error.ts';
 import { hopByHop } from '../lib/relay-headers.ts';
-import { Shares } from '../lib/shares/shares.ts';
+import { Shares } from '../lib/shares.ts';
 import { Pool } from '../lib/lean-http.ts';
 
 /** Calls of one replica that are passed on at the same time: of all clients, and of one address. */

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { KubeClient } from '../kube/client/client.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import { clientNetwork } from '../lib/network/client-network.ts';
+import { clientNetwork } from '../lib/client-network.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ApiKey } from '../resources/api-key.ts';
 import { memoryCounter } from '../runtime/counter.ts';

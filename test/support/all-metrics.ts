@@ -12,7 +12,7 @@ import { InformerMetrics } from '../../src/kube/watch/informer-metrics.ts';
 import { createNotifierMetrics } from '../../src/notifier/metrics.ts';
 import { createLog } from '../../src/roles/log.ts';
 import { createControllerMetrics } from '../../src/runtime/controller-metrics.ts';
-import { createLeaderMetric } from '../../src/runtime/lease/leader-metrics.ts';
+import { createLeaderMetric } from '../../src/runtime/lease.ts';
 import { auditSink } from '../../src/ssh/audit.ts';
 import { createPortMetrics } from '../../src/ports/metrics.ts';
 import { createSshMetrics } from '../../src/ssh/ssh-metrics.ts';

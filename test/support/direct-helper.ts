@@ -7,7 +7,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../src/lib/clock.ts';
 import { dialTls, type Wire } from '../../src/direct/dial.ts';
 import { DirectLink } from '../../src/direct/direct-link.ts';
-import { FairBytes } from '../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../src/lib/shares.ts';
 import { waitFor } from './wait-for.ts';
 
 /** The helper as a process of this machine, as exec starts it in a pod. */

@@ -7,7 +7,7 @@ import type { KubeObject } from '../../src/kube/types.ts';
 import { Cache } from '../../src/kube/watch/cache.ts';
 import type { IndexFunctions } from '../../src/kube/watch/store.ts';
 import { Deliverer, type DelivererDeps } from '../../src/notifier/deliverer.ts';
-import { Lags } from '../../src/notifier/lags.ts';
+import { Lags } from '../../src/notifier/metrics.ts';
 import type { Delivery, Outcome } from '../../src/notifier/target.ts';
 import type { HistoryEntry, InstanceHistory } from '../../src/resources/instance-history.ts';
 import type { TenantLimit } from '../../src/resources/tenants/tenant-limit.ts';

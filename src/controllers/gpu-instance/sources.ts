@@ -1,7 +1,7 @@
 import { keyOf, type KubeObject } from '../../kube/types.ts';
 import { sameJson } from '../../lib/json.ts';
 import { type AddKey, type Source, storeSource } from '../../runtime/source.ts';
-import type { Priority } from '../../runtime/queue/workqueue.ts';
+import type { Priority } from '../../runtime/workqueue.ts';
 import type { GpuInstance } from '../../resources/instances/gpu-instance.ts';
 import { TENANT_LIMIT_NAME } from '../../resources/tenants/tenant-limit.ts';
 import { isNodeReady } from '../../inventory/nodes/node-state.ts';

@@ -16,7 +16,7 @@ import type { Ceilings } from '../../resources/tenants/ceilings.ts';
 import { TENANT_LABEL } from '../../resources/tenants/tenant-policy.ts';
 import { WEBHOOKS } from '../../resources/webhook.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { KeyBackoff } from '../../runtime/queue/ratelimiter.ts';
+import { KeyBackoff } from '../../runtime/ratelimiter.ts';
 import { AlreadyExistsError, isNamespaceTerminating, NotFoundError } from '../../kube/errors.ts';
 import { sameJson } from '../../lib/json.ts';
 import { TENANT_LIMIT_NAME, TENANT_LIMITS, type TenantLimitSpec } from '../../resources/tenants/tenant-limit.ts';

@@ -1,5 +1,5 @@
 import type { Deployment } from '../../kube/installation-types.ts';
-import { readRecord } from '../../runtime/lease/lease-record.ts';
+import { readRecord } from '../../runtime/lease-record.ts';
 import type { Lease } from '../../kube/types.ts';
 import { type Facts, helmUpgrade, rolesIn } from '../facts.ts';
 import { check, type Problem } from '../finding.ts';

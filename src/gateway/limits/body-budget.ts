@@ -1,4 +1,4 @@
-import { Shares } from '../../lib/shares/shares.ts';
+import { Shares } from '../../lib/shares.ts';
 
 /** Bounds the memory that the request bodies of all calls hold, and the share of it that each tenant holds. */
 export class BodyBudget {

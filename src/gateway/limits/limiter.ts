@@ -1,7 +1,7 @@
 import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { Shares } from '../../lib/shares/shares.ts';
+import { Shares } from '../../lib/shares.ts';
 import { whoCanChange, whoCanChangeKey } from '../../resources/tenants/who-can-change.ts';
 import type { MinuteCounter } from '../../runtime/counter.ts';
 import type { Standings } from './standings.ts';

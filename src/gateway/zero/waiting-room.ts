@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { Shares } from '../../lib/shares/shares.ts';
+import { Shares } from '../../lib/shares.ts';
 import type { Model } from '../balance/model.ts';
 
 /** No server of the model is ready, and this call waits for none any more. The message is for the caller. */

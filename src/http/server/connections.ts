@@ -1,8 +1,8 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { getPrincipal } from '../../access/principal.ts';
-import { clientNetwork } from '../../lib/network/client-network.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { clientNetwork } from '../../lib/client-network.ts';
+import { FairShares } from '../../lib/shares.ts';
 import { overloaded } from '../interface/errors/busy.ts';
 import type { Step } from '../interface/step.ts';
 

@@ -9,7 +9,7 @@ import type { CacheName } from '../../caches/table.ts';
 import type { Inventory } from '../../inventory/inventory.ts';
 import type { KubeClient } from '../../kube/client/client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { FairShares } from '../../lib/shares.ts';
 import type { InstancePorts } from '../../ports/instance-ports.ts';
 import type { ReadMonitor } from '../../ports/read-monitor.ts';
 import type { Tracer } from '../../runtime/tracing/tracer.ts';

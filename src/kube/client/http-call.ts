@@ -4,7 +4,6 @@ import type { ClientMetrics } from './client-metrics.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { KubeConnection } from '../config/connection.ts';
 import { KubeError, NotSentError, TimeoutError, toKubeError, TransportError } from '../errors.ts';
-import { readText } from './response-body.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 
 export interface Call {
@@ -32,6 +31,21 @@ export interface CallContext {
 }
 
 const MAX_ERROR_BYTES = 1024 * 1024;
+
+/** The whole body as text. Rejects a body of more than `maxBytes`, which would fill the memory. */
+export async function readText(body: Readable, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) {
+      body.destroy();
+      throw new TransportError({ message: `answer larger than ${maxBytes} bytes`, status: 0, reason: 'TooLarge' });
+    }
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? String(chunks[0]) : Buffer.concat(chunks, size).toString('utf8');
+}
 
 /** Method and path as errors name them, without the query, which may hold what a log should not. */
 function nameOf(call: Call): string {

@@ -1,7 +1,7 @@
 import type { KubeConnection } from '../config/connection.ts';
 import { toKubeError, TransportError } from '../errors.ts';
 import { isObject } from '../../lib/json.ts';
-import { readText } from './response-body.ts';
+import { readText } from './http-call.ts';
 
 export interface ServerInfo {
   /** As in v1.36.2. */

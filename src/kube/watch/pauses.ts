@@ -1,9 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { GoneError, isUnreachable, KubeError, TooManyRequestsError, TransportError } from '../errors.ts';
-import { Backoff } from './backoff.ts';
 
-// The numbers of client-go's reflector.go, but for the last: there a watch must be good for two minutes, and until then an
-// API server that restarts twice costs half a minute.
+// The numbers of client-go's reflector.go, but for the last, after which without a failure the next wait is the first one
+// again: there a watch must be good for two minutes, and until then an API server that restarts twice costs half a minute.
 const BACKOFF = { firstMs: 800, maxMs: 30_000, resetMs: 10_000 } as const;
 /** While nothing answers, and while the API server starts. Up to as much again at random. */
 const SOON_MS = 500;
@@ -14,6 +13,35 @@ const SOON_MS = 500;
 const STARTING_MS = 30_000;
 /** A version that is too old is cured by a list. When it is too old again so soon, a list does not cure it. */
 const CURED_MS = 10_000;
+
+interface Options {
+  clock: Clock;
+  /** Uniform in [0, 1). */
+  random: () => number;
+}
+
+/** client-go's NewExponentialBackoffManager with factor 2 and jitter 1. There the time of the wait counts as good. */
+class Backoff {
+  readonly #options: Options;
+  #base: number = BACKOFF.firstMs;
+  /** When the last wait was over. */
+  #goodSince = -Infinity;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** Milliseconds to wait after one more failure: doubling, capped, with up to as much again at random. */
+  next(): number {
+    const { clock, random } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#goodSince > BACKOFF.resetMs) this.#base = BACKOFF.firstMs;
+    const wait = this.#base * (1 + random());
+    this.#goodSince = now + wait;
+    this.#base = Math.min(this.#base * 2, BACKOFF.maxMs);
+    return wait;
+  }
+}
 
 /** Milliseconds of the server's Retry-After, within bounds. */
 function askedToWait(error: unknown): number {
@@ -29,11 +57,10 @@ export class Pauses {
   #awayAt = -Infinity;
   #goneAt = -Infinity;
 
-  /** @param random uniform in [0, 1) */
-  constructor({ clock, random }: { clock: Clock; random: () => number }) {
-    this.#clock = clock;
-    this.#random = random;
-    this.#backoff = new Backoff({ clock, random, ...BACKOFF });
+  constructor(options: Options) {
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#backoff = new Backoff(options);
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { clientNetwork, ownerNetwork } from '../../lib/network/client-network.ts';
+import { clientNetwork, ownerNetwork } from '../../lib/client-network.ts';
 import type { AddressLimiter } from './address-limits.ts';
 
 /** A connection that has not logged in. */

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { constants } from 'node:os';
 import type { PodTarget } from '../../access/pod-target.ts';
+import type { DirectLink } from '../../direct/direct-link.ts';
 import { execInPod, type ExecExit, type ExecStream } from '../../kube/streams/exec.ts';
 import { StreamRefusedError, type StreamEndpoint } from '../../kube/streams/websocket.ts';
 import type { Way } from '../audit.ts';
+import type { DirectWay } from '../direct-way.ts';
 import { EndMarkerFilter } from './end-marker.ts';
 import { readUntil } from '../../kube/streams/read-until.ts';
-import { encodeLine, launcher, READY_BYTE, sessionScript, type Launch } from './session-script.ts';
+import { DIRECT_LAUNCHER, encodeLine, launcher, READY_BYTE, sessionScript, type Launch } from './session-script.ts';
 import { hangUpScript, signalScript } from './signal-script.ts';
 
 const LAUNCH_TIMEOUT_MS = 15_000;
@@ -59,12 +62,7 @@ async function sendScript(stream: ExecStream, launch: Launch, target: PodTarget)
 }
 
 /** Ends a session, that of the leader where one is given. Tries for half a minute. Never rejects. */
-export async function hangUp(
-  endpoint: StreamEndpoint,
-  target: PodTarget,
-  session: string,
-  leader?: number,
-): Promise<void> {
+async function hangUp(endpoint: StreamEndpoint, target: PodTarget, session: string, leader?: number): Promise<void> {
   for (let attempt = 0; attempt < HANG_UP_TRIES; attempt += 1) {
     try {
       const limit = AbortSignal.timeout(HANG_UP_TIMEOUT_MS);
@@ -84,7 +82,7 @@ function randomWord(): string {
 }
 
 /** The launch of a new session. */
-export function launchOf(what: What): Omit<Launch, 'endMarker'> {
+function launchOf(what: What): Omit<Launch, 'endMarker'> {
   return { terminal: undefined, env: new Map(), ...what, session: randomWord() };
 }
 
@@ -123,4 +121,61 @@ export async function startInPod(
       return hangUp(endpoint, target, launch.session);
     },
   };
+}
+
+/** Starts what a session asks for through the link. Rejects when the helper cannot start it. */
+async function startOnLink(
+  endpoint: StreamEndpoint,
+  target: PodTarget,
+  what: What,
+  link: DirectLink,
+): Promise<PodProcess> {
+  const launch = launchOf(what);
+  const { session, terminal } = launch;
+  const script = encodeLine(sessionScript({ ...launch, endMarker: undefined }, true));
+  const channel = link.open({
+    argv: DIRECT_LAUNCHER,
+    script,
+    ...(terminal && { terminal: { columns: terminal.columns, rows: terminal.rows } }),
+  });
+  const pid = await channel.opened;
+  const { stdin, stdout, stderr, exit } = channel;
+  return {
+    way: 'direct',
+    stdin,
+    stdout,
+    stderr,
+    exit,
+    programEnded: channel.inputOver,
+    buffered: () => stdin.writableLength + stdout.readableLength + stderr.readableLength,
+    resize: (columns, rows) => channel.resize(columns, rows),
+    close: () => channel.close(),
+    signal: async (name) => {
+      const numbers: Record<string, number> = constants.signals;
+      const number = numbers[`SIG${name}`];
+      if (number !== undefined) channel.signal(number);
+    },
+    hangUp: async () => {
+      channel.close();
+      // The helper is gone then, and its programs may not be.
+      if (link.wasLost) await hangUp(endpoint, target, session, pid);
+    },
+  };
+}
+
+interface Ways {
+  endpoint: StreamEndpoint;
+  direct: Pick<DirectWay, 'to'>;
+}
+
+/** Starts what a session asks for, by the direct way where it is open. Rejects with an error that says why not. */
+export async function startProgram(
+  { endpoint, direct }: Ways,
+  target: PodTarget,
+  what: What,
+  signal: AbortSignal,
+): Promise<PodProcess> {
+  const link = await direct.to(target);
+  if (link === undefined) return await startInPod(endpoint, target, what, signal);
+  return await startOnLink(endpoint, target, what, link);
 }

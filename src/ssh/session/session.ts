@@ -7,11 +7,10 @@ import type { ChannelOutput } from '../ssh2/channel-output.ts';
 import type { ServerChannel, Session } from '../ssh2/protocol.ts';
 import type { Window } from '../ssh2/windows.ts';
 import { exitStatusOf, NO_STATUS, type ExitStatus } from './exit-status.ts';
-import type { PodProcess } from './pod-process.ts';
+import { type PodProcess, startProgram } from './pod-process.ts';
 import { serveChannel } from './serve-channel.ts';
 import { SESSION_VARIABLE, type Action, type Terminal } from './session-script.ts';
 import { signalName } from './signal-script.ts';
-import { startProgram } from './start-program.ts';
 
 const MAX_ENV = 64;
 const MAX_ENV_LENGTH = 4096;

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Connection } from 'ssh2';
-import type { Portion } from '../../lib/shares/fair-bytes.ts';
+import type { Portion } from '../../lib/shares.ts';
 import { isRekeying } from './private.ts';
 
 // A fast copy needs a queue in front of the kernel, and a client may announce a window of 4 GiB and then not read.

@@ -1,5 +1,5 @@
 import type { Connection, ServerChannel } from 'ssh2';
-import type { Portion } from '../../lib/shares/fair-bytes.ts';
+import type { Portion } from '../../lib/shares.ts';
 import { isClosed, takeOverWindows } from './private.ts';
 
 /** Bytes that a client may always send into a channel before its program reads. */

@@ -7,13 +7,12 @@ import type { CeilingsOf } from '../../access/ceilings.ts';
 import type { Principal } from '../../access/principal.ts';
 import { BlockedPods } from '../../direct/blocked-pods.ts';
 import { dialTls } from '../../direct/dial.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
+import { FairShares } from '../../lib/shares.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { http } from '../../lib/lean-http.ts';
 import type { InstanceView } from '../directory.ts';
 import { TERMINAL_PROTOCOL } from '../../wire/terminal-frames.ts';
 import { terminalOf } from './protocol.ts';
-import { TerminalRefusal } from './refusal.ts';
 import { type Opening, Terminal, type TerminalDeps } from './terminal.ts';
 
 export interface TerminalServerDeps extends Omit<TerminalDeps, 'dial' | 'blocked'> {
@@ -39,6 +38,23 @@ const MAX_CONNECTIONS = 2 * MOST_TERMINALS;
 
 const PATH = /^\/terminals\/([a-z0-9][-a-z0-9.]{0,252})$/;
 const BEARER = /^bearer +(\S+)$/i;
+
+/** Why a terminal is not opened, in the words of the HTTP interface. */
+class TerminalRefusal extends Error {
+  override name = 'TerminalRefusal';
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+
+  get body(): string {
+    return JSON.stringify({ error: { message: this.message, code: this.code } });
+  }
+}
 
 function refuse(socket: Socket, { status, body }: TerminalRefusal): void {
   const head = [

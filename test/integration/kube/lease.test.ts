@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createKubeClient } from '../../../src/kube/client/rest-client.ts';
 import { LEASES } from '../../../src/kube/types.ts';
-import { Election } from '../../../src/runtime/lease/lease.ts';
+import { Election } from '../../../src/runtime/lease.ts';
 import { type FaultProxy, faultProxy } from '../../support/fault-proxy/proxy.ts';
 import { scaledClock } from '../../support/scaled-clock.ts';
 import { plainConnection, testNamespace } from '../../support/test-cluster.ts';

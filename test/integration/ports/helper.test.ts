@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { OpenRequest } from '../../../src/direct/link-channel.ts';
-import { socketOf } from '../../../src/ports/direct/link-socket.ts';
+import { socketOf } from '../../../src/ports/link-socket.ts';
 import { freePorts } from '../../../tools/lib/free-ports.ts';
 import { buildPrograms } from '../../../tools/lib/images/tools-image.ts';
 import { cacheFolder } from '../../../tools/lib/paths.ts';

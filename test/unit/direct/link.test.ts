@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST_WINDOW, LARGEST_WINDOW } from '../../../src/direct/credited-output.ts';
 import { DirectLink } from '../../../src/direct/direct-link.ts';
 import { FROM_POD, headerOf, TO_POD } from '../../../src/direct/frames.ts';
-import { FairBytes } from '../../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../../src/lib/shares.ts';
 import { DirectPod } from '../../support/direct-pod.ts';
 import { fakeClock, settle, type FakeClock } from '../../support/fake-clock.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ConnectionBounds, Connections } from '../../../src/http/server/connections.ts';
-import { clientNetwork } from '../../../src/lib/network/client-network.ts';
+import { clientNetwork } from '../../../src/lib/client-network.ts';
 import { Client, type LoneApi, startLoneApi } from '../../support/http/lone-api.ts';
 import { waitFor } from '../../support/wait-for.ts';
 

@@ -9,7 +9,7 @@ import { idempotencyKey, objectNames } from '../../../src/http/interface/idempot
 import { ClaimGate } from '../../../src/http/features/instances/claim-gate.ts';
 import { CallLimits } from '../../../src/http/interface/request-limit.ts';
 import type { GpuInstance } from '../../../src/resources/instances/gpu-instance.ts';
-import { FairShares } from '../../../src/lib/shares/fair-shares.ts';
+import { FairShares } from '../../../src/lib/shares.ts';
 import { OpenStreams } from '../../../src/ports/open-streams.ts';
 import { DEFAULT_CEILINGS } from '../../../src/resources/tenants/ceilings.ts';
 import { memoryCounter } from '../../../src/runtime/counter.ts';

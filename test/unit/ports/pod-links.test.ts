@@ -3,7 +3,7 @@ import pino from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { DirectAddress } from '../../../src/direct/dial.ts';
 import { FROM_POD, TO_POD } from '../../../src/direct/frames.ts';
-import { PodLinks } from '../../../src/ports/direct/pod-links.ts';
+import { PodLinks } from '../../../src/ports/pod-links.ts';
 import type { PortTarget } from '../../../src/ports/target.ts';
 import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
 import { DirectPod } from '../../support/direct-pod.ts';

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { TransportError } from '../../../src/kube/errors.ts';
-import { Election } from '../../../src/runtime/lease/lease.ts';
+import { Election } from '../../../src/runtime/lease.ts';
 import { type FakeClock, fakeClock, settle } from '../../support/fake-clock.ts';
 import { leaseServer } from '../../support/lease-server.ts';
 

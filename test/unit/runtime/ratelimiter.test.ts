@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KeyBackoff, retryLimiter, TokenBucket } from '../../../src/runtime/queue/ratelimiter.ts';
+import { KeyBackoff, retryLimiter, TokenBucket } from '../../../src/runtime/ratelimiter.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 test('a key waits twice as long each time, up to the cap, and starts over when forgotten', () => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { createQueueMetrics } from '../../../src/runtime/queue/queue-metrics.ts';
-import { type Priority, WorkQueue } from '../../../src/runtime/queue/workqueue.ts';
+import { createQueueMetrics } from '../../../src/runtime/queue-metrics.ts';
+import { type Priority, WorkQueue } from '../../../src/runtime/workqueue.ts';
 import { fakeClock, settle } from '../../support/fake-clock.ts';
 
 function setup(): { clock: ReturnType<typeof fakeClock>; queue: WorkQueue } {

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { PODS } from '../../../src/kube/types.ts';
-import { guardWrites } from '../../../src/runtime/lease/write-guard.ts';
+import { guardWrites } from '../../../src/runtime/write-guard.ts';
 import { recordingClient } from '../../support/recording-client.ts';
 
 const POD = { metadata: { name: 'a', namespace: 'ns' } };

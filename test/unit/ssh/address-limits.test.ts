@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clientNetwork } from '../../../src/lib/network/client-network.ts';
+import { clientNetwork } from '../../../src/lib/client-network.ts';
 import { AddressLimiter } from '../../../src/ssh/login/address-limits.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { NO_ADDRESS_LIMITS } from '../../support/ssh-gateway.ts';

@@ -8,7 +8,7 @@ import { BlockedPods } from '../../../src/direct/blocked-pods.ts';
 import { dialTls } from '../../../src/direct/dial.ts';
 import { DirectWay } from '../../../src/ssh/direct-way.ts';
 import { FROM_POD, headerOf } from '../../../src/direct/frames.ts';
-import { FairBytes } from '../../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../../src/lib/shares.ts';
 import { channelServer, frame, type ChannelServer } from '../../support/channel-server.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { createAuthority, issue } from '../../../tools/lib/x509.ts';

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { describe, expect, it, vi } from 'vitest';
 import { freeMemory, type LiveConnection } from '../../../src/ssh/connection.ts';
-import { FairBytes } from '../../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../../src/lib/shares.ts';
 
 const MIB = 1024 * 1024;
 

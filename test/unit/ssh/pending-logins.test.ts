@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { ownerNetwork } from '../../../src/lib/network/client-network.ts';
+import { ownerNetwork } from '../../../src/lib/client-network.ts';
 import { AddressLimiter } from '../../../src/ssh/login/address-limits.ts';
 import { PendingLogins } from '../../../src/ssh/login/pending-logins.ts';
 import { fakeClock } from '../../support/fake-clock.ts';

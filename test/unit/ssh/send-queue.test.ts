@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Client, Connection } from 'ssh2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
-import { FairBytes } from '../../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../../src/lib/shares.ts';
 import { SendQueue } from '../../../src/ssh/ssh2/send-queue.ts';
 import type { SshServer } from '../../../src/ssh/server.ts';
 import { channelServer, frame, offer, type ChannelServer } from '../../support/channel-server.ts';

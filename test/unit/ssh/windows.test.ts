@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Connection, ServerChannel } from 'ssh2';
 import { describe, expect, it } from 'vitest';
-import { FairBytes } from '../../../src/lib/shares/fair-bytes.ts';
+import { FairBytes } from '../../../src/lib/shares.ts';
 import { FIRST_WINDOW, SHARED_WINDOW, Windows } from '../../../src/ssh/ssh2/windows.ts';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import { fold } from '../../../resources/history-fold.ts';
 import {
   HISTORY_OF,

@@ -1,6 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { FairShares } from '../../../lib/shares/fair-shares.ts';
-import { Shares } from '../../../lib/shares/shares.ts';
+import { FairShares, Shares } from '../../../lib/shares.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { overloaded } from '../../interface/errors/busy.ts';
 

@@ -1,7 +1,7 @@
 import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';
 import { overloaded } from '../../interface/errors/busy.ts';

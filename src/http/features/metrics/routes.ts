@@ -6,7 +6,7 @@ import type { KubeClient } from '../../../kube/client/client.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import type { ReadMonitor } from '../../../ports/read-monitor.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { instanceState } from '../../../resources/instances/instance-state.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { FairShares } from '../../../lib/shares/fair-shares.ts';
+import { FairShares } from '../../../lib/shares.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { http } from '../../../lib/lean-http.ts';
 

@@ -6,7 +6,7 @@ import { endedFrom } from '../../../ledger/month.ts';
 import { type Line, totalsOf, UsageReport } from '../../../ledger/report.ts';
 import { tokenBillsOf, type TokenCounts } from '../../../ledger/tokens.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import type { FairShares } from '../../../lib/shares/fair-shares.ts';
+import type { FairShares } from '../../../lib/shares.ts';
 import { formatMoney } from '../../../resources/money.ts';
 import { TOKEN_RECORDS } from '../../../resources/token-record.ts';
 import { USAGE_RECORDS } from '../../../resources/usage-record.ts';

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import type { CeilingsOf } from '../../../access/ceilings.ts';
 import { getPrincipal } from '../../../access/principal.ts';
-import { clientNetwork } from '../../../lib/network/client-network.ts';
-import { FairShares } from '../../../lib/shares/fair-shares.ts';
+import { clientNetwork } from '../../../lib/client-network.ts';
+import { FairShares } from '../../../lib/shares.ts';
 import { whoCanChange } from '../../../resources/tenants/who-can-change.ts';
 import { ApiError } from '../errors/api-error.ts';
 import { overloaded, tooManyAtOnce } from '../errors/busy.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 /** Doubles the wait of a key with each failure: client-go's ItemExponentialFailureRateLimiter. */
 export class KeyBackoff {

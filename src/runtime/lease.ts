@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
-import type { KubeClient } from '../../kube/client/client.ts';
-import { NotFoundError } from '../../kube/errors.ts';
-import { type Lease, LEASES } from '../../kube/types.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { RunSignals } from '../controller.ts';
+import { Gauge, type Registry } from 'prom-client';
+import type { KubeClient } from '../kube/client/client.ts';
+import { NotFoundError } from '../kube/errors.ts';
+import { type Lease, LEASES } from '../kube/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { RunSignals } from './controller.ts';
 import { type LeaseRecord, microTime, readRecord, sameRecord, withRecord } from './lease-record.ts';
 
 export interface ElectionOptions {
@@ -238,4 +239,15 @@ export class Election {
     if (current.holder === '' || current.holder === identity) return false;
     return clock.monotonic() - this.#seenAt < current.durationSeconds * 1000;
   }
+}
+
+/** client-go's gauge of the leader under controller-runtime's name (pkg/metrics/leaderelection.go). */
+export function createLeaderMetric(registry: Registry): (name: string) => (leading: boolean) => void {
+  const status = new Gauge({
+    name: 'leader_election_master_status',
+    help: 'Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.',
+    labelNames: ['name'],
+    registers: [registry],
+  });
+  return (name) => (leading) => status.set({ name }, leading ? 1 : 0);
 }

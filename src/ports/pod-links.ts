@@ -1,16 +1,15 @@
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import { BlockedPods } from '../../direct/blocked-pods.ts';
-import type { Dial } from '../../direct/dial.ts';
-import type { DirectLink } from '../../direct/direct-link.ts';
-import { type Carrier, DirectWayClosedError, openDirect } from '../../direct/open-direct.ts';
-import { forwardPort } from '../../kube/streams/port-forward.ts';
-import type { StreamEndpoint } from '../../kube/streams/websocket.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { FairBytes } from '../../lib/shares/fair-bytes.ts';
-import { FairShares } from '../../lib/shares/fair-shares.ts';
-import { DIRECT_PORT } from '../../resources/pod/tools-volume.ts';
-import type { PortTarget } from '../target.ts';
+import { BlockedPods } from '../direct/blocked-pods.ts';
+import type { Dial } from '../direct/dial.ts';
+import type { DirectLink } from '../direct/direct-link.ts';
+import { type Carrier, DirectWayClosedError, openDirect } from '../direct/open-direct.ts';
+import { forwardPort } from '../kube/streams/port-forward.ts';
+import type { StreamEndpoint } from '../kube/streams/websocket.ts';
+import type { Clock } from '../lib/clock.ts';
+import { FairBytes, FairShares } from '../lib/shares.ts';
+import { DIRECT_PORT } from '../resources/pod/tools-volume.ts';
+import type { PortTarget } from './target.ts';
 import { socketOf } from './link-socket.ts';
 
 /** Links of a replica. */

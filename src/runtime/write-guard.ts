@@ -1,6 +1,6 @@
-import type { CallOptions, KubeClient } from '../../kube/client/client.ts';
-import { NotSentError } from '../../kube/errors.ts';
-import type { ResourceType } from '../../kube/types.ts';
+import type { CallOptions, KubeClient } from '../kube/client/client.ts';
+import { NotSentError } from '../kube/errors.ts';
+import type { ResourceType } from '../kube/types.ts';
 
 export class NotLeaderError extends NotSentError {
   override name = 'NotLeaderError';

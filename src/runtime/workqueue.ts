@@ -1,5 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
-import { Fifo } from './fifo.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
 /** `low` yields to `normal` but never starves: while low keys wait, every eighth key is one of them. */
@@ -8,6 +7,24 @@ export type Priority = 'normal' | 'low';
 const LOW_TURN = 8;
 // Node fires a timer of more than 2^31 ms at once; one reconcile a day too many does no harm.
 const MAX_DELAY_MS = 24 * 3_600_000;
+
+/** First in, first out; both ends in constant time, which an array's `shift` does not promise. */
+class Fifo<T> {
+  #incoming: T[] = [];
+  #outgoing: T[] = [];
+
+  push(value: T): void {
+    this.#incoming.push(value);
+  }
+
+  shift(): T | undefined {
+    if (this.#outgoing.length === 0) {
+      this.#outgoing = this.#incoming.toReversed();
+      this.#incoming = [];
+    }
+    return this.#outgoing.pop();
+  }
+}
 
 /**
  * Keys that wait for a worker. A key waits at most once, however often it is added. Two workers never have the same key

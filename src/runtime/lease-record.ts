@@ -1,4 +1,4 @@
-import type { Lease } from '../../kube/types.ts';
+import type { Lease } from '../kube/types.ts';
 
 /** Name of the Lease in Berth's namespace whose holder leads the controllers. */
 export const CONTROLLER_LEASE = 'berth-controller';

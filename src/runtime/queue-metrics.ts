@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 
 const BUCKETS = [0.000_01, 0.0001, 0.001, 0.01, 0.1, 1, 10, 100, 1000];
 const LABELS = ['name', 'controller'] as const;

@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
-import type { LinkChannel } from '../../direct/link-channel.ts';
-import { channelWrites } from '../../kube/streams/channel-writes.ts';
+import type { LinkChannel } from '../direct/link-channel.ts';
+import { channelWrites } from '../kube/streams/channel-writes.ts';
 
 const HIGH_WATER = 256 * 1024;
 
