@@ -3,7 +3,7 @@ import type { Principal } from '../../access/principal.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
-import type { Field } from '../plain/multipart.ts';
+import type { Field } from './multipart.ts';
 import type { BodyHold } from '../limits/body-budget.ts';
 
 /** What the gateway reads of a call that it passes on as it is. */
