@@ -5,7 +5,7 @@ import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { findModel, requireRoute } from '../find-model.ts';
 import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
 

@@ -4,7 +4,7 @@ import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span
 import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 import { requireBudget } from '../limits/require-budget.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
@@ -136,7 +136,7 @@ async function admitAny(deps: ModelRouterDeps, plain: PlainRoute | undefined, in
   return plain === undefined ? admit(deps, incoming) : admitPlain(deps, incoming, plain);
 }
 
-/** The place of one body in the budget: within the share of the caller's tenant. */
+/** The place of one body: within the share of the caller's tenant. */
 export function holdOf(
   { bodies, ceilings }: Pick<ModelRouterDeps, 'bodies' | 'ceilings'>,
   { namespace }: Principal,
