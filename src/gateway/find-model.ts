@@ -1,9 +1,9 @@
 import { mayUseModel, type Principal } from '../access/principal.ts';
+import type { PlainRoute } from '../wire/model-endpoints.ts';
 import type { Model } from './balance/model.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import { DialectError } from './dialects/index.ts';
 import type { Probe } from './discovery/types.ts';
-import type { PlainRoute } from '../wire/model-endpoints.ts';
 import { PLAIN_NAMES, PLAIN_ROUTES } from './plain-routes.ts';
 
 const NAMES_IN_ERROR = 20;

@@ -9,9 +9,8 @@ import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/type
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/undici.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
-import { watchBilling } from './billing/metrics.ts';
+import { watchBilling, TokenMeter } from './billing/token-meter.ts';
 import { RecordWriter } from './billing/record-writer.ts';
-import { TokenMeter } from './billing/token-meter.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
