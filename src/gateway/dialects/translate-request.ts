@@ -11,9 +11,7 @@ import type { Engine, Quirks } from './quirks.ts';
 import { checkImage, ignoresToolChoice } from './shared/refusals.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
-import { renderItems } from './responses/render-items.ts';
-import { renderResponsesRequest } from './responses/render-request.ts';
-import { truncateItems } from './responses/truncate.ts';
+import { renderItems, renderResponsesRequest } from './responses/render-request.ts';
 import type { Dialect, HistoryItem, IrRequest } from './types.ts';
 
 export interface RequestOptions {
@@ -160,4 +158,36 @@ interface LimitOptions {
   contextLength: number | undefined;
   promptTokens: () => number;
   engine: Engine;
+}
+
+/** For the answer, when the request names no limit. */
+const ANSWER_TOKENS = 1024;
+/** Estimates may be a fifth too low. */
+const MARGIN = 1.2;
+
+/**
+ * Leaves out the oldest items of a conversation until the rest fits, as `truncation: auto` asks for. System text stays,
+ * and so does everything from the last user message on. A call goes together with its result.
+ *
+ * @param room tokens of prompt and answer together
+ * @param sizeOf estimates the tokens of one item
+ */
+function truncateItems(
+  items: readonly HistoryItem[],
+  { room, answer, sizeOf }: { room: number; answer: number | undefined; sizeOf: (item: HistoryItem) => number },
+): HistoryItem[] {
+  const limit = (room - Math.min(answer ?? ANSWER_TOKENS, room / 2)) / MARGIN;
+  let size = items.reduce((sum, item) => sum + sizeOf(item), 0);
+  const last = items.findLastIndex((item) => item.kind === 'message' && item.role === 'user');
+  const dropped = new Set<HistoryItem>();
+  const gone = new Set<string>();
+  for (const [position, item] of items.entries()) {
+    const isOrphan = item.kind === 'result' && gone.has(item.callId);
+    if (!isOrphan && (size <= limit || position >= last)) continue;
+    if (item.kind === 'message' && item.role === 'system') continue;
+    dropped.add(item);
+    if (item.kind === 'call') gone.add(item.callId);
+    size -= sizeOf(item);
+  }
+  return items.filter((item) => !dropped.has(item));
 }
