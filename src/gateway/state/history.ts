@@ -1,6 +1,6 @@
 import { mayUseModel, type Principal } from '../../access/principal.ts';
 import { isObject } from '../../lib/json.ts';
-import { DialectError, type HistoryItem, invalid, renderItems } from '../dialects/index.ts';
+import { DialectError, invalid, renderItems, type HistoryItem } from '../dialects/index.ts';
 import type { ResponseStore, StoredResponse } from './response-store.ts';
 
 /** A conversation with more turns cannot be continued by id. */

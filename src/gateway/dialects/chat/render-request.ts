@@ -1,9 +1,9 @@
 import type { Json } from '../../../lib/json.ts';
 import type { Quirks } from '../quirks.ts';
-import { offersTools, checkImage } from '../shared/refusals.ts';
-import { foldSystem, toTurns, resultText, type Turn } from '../shared/conversation.ts';
-import type { IrRequest, OutputFormat, Tool, OutputItem, Part } from '../types.ts';
-import { argumentText } from '../shared/tool-arguments.ts';
+import { checkImage, offersTools } from '../refusals.ts';
+import { foldSystem, resultText, toTurns, type Turn } from '../conversation.ts';
+import type { IrRequest, OutputFormat, OutputItem, Part, Tool } from '../types.ts';
+import { argumentText } from '../tool-arguments.ts';
 
 export interface RenderOptions {
   model: string;

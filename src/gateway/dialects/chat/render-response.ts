@@ -1,7 +1,7 @@
 import type { Json } from '../../../lib/json.ts';
-import { CHAT_FINISH } from '../shared/stop-reason.ts';
+import { CHAT_FINISH } from '../stop-reason.ts';
 import type { IrResponse, TranslationContext } from '../types.ts';
-import { renderChatUsage } from '../shared/usage.ts';
+import { renderChatUsage } from '../usage.ts';
 import { renderCall } from './render-request.ts';
 
 /** A whole answer as a chat.completion body. */

@@ -1,12 +1,12 @@
 import type { Json } from '../../../lib/json.ts';
 import type { RenderOptions } from '../chat/render-request.ts';
-import { offersTools, checkImage } from '../shared/refusals.ts';
+import { checkImage, offersTools } from '../refusals.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import { pick } from '../fields.ts';
-import { foldSystem, toTurns, textOf, type Turn } from '../shared/conversation.ts';
-import type { IrRequest, Tool, OutputItem, Part } from '../types.ts';
+import { foldSystem, textOf, toTurns, type Turn } from '../conversation.ts';
+import type { IrRequest, OutputItem, Part, Tool } from '../types.ts';
 import type { Quirks } from '../quirks.ts';
-import { inputOf } from '../shared/tool-arguments.ts';
+import { inputOf } from '../tool-arguments.ts';
 import { MESSAGES_SAMPLING } from './parse-request.ts';
 
 /** This dialect requires a limit, the others do not. */

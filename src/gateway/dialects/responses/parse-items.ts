@@ -1,7 +1,7 @@
 import type { Json } from '../../../lib/json.ts';
 import { DialectError, invalid, unsupported } from '../errors/dialect-error.ts';
 import { arrayAt, excerpt, objectAt, objectsOf, optionalString, stringAt, textValue } from '../fields.ts';
-import { decodeReasoning } from '../shared/encrypted-content.ts';
+import { decodeReasoning } from '../encrypted-content.ts';
 import type { HistoryItem, Part, ReasoningItem } from '../types.ts';
 import { wireName } from './tools.ts';
 import { parseVendorItem } from './vendor-items.ts';

@@ -1,12 +1,12 @@
 import type { Json } from '../../../lib/json.ts';
 import { unsupported } from '../errors/dialect-error.ts';
 import type { RenderOptions } from '../chat/render-request.ts';
-import { offersTools } from '../shared/refusals.ts';
-import type { IrRequest, OutputFormat, HistoryItem, OutputItem, Part } from '../types.ts';
-import { itemId } from '../shared/output-items.ts';
-import { encodeReasoning } from '../shared/encrypted-content.ts';
-import { argumentText } from '../shared/tool-arguments.ts';
-import { resultText } from '../shared/conversation.ts';
+import { offersTools } from '../refusals.ts';
+import type { HistoryItem, IrRequest, OutputFormat, OutputItem, Part } from '../types.ts';
+import { itemId } from '../output-items.ts';
+import { encodeReasoning } from '../encrypted-content.ts';
+import { argumentText } from '../tool-arguments.ts';
+import { resultText } from '../conversation.ts';
 
 /** The internal form as a responses body. The engine stores nothing, because the gateway owns the state. */
 export function renderResponsesRequest(request: IrRequest, options: RenderOptions): Json {

@@ -2,10 +2,10 @@ import { isObject, type Json } from '../../../lib/json.ts';
 import { isOverflow } from '../errors/context-overflow.ts';
 import { responseErrorCode, streamError } from '../errors/error-body.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { excerpt, parseJson, pick, objectsOf, optionalString } from '../fields.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { excerpt, objectsOf, optionalString, parseJson, pick } from '../fields.ts';
+import { parseUsage } from '../usage.ts';
 import type { ClientError, Dialect, HistoryItem, Usage } from '../types.ts';
-import { tidy } from '../shared/output-items.ts';
+import { tidy } from '../output-items.ts';
 import { parseOutputItem } from '../responses/parse-response.ts';
 import {
   applyCuts,
