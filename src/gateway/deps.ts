@@ -5,7 +5,7 @@ import type { BudgetOf, KeyBudgetOf } from '../budgets/counted.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TokenMeter } from './billing/token-meter.ts';
 import type { Catalog } from './discovery/catalog.ts';
-import type { BodyBudget } from './limits/body-budget.ts';
+import type { BodyShares } from './limits/body-shares.ts';
 import type { Limiter } from './limits/limiter.ts';
 import type { RetryBudgets } from './limits/retry-budgets.ts';
 import type { GatewayMetrics } from './metrics.ts';
@@ -27,7 +27,7 @@ export interface ModelRouterDeps {
   metrics: GatewayMetrics;
   /** Counts what calls to priced models cost. */
   meter: TokenMeter;
-  bodies: BodyBudget;
+  bodies: BodyShares;
   retries: RetryBudgets;
   /** Absent where no server may scale to zero. */
   starts?: Starts | undefined;

@@ -1,7 +1,6 @@
 import { Bag } from '../lib/bag.ts';
 import type { Clock } from '../lib/clock.ts';
-import { EndpointBreaker } from './balance/endpoint-breaker.ts';
-import type { OnBreak } from './balance/tell-breaks.ts';
+import { EndpointBreaker, type OnBreak } from './balance/endpoint-breaker.ts';
 import { hash32 } from './balance/hash.ts';
 import type { EngineCredential } from './discovery/engine-credential.ts';
 import type { Probe, Target } from './discovery/types.ts';

@@ -9,13 +9,12 @@ import type { EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/type
 import type { Clock } from '../lib/clock.ts';
 import { Agent } from '../lib/lean-http.ts';
 import type { MinuteCounter } from '../runtime/counter.ts';
-import { watchBilling } from './billing/metrics.ts';
+import { watchBilling, TokenMeter } from './billing/token-meter.ts';
 import { RecordWriter } from './billing/record-writer.ts';
-import { TokenMeter } from './billing/token-meter.ts';
 import type { ModelRouterDeps } from './deps.ts';
 import type { EngineSecrets } from './discovery/credentials.ts';
 import { Discovery } from './discovery/discovery.ts';
-import { BodyBudget } from './limits/body-budget.ts';
+import { BodyShares } from './limits/body-shares.ts';
 import { Limiter } from './limits/limiter.ts';
 import { RetryBudgets } from './limits/retry-budgets.ts';
 import { GatewayMetrics } from './metrics.ts';
@@ -113,7 +112,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
       waiting: () => starts?.waiting ?? [],
     }),
     meter,
-    bodies: new BodyBudget(HELD_BODIES_MAX),
+    bodies: new BodyShares(HELD_BODIES_MAX),
     retries: new RetryBudgets(),
     starts,
     log,

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Model } from './balance/model.ts';
-import { serves } from './plain/require-route.ts';
-import { PLAIN_NAMES, PLAIN_ROUTES } from './plain/routes.ts';
+import { serves } from './find-model.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES } from './plain-routes.ts';
 import { nativeDialects, PLAIN, quirksOf, type Dialect } from './dialects/index.ts';
 
 /** A model as the list shows it: OpenAI's fields, then Berth's. */

@@ -8,10 +8,9 @@ import { DialectError, errorBody } from './dialects/index.ts';
 import { sendModel, sendModels } from './model-list.ts';
 import { findModel, listModels } from './find-model.ts';
 import { nextCallId } from './calls/call.ts';
-import { countTokens } from './count-tokens.ts';
+import { countTokens } from './calls/count-tokens.ts';
 import { type CallKind, handleCall, requestIdOf, requireScope } from './calls/handle-call.ts';
-import { readStored } from './state/history.ts';
-import { listInputItems } from './state/input-items.ts';
+import { readStored, listInputItems } from './state/history.ts';
 import type { StoredResponse } from './state/response-store.ts';
 
 /** Serves one POST. Never rejects. Uses nothing of Express. */

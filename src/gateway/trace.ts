@@ -4,7 +4,7 @@ import type { Attributes, Span } from '../runtime/tracing/tracer.ts';
 import type { Result, Served } from './calls/apply-outcome.ts';
 import type { Call } from './calls/call.ts';
 import type { Endpoint } from './endpoint.ts';
-import { PLAIN_ROUTES } from './plain/routes.ts';
+import { PLAIN_ROUTES } from './plain-routes.ts';
 
 /**
  * The headers that put an engine's work into the trace of the client, each name with its value: as the client sent them,

@@ -1,9 +1,8 @@
+import { watchBilling, type TokenMeter } from '../../src/gateway/billing/token-meter.ts';
 import { type MetricObject, Registry } from 'prom-client';
 import { createCatchUpMetric } from '../../src/controllers/catch-up.ts';
 import { createEndingMetric, createStartMetric } from '../../src/controllers/gpu-instance/start-metric.ts';
 import { createFleetMetrics } from '../../src/controllers/fleet-metrics.ts';
-import { watchBilling } from '../../src/gateway/billing/metrics.ts';
-import type { TokenMeter } from '../../src/gateway/billing/token-meter.ts';
 import { GatewayMetrics } from '../../src/gateway/metrics.ts';
 import { measureRequests } from '../../src/http/server/metrics.ts';
 import { createClientMetrics } from '../../src/kube/client/client-metrics.ts';

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../../lib/clock.ts';
 import type { Usage } from '../dialects/index.ts';
 import { type BilledCall, TokenPage } from './token-page.ts';
@@ -141,4 +142,27 @@ export class TokenMeter {
 
 function placeOf({ namespace, currency }: Pick<TokenPage, 'namespace' | 'currency'>): string {
   return `${namespace}/${currency}`;
+}
+
+/** What an operator must know of the bills for tokens, read at each scrape. */
+export function watchBilling(registry: Registry, meter: TokenMeter): void {
+  const registers = [registry];
+  const lag = new Gauge({
+    name: 'berth_gateway_ledger_lag_seconds',
+    help: 'Age of the oldest call to a priced model that is in no token record yet.',
+    registers,
+    collect() {
+      lag.set(meter.lagSeconds);
+    },
+  });
+  const unbilled = new Counter({
+    name: 'berth_gateway_unbilled_calls_total',
+    help: 'Calls to priced models that cost nothing, by reason (unreported, full, refused).',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      unbilled.reset();
+      for (const reason of UNBILLED_REASONS) unbilled.inc({ reason }, meter.unbilled[reason]);
+    },
+  });
 }

@@ -3,10 +3,9 @@ import { isObject, type Json } from '../../lib/json.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Model } from '../balance/model.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { findModel } from '../find-model.ts';
+import { findModel, requireRoute } from '../find-model.ts';
 import { DialectError, inspectRequest, promptTokens, requestFeatures, type Dialect } from '../dialects/index.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
-import { requireRoute } from '../plain/require-route.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 import { readHistory } from '../state/history.ts';
 import type { Call } from './call.ts';
 

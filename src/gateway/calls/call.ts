@@ -3,8 +3,8 @@ import type { Principal } from '../../access/principal.ts';
 import type { Span } from '../../runtime/tracing/tracer.ts';
 import type { Dialect, HistoryItem, Inspection, RequestFeatures } from '../dialects/index.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
-import type { Field } from '../plain/multipart.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
+import type { Field } from './multipart.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 
 /** What the gateway reads of a call that it passes on as it is. */
 export interface PlainCall {
@@ -25,7 +25,7 @@ export interface Call {
   bytes: Buffer;
   /** An estimate, for the limits and for a call that ends before the engine reports usage. */
   promptTokens: number;
-  /** What the body holds of the budget. */
+  /** What the body holds of the share of its tenant. */
   hold: BodyHold;
   /** The body is still there, so another endpoint may be tried. */
   mayRetry: boolean;
@@ -73,7 +73,7 @@ export function isStored({ dialect, inspection }: Call): boolean {
 const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Lets go of the body of a call that is not to be sent again, and of its place in the budget. Not for a call whose
+ * Lets go of the body of a call that is not to be sent again, and of its place in the share. Not for a call whose
  * answer is stored: that needs its input until the end.
  */
 export function letGo(call: Call): void {

@@ -1,17 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { asCreatedBy, getPrincipal, type Principal } from '../../access/principal.ts';
+import { spentMessage } from '../../budgets/counted.ts';
+import { keyBudget, tenantBudget } from '../../budgets/words.ts';
 import { holdRequestSpan, requestSpan } from '../../runtime/tracing/request-span.ts';
+import type { PlainRoute } from '../../wire/model-endpoints.ts';
 import type { BilledCall } from '../billing/token-page.ts';
 import type { ModelRouterDeps } from '../deps.ts';
-import { DialectError, type Dialect, type Usage } from '../dialects/index.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
-import { requireBudget } from '../limits/require-budget.ts';
+import { DialectError, INSUFFICIENT_QUOTA, type Dialect, type Usage } from '../dialects/index.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 import { LimitError, type Reservation } from '../limits/limiter.ts';
 import { Standings } from '../limits/standings.ts';
 import type { CallRecord } from '../metrics.ts';
-import { admitPlain } from '../plain/admit-plain.ts';
-import { PLAIN_ROUTES } from '../plain/routes.ts';
-import type { PlainRoute } from '../../wire/model-endpoints.ts';
+import { admitPlain } from './admit-plain.ts';
+import { PLAIN_ROUTES } from '../plain-routes.ts';
 import { traceCall, traceOf } from '../trace.ts';
 import { admit, type Incoming } from './admit.ts';
 import { answerError } from './answer-error.ts';
@@ -136,7 +137,7 @@ async function admitAny(deps: ModelRouterDeps, plain: PlainRoute | undefined, in
   return plain === undefined ? admit(deps, incoming) : admitPlain(deps, incoming, plain);
 }
 
-/** The place of one body in the budget: within the share of the caller's tenant. */
+/** The place of one body: within the share of the caller's tenant. */
 export function holdOf(
   { bodies, ceilings }: Pick<ModelRouterDeps, 'bodies' | 'ceilings'>,
   { namespace }: Principal,
@@ -207,6 +208,27 @@ function requireIdentity({ headers }: IncomingMessage): void {
     message: 'Compressed request bodies are not supported. Send the body without Content-Encoding.',
     code: 'unsupported_content_encoding',
   });
+}
+
+/**
+ * Refuses a call when the budget of its tenant or its key is spent, in the words of the dialect for an account without
+ * credit: OpenAI's `insufficient_quota`, Anthropic's `billing_error`. The header keeps the clients of both from trying
+ * again.
+ * @throws DialectError 402, 429
+ */
+function requireBudget(
+  { budgets, keyBudgets, ceilings }: Pick<ModelRouterDeps, 'budgets' | 'keyBudgets' | 'ceilings'>,
+  client: ClientWriter,
+  { principal, dialect }: { principal: Principal; dialect: Dialect },
+): void {
+  const { namespace, name } = principal;
+  const [budget, own] = [budgets(namespace), keyBudgets(principal)];
+  const message =
+    (budget && spentMessage(budget, tenantBudget(ceilings(namespace).policies))) ??
+    (own && spentMessage(own, keyBudget(name)));
+  if (message === undefined) return;
+  client.add({ 'x-should-retry': 'false' });
+  throw new DialectError({ status: dialect === 'messages' ? 402 : 429, message, code: INSUFFICIENT_QUOTA });
 }
 
 function record(

@@ -3,7 +3,7 @@ import { type BodyErrors, BodyReader, TOO_SLOW } from '../../lib/body-reader.ts'
 import type { Clock } from '../../lib/clock.ts';
 import { whoCanChange } from '../../resources/tenants/who-can-change.ts';
 import { DialectError } from '../dialects/index.ts';
-import type { BodyHold } from '../limits/body-budget.ts';
+import type { BodyHold } from '../limits/body-shares.ts';
 import { LimitError } from '../limits/limiter.ts';
 import { countStructure } from './json-structure.ts';
 
@@ -43,7 +43,7 @@ export interface Reading {
 
 /**
  * Reads the whole body of a request that is to be parsed as JSON. Rejects with BodyTooLargeError, ClientGoneError,
- * OverloadedError when the budget of all is used up, LimitError when the tenant's share of it is, and DialectError 408
+ * OverloadedError when the memory for all is used up, LimitError when the tenant's share of it is, and DialectError 408
  * when the client sends nothing for 10 s, less than 64 KiB per second, or for 55 s in all.
  */
 export async function readBody(
@@ -60,7 +60,7 @@ export async function readBody(
     const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
     hold.give(chunks.length * CHUNK_BYTES);
     // A short body cannot have too many pieces, and counting would cost as much as parsing.
-    const isFew = isForm || (bytes.length <= STRUCTURE_MAX && hold.budget.isCalm);
+    const isFew = isForm || (bytes.length <= STRUCTURE_MAX && hold.bodies.isCalm);
     const count = isFew ? 0 : countStructure(bytes, STRUCTURE_MAX);
     if (count > STRUCTURE_MAX) throw tooManyPieces();
     take(hold, count * STRUCTURE_BYTES);

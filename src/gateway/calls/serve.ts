@@ -7,7 +7,7 @@ import type { Member, Model } from '../balance/model.ts';
 import { parseInput, promptPrefix } from '../dialects/index.ts';
 import type { Endpoint, Flight } from '../endpoint.ts';
 import type { RetryBudgets } from '../limits/retry-budgets.ts';
-import { serves } from '../plain/require-route.ts';
+import { serves } from '../find-model.ts';
 import type { ResponseStore } from '../state/response-store.ts';
 import { traceAttempt } from '../trace.ts';
 import type { Starts } from '../zero/starts.ts';

@@ -12,9 +12,9 @@ import {
   type Dialect,
 } from '../dialects/index.ts';
 import type { EngineCredential } from '../discovery/engine-credential.ts';
-import { withField } from '../plain/multipart.ts';
-import { PLAIN_ROUTES } from '../plain/routes.ts';
-import { spliceBody } from '../splice-body.ts';
+import { withField } from './multipart.ts';
+import { PLAIN_ROUTES } from '../plain-routes.ts';
+import { spliceBody } from './splice-body.ts';
 import type { Call, PlainCall } from './call.ts';
 
 /** What is sent to one endpoint for a call. */

@@ -18,11 +18,10 @@ export { checkBody, checkMessages, inspectRequest, promptPrefix, type Inspection
 export { chooseUpstream, ENGINES, nativeDialects, quirksOf, type Engine } from './quirks.ts';
 export { optionalCount, parseJson } from './fields.ts';
 export { parseInput } from './responses/parse-items.ts';
-export { renderItems } from './responses/render-items.ts';
+export { renderItems } from './responses/render-request.ts';
 export { translateRequest, withUsage } from './translate-request.ts';
 export { translateResponse } from './translate-response.ts';
-export { observeBody } from './stream/observe-body.ts';
-export { PassThroughObserver } from './stream/pass-through-observer.ts';
+export { observeBody, PassThroughObserver } from './stream/pass-through-observer.ts';
 export { failedStream, StreamTranslator } from './stream/translator.ts';
 export {
   DIALECTS,

@@ -8,12 +8,10 @@ import { parseMessagesRequest, refuseMcpServers } from './messages/parse-request
 import { renderMessagesRequest } from './messages/render-request.ts';
 import { withoutBillingBlock } from './inspect/billing-line.ts';
 import type { Engine, Quirks } from './quirks.ts';
-import { checkImage, ignoresToolChoice } from './shared/refusals.ts';
+import { checkImage, ignoresToolChoice } from './refusals.ts';
 import { parseInput } from './responses/parse-items.ts';
 import { parseResponsesRequest, refuseServerState } from './responses/parse-request.ts';
-import { renderItems } from './responses/render-items.ts';
-import { renderResponsesRequest } from './responses/render-request.ts';
-import { truncateItems } from './responses/truncate.ts';
+import { renderItems, renderResponsesRequest } from './responses/render-request.ts';
 import type { Dialect, HistoryItem, IrRequest } from './types.ts';
 
 export interface RequestOptions {
@@ -66,6 +64,38 @@ function truncated(request: IrRequest, body: Json, contextLength: number | undef
   const tools = request.tools.length === 0 ? 0 : estimateTokens('responses', { tools: body.tools });
   const bounds = { room: contextLength - tools, answer: request.maxTokens, sizeOf: tokensOfItem };
   return { ...request, items: truncateItems(request.items, bounds) };
+}
+
+/** For the answer, when the request names no limit. */
+const ANSWER_TOKENS = 1024;
+/** Estimates may be a fifth too low. */
+const MARGIN = 1.2;
+
+/**
+ * Leaves out the oldest items of a conversation until the rest fits, as `truncation: auto` asks for. System text stays,
+ * and so does everything from the last user message on. A call goes together with its result.
+ *
+ * @param room tokens of prompt and answer together
+ * @param sizeOf estimates the tokens of one item
+ */
+function truncateItems(
+  items: readonly HistoryItem[],
+  { room, answer, sizeOf }: { room: number; answer: number | undefined; sizeOf: (item: HistoryItem) => number },
+): HistoryItem[] {
+  const limit = (room - Math.min(answer ?? ANSWER_TOKENS, room / 2)) / MARGIN;
+  let size = items.reduce((sum, item) => sum + sizeOf(item), 0);
+  const last = items.findLastIndex((item) => item.kind === 'message' && item.role === 'user');
+  const dropped = new Set<HistoryItem>();
+  const gone = new Set<string>();
+  for (const [position, item] of items.entries()) {
+    const isOrphan = item.kind === 'result' && gone.has(item.callId);
+    if (!isOrphan && (size <= limit || position >= last)) continue;
+    if (item.kind === 'message' && item.role === 'system') continue;
+    dropped.add(item);
+    if (item.kind === 'call') gone.add(item.callId);
+    size -= sizeOf(item);
+  }
+  return items.filter((item) => !dropped.has(item));
 }
 
 const ADJUSTERS = {

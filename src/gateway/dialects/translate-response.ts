@@ -1,5 +1,5 @@
 import { isObject, type Json } from '../../lib/json.ts';
-import { itemId, tidy } from './shared/output-items.ts';
+import { itemId, tidy } from './output-items.ts';
 import { parseChatResponse } from './chat/parse-response.ts';
 import { renderChatResponse } from './chat/render-response.ts';
 import { estimateTokens } from './inspect/estimate-tokens.ts';
@@ -11,7 +11,7 @@ import { parseResponsesResponse } from './responses/parse-response.ts';
 import { renderResponsesResponse } from './responses/render-response.ts';
 import type { Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from './types.ts';
 import { isErrorObject, readErrorObject } from './errors/upstream-error.ts';
-import { answerOptions } from './shared/answer-options.ts';
+import { answerOptions } from './answer-options.ts';
 
 export interface TranslatedResponse {
   body: unknown;

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { PRICED_MODELS_LABEL } from '../../resources/model-servers/prices.ts';
 import { HangWatch } from '../balance/hang-watch.ts';
 import { Scraper } from '../balance/scraper.ts';
-import { tellBreaks } from '../balance/tell-breaks.ts';
+import { tellBreaks } from '../balance/endpoint-breaker.ts';
 import { Endpoint } from '../endpoint.ts';
 import { buildCatalog, Catalog, ModelCache } from './catalog.ts';
 import type { Conflict, ServerState } from './names.ts';

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import { DIALECTS, optionalCount, ROUTES, type Dialect, type Engine } from '../dialects/index.ts';
-import { PLAIN_NAMES, PLAIN_ROUTES, type PlainPaths } from '../plain/routes.ts';
+import { PLAIN_NAMES, PLAIN_ROUTES, type PlainPaths } from '../plain-routes.ts';
 import { ProbeError, routeTest, type Ask, type RouteTest } from './route-test.ts';
 import type { Probe, ServedModel, ServerSpec } from './types.ts';
 

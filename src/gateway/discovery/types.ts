@@ -1,7 +1,7 @@
 import type { TokenPrices } from '../../resources/model-servers/prices.ts';
 import type { ScaleSpec } from '../../resources/model-servers/scale.ts';
 import type { Dialect, Engine } from '../dialects/index.ts';
-import type { PlainPaths } from '../plain/routes.ts';
+import type { PlainPaths } from '../plain-routes.ts';
 import type { EngineCredential } from './engine-credential.ts';
 
 /** One model as its server lists it. */

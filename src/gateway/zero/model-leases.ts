@@ -14,7 +14,7 @@ import {
   renewalOf,
 } from '../../resources/model-servers/lease.ts';
 import { DIALECTS, ENGINES } from '../dialects/index.ts';
-import { PLAIN_NAMES } from '../plain/routes.ts';
+import { PLAIN_NAMES } from '../plain-routes.ts';
 import type { Probe, ServerMemory } from '../discovery/types.ts';
 
 export interface ModelLeasesDeps {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { spliceBody } from '../../../src/gateway/splice-body.ts';
+import { spliceBody } from '../../../src/gateway/calls/splice-body.ts';
 import type { Json } from '../../../src/lib/json.ts';
 
 function splice(text: string, change: (before: Json) => Json): string {

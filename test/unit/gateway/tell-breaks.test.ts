@@ -1,7 +1,6 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { EndpointBreaker } from '../../../src/gateway/balance/endpoint-breaker.ts';
-import { tellBreaks } from '../../../src/gateway/balance/tell-breaks.ts';
+import { EndpointBreaker, tellBreaks } from '../../../src/gateway/balance/endpoint-breaker.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 const OUT = 'Model server gets one call at a time, because those before failed';

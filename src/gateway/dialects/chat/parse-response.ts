@@ -1,10 +1,10 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { DialectError } from '../errors/dialect-error.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfChat } from '../shared/stop-reason.ts';
+import { stopOfChat } from '../stop-reason.ts';
 import { ownArguments } from '../stream/block.ts';
 import type { ClientError, IrResponse, OutputItem } from '../types.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 
 /** A chat.completion body in the internal form. Tolerates what engines add or leave out. */
 export function parseChatResponse(body: Json): IrResponse | undefined {

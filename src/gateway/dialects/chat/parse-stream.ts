@@ -1,10 +1,10 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, textValue } from '../fields.ts';
-import { stopOfChat } from '../shared/stop-reason.ts';
+import { stopOfChat } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 import { gaveUp, matchedStop, reasoningOf, textOfContent } from './parse-response.ts';
 
 /** Feeds chat.completion.chunk events to a sequencer. */

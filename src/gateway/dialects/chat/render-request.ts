@@ -1,9 +1,9 @@
 import type { Json } from '../../../lib/json.ts';
 import type { Quirks } from '../quirks.ts';
-import { offersTools } from '../shared/refusals.ts';
-import { foldSystem, toTurns } from '../shared/conversation.ts';
-import type { IrRequest, OutputFormat, Tool } from '../types.ts';
-import { renderTurns } from './render-messages.ts';
+import { checkImage, offersTools } from '../refusals.ts';
+import { foldSystem, resultText, toTurns, type Turn } from '../conversation.ts';
+import type { IrRequest, OutputFormat, OutputItem, Part, Tool } from '../types.ts';
+import { argumentText } from '../tool-arguments.ts';
 
 export interface RenderOptions {
   model: string;
@@ -81,4 +81,90 @@ function addThinking(body: Json, request: IrRequest, quirks: Quirks): void {
     const given = body.chat_template_kwargs as Json | undefined;
     body.chat_template_kwargs = { enable_thinking: reasoning.enabled, thinking: reasoning.enabled, ...given };
   } else if (!reasoning.enabled && quirks.engine === 'ollama') body.reasoning_effort = 'none';
+}
+
+/** Turns, without system turns, as chat messages. */
+function renderTurns(turns: readonly Turn[], quirks: Quirks): Json[] {
+  const messages: Json[] = [];
+  let images: Part[] = [];
+  for (const turn of turns) {
+    if (turn.role === 'tool') {
+      messages.push({ role: 'tool', tool_call_id: turn.callId, content: resultText(turn) });
+      images.push(...turn.parts.filter((part) => part.type === 'image'));
+      continue;
+    }
+    const introduced = introduce(images);
+    images = [];
+    if (turn.role === 'assistant') {
+      pushUser(messages, introduced, quirks);
+      messages.push(renderAssistant(turn.items, quirks));
+    } else pushUser(messages, [...introduced, ...turn.parts], quirks);
+  }
+  pushUser(messages, introduce(images), quirks);
+  return messages;
+}
+
+/** Chat has no images in tool messages. As in vLLM, a user message after all results has them. */
+function introduce(images: readonly Part[]): Part[] {
+  return images.length > 0 ? [{ type: 'text', text: 'Images returned by the tools:' }, ...images] : [];
+}
+
+function pushUser(messages: Json[], parts: readonly Part[], quirks: Quirks): void {
+  if (parts.length === 0) return;
+  const last = messages.at(-1);
+  const content = renderParts(parts, quirks);
+  // Templates that insist on alternation refuse this user turn. Its text joins the turn before.
+  const joins = last !== undefined && (last.role === 'tool' || last.role === 'user');
+  if (quirks.strictAlternation && joins && typeof content === 'string' && typeof last.content === 'string') {
+    last.content = last.content === '' ? content : `${last.content}\n\n${content}`;
+    return;
+  }
+  messages.push({ role: 'user', content });
+}
+
+function renderParts(parts: readonly Part[], quirks: Quirks): string | Json[] {
+  const [only] = parts;
+  if (parts.length === 1 && only?.type === 'text') return only.text;
+  if (quirks.strictAlternation && parts.every((part) => part.type === 'text')) {
+    return parts.map((part) => part.text).join('\n\n');
+  }
+  return parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : renderImage(part, quirks)));
+}
+
+function renderImage(part: { url: string; detail?: string }, quirks: Quirks): Json {
+  checkImage(part.url, quirks);
+  return {
+    type: 'image_url',
+    image_url: part.detail === undefined ? { url: part.url } : { url: part.url, detail: part.detail },
+  };
+}
+
+function renderAssistant(items: readonly OutputItem[], quirks: Quirks): Json {
+  const message: Json = { role: 'assistant' };
+  const calls = items.filter((item) => item.kind === 'call');
+  const text = assistantText(items);
+  // Templates such as Mistral's refuse an empty text beside calls (vllm #38738), so it is null there.
+  message.content = text === '' && calls.length > 0 ? null : text;
+  const reasoning = items.flatMap((item) => (item.kind === 'reasoning' && item.text !== '' ? [item.text] : []));
+  if (reasoning.length > 0) for (const field of quirks.reasoningFields) message[field] = reasoning.join('\n\n');
+  if (calls.length > 0) message.tool_calls = calls.map(renderCall);
+  return message;
+}
+
+/** The text of one turn. Adjacent pieces are joined as they are, pieces with a call between them by a blank line. */
+function assistantText(items: readonly OutputItem[]): string {
+  let text = '';
+  let apart = false;
+  for (const item of items) {
+    if (item.kind === 'text' || item.kind === 'refusal') {
+      text += text !== '' && apart ? `\n\n${item.text}` : item.text;
+      apart = false;
+    } else apart = true;
+  }
+  return text;
+}
+
+/** One call in a chat message. */
+export function renderCall(call: { callId: string; name: string; arguments: string }): Json {
+  return { id: call.callId, type: 'function', function: { name: call.name, arguments: argumentText(call.arguments) } };
 }

@@ -1,8 +1,8 @@
 import type { Json } from '../../../lib/json.ts';
-import { CHAT_FINISH } from '../shared/stop-reason.ts';
+import { CHAT_FINISH } from '../stop-reason.ts';
 import type { IrResponse, TranslationContext } from '../types.ts';
-import { renderChatUsage } from '../shared/usage.ts';
-import { renderCall } from './render-messages.ts';
+import { renderChatUsage } from '../usage.ts';
+import { renderCall } from './render-request.ts';
 
 /** A whole answer as a chat.completion body. */
 export function renderChatResponse(response: IrResponse, context: TranslationContext): Json {

@@ -1,9 +1,9 @@
 import { streamError } from '../errors/error-body.ts';
-import { CHAT_FINISH } from '../shared/stop-reason.ts';
+import { CHAT_FINISH } from '../stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
-import { renderChatUsage } from '../shared/usage.ts';
-import type { AnswerOptions } from '../shared/answer-options.ts';
+import { renderChatUsage } from '../usage.ts';
+import type { AnswerOptions } from '../answer-options.ts';
 
 /** Writes chat.completion.chunk events. */
 export class ChatEmitter implements Emitter {

@@ -3,7 +3,7 @@ import { DialectError, invalid } from '../errors/dialect-error.ts';
 import { arrayAt, objectAt, objectsOf, optionalNumber, optionalString, parseJson, textValue } from '../fields.ts';
 import { withoutBillingLine } from './billing-line.ts';
 import type { Dialect, HistoryItem } from '../types.ts';
-import { textOf } from '../shared/conversation.ts';
+import { textOf } from '../conversation.ts';
 
 /** What routing needs to know of a client's body. */
 export interface Inspection {

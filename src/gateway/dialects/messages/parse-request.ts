@@ -13,8 +13,8 @@ import {
 } from '../fields.ts';
 import { withoutBillingLine } from '../inspect/billing-line.ts';
 import type { Quirks } from '../quirks.ts';
-import { decodeReasoning } from '../shared/encrypted-content.ts';
-import { argumentsOf } from '../shared/tool-arguments.ts';
+import { decodeReasoning } from '../encrypted-content.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 import type { HistoryItem, IrRequest, Part, Tool, ToolChoice } from '../types.ts';
 import { clientTool } from './client-tools.ts';
 import { parseVendorBlock, unanswered } from './vendor-blocks.ts';

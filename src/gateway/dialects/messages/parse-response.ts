@@ -1,9 +1,9 @@
 import type { Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfMessages } from '../shared/stop-reason.ts';
-import { argumentsOf } from '../shared/tool-arguments.ts';
+import { stopOfMessages } from '../stop-reason.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 import type { IrResponse, OutputItem } from '../types.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 
 /** A messages answer in the internal form. Skips blocks of unknown kinds. */
 export function parseMessagesResponse(body: Json): IrResponse | undefined {

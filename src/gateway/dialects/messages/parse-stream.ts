@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { optionalNumber, optionalString, textValue } from '../fields.ts';
-import { stopOfMessages } from '../shared/stop-reason.ts';
+import { stopOfMessages } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
-import { argumentsOf } from '../shared/tool-arguments.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 
 /** Feeds the events of a messages stream to a sequencer. */
 export class MessagesStreamParser {

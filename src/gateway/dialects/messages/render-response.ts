@@ -1,9 +1,9 @@
 import type { Json } from '../../../lib/json.ts';
-import { encodeReasoning } from '../shared/encrypted-content.ts';
-import { MESSAGES_STOP } from '../shared/stop-reason.ts';
-import { inputOf } from '../shared/tool-arguments.ts';
+import { encodeReasoning } from '../encrypted-content.ts';
+import { MESSAGES_STOP } from '../stop-reason.ts';
+import { inputOf } from '../tool-arguments.ts';
 import type { IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderMessagesUsage } from '../shared/usage.ts';
+import { renderMessagesUsage } from '../usage.ts';
 
 /** The gateway's own signature. Clients require one and send it back unchecked. */
 export const OWN_SIGNATURE = encodeReasoning({ kind: 'reasoning', text: '' });

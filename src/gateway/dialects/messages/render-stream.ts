@@ -1,10 +1,10 @@
 import { streamError } from '../errors/error-body.ts';
 import { tokensOfItems } from '../inspect/estimate-tokens.ts';
-import { MESSAGES_STOP } from '../shared/stop-reason.ts';
+import { MESSAGES_STOP } from '../stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
 import { estimatedUsage } from '../translate-response.ts';
 import type { ClientError, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderMessagesUsage } from '../shared/usage.ts';
+import { renderMessagesUsage } from '../usage.ts';
 import { emptyMessage, OWN_SIGNATURE, renderReasoning } from './render-response.ts';
 
 function event(type: string, fields: string): string {

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, stringAt, textValue } from '../fields.ts';
 import { isVendorBlock } from '../inspect/request-features.ts';
-import { argumentsOf } from '../shared/tool-arguments.ts';
+import { argumentsOf } from '../tool-arguments.ts';
 import type { HistoryItem } from '../types.ts';
 
 /**

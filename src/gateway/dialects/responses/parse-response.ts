@@ -1,8 +1,8 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalString, textValue } from '../fields.ts';
-import { stopOfResponses } from '../shared/stop-reason.ts';
+import { stopOfResponses } from '../stop-reason.ts';
 import type { IrResponse, OutputItem } from '../types.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 import { parseReasoningItem } from './parse-items.ts';
 import { wireName } from './tools.ts';
 

@@ -1,10 +1,10 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { objectsOf, optionalNumber, optionalString, textValue } from '../fields.ts';
-import { stopOfResponses } from '../shared/stop-reason.ts';
+import { stopOfResponses } from '../stop-reason.ts';
 import { readEvent, type BlockSequencer } from '../stream/sequencer.ts';
 import type { OutputItem } from '../types.ts';
 import { isErrorObject, readErrorObject } from '../errors/upstream-error.ts';
-import { parseUsage } from '../shared/usage.ts';
+import { parseUsage } from '../usage.ts';
 import { parseOutputItem } from './parse-response.ts';
 
 type Key = string | number;

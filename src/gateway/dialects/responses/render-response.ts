@@ -1,11 +1,11 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
-import { encodeReasoning } from '../shared/encrypted-content.ts';
-import { incompleteReason } from '../shared/stop-reason.ts';
-import { argumentText } from '../shared/tool-arguments.ts';
+import { encodeReasoning } from '../encrypted-content.ts';
+import { incompleteReason } from '../stop-reason.ts';
+import { argumentText } from '../tool-arguments.ts';
 import type { CallItem, IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
-import { renderResponsesUsage } from '../shared/usage.ts';
-import type { AnswerOptions } from '../shared/answer-options.ts';
+import { renderResponsesUsage } from '../usage.ts';
+import type { AnswerOptions } from '../answer-options.ts';
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 

@@ -1,10 +1,10 @@
 import type { Json } from '../../../lib/json.ts';
 import { responseErrorCode } from '../errors/error-body.ts';
-import { incompleteReason } from '../shared/stop-reason.ts';
+import { incompleteReason } from '../stop-reason.ts';
 import type { Emitter, Ending } from '../stream/emitter.ts';
-import { argumentText } from '../shared/tool-arguments.ts';
+import { argumentText } from '../tool-arguments.ts';
 import type { ClientError, OutputItem, TranslationContext } from '../types.ts';
-import type { AnswerOptions } from '../shared/answer-options.ts';
+import type { AnswerOptions } from '../answer-options.ts';
 import { CustomInputReader } from './custom-input.ts';
 import {
   customInput,

@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../../lib/json.ts';
 import { parseJson } from '../fields.ts';
-import { itemId } from '../shared/output-items.ts';
-import { incompleteReason } from '../shared/stop-reason.ts';
+import { itemId } from '../output-items.ts';
+import { incompleteReason } from '../stop-reason.ts';
 import type { CallItem, ClientError, OutputItem, ReasoningItem, StopReason, Usage } from '../types.ts';
 import { isBlank, isComplete, newBlock, type Block } from './block.ts';
 import type { Emitter } from './emitter.ts';

@@ -8,10 +8,9 @@ import { MessagesEmitter } from '../messages/render-stream.ts';
 import { ResponsesStreamParser } from '../responses/parse-stream.ts';
 import { ResponsesEmitter } from '../responses/render-stream.ts';
 import { parseAnswer } from '../translate-response.ts';
-import type { ClientError, Dialect, HistoryItem, TranslationContext, Usage } from '../types.ts';
-import { answerOptions, type AnswerOptions } from '../shared/answer-options.ts';
+import type { ClientError, Dialect, HistoryItem, IrResponse, OutputItem, TranslationContext, Usage } from '../types.ts';
+import { answerOptions, type AnswerOptions } from '../answer-options.ts';
 import type { Emitter } from './emitter.ts';
-import { feedAnswer } from './feed-answer.ts';
 import { BlockSequencer } from './sequencer.ts';
 import { SseReader } from './sse-reader.ts';
 
@@ -121,4 +120,26 @@ function createEmitter(client: Dialect, context: TranslationContext, options: An
 function createParser(upstream: Dialect, sink: BlockSequencer): { event(data: string): void } {
   if (upstream === 'chat') return new ChatStreamParser(sink);
   return upstream === 'messages' ? new MessagesStreamParser(sink) : new ResponsesStreamParser(sink);
+}
+
+/** Feeds a whole answer to a sequencer, as if it had come as a stream. The caller finishes it. */
+function feedAnswer({ items, stop, stopSequence, usage }: IrResponse, sink: BlockSequencer): void {
+  sink.usage = usage;
+  sink.stop(() => stop, stopSequence);
+  for (const [index, item] of items.entries()) {
+    sink.seal();
+    feed(item, index, sink);
+  }
+}
+
+function feed(item: OutputItem, index: number, sink: BlockSequencer): void {
+  if (item.kind === 'call') {
+    sink.call(index, item.callId, item.name);
+    sink.callArguments(index, item.arguments);
+    return;
+  }
+  sink[item.kind](item.text);
+  if (item.kind !== 'reasoning') return;
+  const { signature, redacted, opaque } = item;
+  if ((signature ?? redacted ?? opaque) !== undefined) sink.reasoningMark({ signature, redacted, opaque });
 }

@@ -1,4 +1,4 @@
-import type { StopReason } from '../types.ts';
+import type { StopReason } from './types.ts';
 
 /**
  * Why a chat engine stopped. Some engines send `stop` beside tool calls and some `tool_calls` without any, so the calls

@@ -1,6 +1,6 @@
-import { isObject, type Json } from '../../../lib/json.ts';
-import { optionalCount } from '../fields.ts';
-import type { Dialect, Usage } from '../types.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { optionalCount } from './fields.ts';
+import type { Dialect, Usage } from './types.ts';
 
 /** The usage that an engine reports, or undefined when there is none, such as the `usage: null` of a stream chunk. */
 export function parseUsage(dialect: Dialect, value: unknown): Usage | undefined {

@@ -1,7 +1,7 @@
-import { isObject, type Json } from '../../../lib/json.ts';
-import { optionalBoolean } from '../fields.ts';
-import { parseResponsesTools } from '../responses/tools.ts';
-import type { Dialect, ToolOrigin } from '../types.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { optionalBoolean } from './fields.ts';
+import { parseResponsesTools } from './responses/tools.ts';
+import type { Dialect, ToolOrigin } from './types.ts';
 
 /** What the client's body says about the form of the answer. */
 export interface AnswerOptions {

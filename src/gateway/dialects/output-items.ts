@@ -1,4 +1,4 @@
-import type { OutputItem } from '../types.ts';
+import type { OutputItem } from './types.ts';
 
 /**
  * Output as the sequencer of a stream gives it: no empty items, one call when the client wants one, and no blank text

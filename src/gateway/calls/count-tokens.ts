@@ -9,22 +9,22 @@ import {
   tokensOfItem,
   translateRequest,
   type HistoryItem,
-} from './dialects/index.ts';
-import { getPrincipal, type Principal } from '../access/principal.ts';
-import { isObject, type Json } from '../lib/json.ts';
-import type { Member } from './balance/model.ts';
-import type { ModelRouterDeps } from './deps.ts';
-import { smallRequest } from './discovery/small-http.ts';
-import { findModel } from './find-model.ts';
-import { parseBody } from './calls/admit.ts';
-import { nextCallId } from './calls/call.ts';
-import { ClientWriter } from './calls/client-writer.ts';
-import { answerError } from './calls/answer-error.ts';
-import { BODY_MAX, countRequest, holdOf, requireScope } from './calls/handle-call.ts';
-import { readBody } from './calls/read-body.ts';
-import { LimitError } from './limits/limiter.ts';
-import { Standings } from './limits/standings.ts';
-import { readHistory } from './state/history.ts';
+} from '../dialects/index.ts';
+import { getPrincipal, type Principal } from '../../access/principal.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import type { Member } from '../balance/model.ts';
+import type { ModelRouterDeps } from '../deps.ts';
+import { smallRequest } from '../discovery/small-http.ts';
+import { findModel } from '../find-model.ts';
+import { parseBody } from './admit.ts';
+import { nextCallId } from './call.ts';
+import { ClientWriter } from './client-writer.ts';
+import { answerError } from './answer-error.ts';
+import { BODY_MAX, countRequest, holdOf, requireScope } from './handle-call.ts';
+import { readBody } from './read-body.ts';
+import { LimitError } from '../limits/limiter.ts';
+import { Standings } from '../limits/standings.ts';
+import { readHistory } from '../state/history.ts';
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 8 * 1024 * 1024 } as const;
 

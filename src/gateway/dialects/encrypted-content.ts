@@ -1,6 +1,6 @@
-import { isObject } from '../../../lib/json.ts';
-import { parseJson } from '../fields.ts';
-import type { ReasoningItem } from '../types.ts';
+import { isObject } from '../../lib/json.ts';
+import { parseJson } from './fields.ts';
+import type { ReasoningItem } from './types.ts';
 
 const PREFIX = 'berth1.';
 

@@ -1,5 +1,5 @@
-import type { Json } from '../lib/json.ts';
-import { endOfString } from './calls/json-structure.ts';
+import type { Json } from '../../lib/json.ts';
+import { endOfString } from './json-structure.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

@@ -1,5 +1,5 @@
-import { isObject, type Json } from '../../../lib/json.ts';
-import { parseJson } from '../fields.ts';
+import { isObject, type Json } from '../../lib/json.ts';
+import { parseJson } from './fields.ts';
 
 /** The key for arguments that are not a JSON object, which the messages dialect cannot carry otherwise. */
 const RAW = '__raw_arguments';

@@ -1,6 +1,6 @@
-import { unsupported, type DialectError } from '../errors/dialect-error.ts';
-import type { Quirks } from '../quirks.ts';
-import type { IrRequest } from '../types.ts';
+import { unsupported, type DialectError } from './errors/dialect-error.ts';
+import type { Quirks } from './quirks.ts';
+import type { IrRequest } from './types.ts';
 
 /** An engine that ignores tool_choice gets no tools for `none`. Throws DialectError for a forced call there. */
 export function offersTools({ tools, toolChoice }: IrRequest, { honoursToolChoice }: Quirks): boolean {

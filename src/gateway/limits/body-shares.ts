@@ -1,7 +1,7 @@
 import { Shares } from '../../lib/shares.ts';
 
 /** Bounds the memory that the request bodies of all calls hold, and the share of it that each tenant holds. */
-export class BodyBudget {
+export class BodyShares {
   readonly #max: number;
   readonly #shares: Shares;
 
@@ -26,17 +26,17 @@ export class BodyBudget {
   }
 }
 
-/** What one body holds of the budget. */
+/** What one body holds of the share of its tenant. */
 export class BodyHold {
-  readonly budget: BodyBudget;
+  readonly bodies: BodyShares;
   readonly #shares: Shares;
   readonly #tenant: string;
   #held = 0;
   /** Bytes that the tenant may hold. */
   readonly most: number;
 
-  constructor(budget: BodyBudget, shares: Shares, { tenant, most }: { tenant: string; most: number }) {
-    this.budget = budget;
+  constructor(bodies: BodyShares, shares: Shares, { tenant, most }: { tenant: string; most: number }) {
+    this.bodies = bodies;
     this.#shares = shares;
     this.#tenant = tenant;
     this.most = most;

@@ -1,4 +1,4 @@
-import { MODEL_ENDPOINTS, type PlainRoute } from '../../wire/model-endpoints.ts';
+import { MODEL_ENDPOINTS, type PlainRoute } from '../wire/model-endpoints.ts';
 
 interface PlainEndpoint {
   /** At the gateway. */

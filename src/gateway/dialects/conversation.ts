@@ -1,4 +1,4 @@
-import type { HistoryItem, OutputItem, Part } from '../types.ts';
+import type { HistoryItem, OutputItem, Part } from './types.ts';
 
 /** One turn of a conversation, grouped as in the chat and messages dialects. */
 export type Turn =

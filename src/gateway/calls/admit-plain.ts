@@ -1,13 +1,12 @@
 import { isObject, type Json } from '../../lib/json.ts';
 import type { Model } from '../balance/model.ts';
-import { parseBody, type Incoming } from '../calls/admit.ts';
-import type { Call, PlainCall } from '../calls/call.ts';
+import { parseBody, type Incoming } from './admit.ts';
+import type { Call, PlainCall } from './call.ts';
 import type { ModelRouterDeps } from '../deps.ts';
 import { checkBody, invalid, PLAIN, promptTokens, type Inspection } from '../dialects/index.ts';
-import { findModel } from '../find-model.ts';
+import { findModel, requireRoute } from '../find-model.ts';
 import { fieldOf, readFields } from './multipart.ts';
-import { requireRoute } from './require-route.ts';
-import { PLAIN_ROUTES } from './routes.ts';
+import { PLAIN_ROUTES } from '../plain-routes.ts';
 import type { PlainRoute } from '../../wire/model-endpoints.ts';
 
 /** Whisper makes 1500 frames of the 30 s that it hears at once. Nobody knows the length of the audio before. */
