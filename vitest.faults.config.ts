@@ -1,15 +1,18 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
+import { clusterWorkers, jsonInCi, PROGRAM_CACHE } from './test/support/running.ts';
 
 export default defineConfig({
   test: {
-    reporters: ['default', new ClosingLine()],
+    reporters: ['default', ...jsonInCi('faults'), new ClosingLine()],
     name: 'faults',
     include: ['test/faults/**/*.test.ts'],
     globalSetup: ['test/integration/cluster.ts', 'test/faults/support/prepare.ts'],
+    setupFiles: ['test/support/own-cluster.ts'],
+    env: PROGRAM_CACHE,
     testTimeout: 180_000,
     hookTimeout: 120_000,
-    // One set of controllers at a time: each test decides who leads.
-    fileParallelism: false,
+    // One set of controllers at a time on a cluster: each test decides who leads.
+    maxWorkers: clusterWorkers(2),
   },
 });

@@ -26,7 +26,13 @@ export async function pythonWith(name: string, requirements: string): Promise<st
   const options = ['--quiet', '--no-input', '--disable-pip-version-check'];
   await must(join(part, 'bin/python'), ['-m', 'pip', 'install', ...options, '-r', requirements]);
   // A virtual environment finds itself by its place: python works after the move, scripts with a fixed path are not used.
-  renameSync(part, folder);
+  try {
+    renameSync(part, folder);
+  } catch (error) {
+    // Another process may have been faster.
+    if (!existsSync(folder)) throw error;
+    rmSync(part, { recursive: true });
+  }
   return folder;
 }
 

@@ -6,11 +6,12 @@ export async function waitFor<T>(
   condition: () => T | Promise<T>,
   ms = 30_000,
 ): Promise<Exclude<T, false | null | undefined>> {
-  const end = performance.now() + ms;
-  while (performance.now() < end) {
+  const start = performance.now();
+  for (let waited = 0; waited < ms; waited = performance.now() - start) {
     const value = await condition();
     if (value !== false && value !== null && value !== undefined) return value as Exclude<T, false | null | undefined>;
-    await delay(10);
+    // Most conditions ask an API server. Those that take long are asked less often, at the price of a twentieth.
+    await delay(Math.min(100, 10 + waited / 20));
   }
   throw new Error(`Waited ${ms} ms in vain for: ${name}`);
 }

@@ -1,8 +1,8 @@
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Plugin } from 'rolldown';
 import { LocalFailure } from './failure.ts';
-import { ROOT } from './paths.ts';
+import { ROOT, stateFolder } from './paths.ts';
 
 const BUILT = join(ROOT, 'src/web/public/built');
 const STYLE_ELEMENT = join(ROOT, 'src/web/page/terminal/style-element.ts');
@@ -38,13 +38,14 @@ const strictStyles: Plugin = {
  */
 export async function buildPage(): Promise<void> {
   const complaints: string[] = [];
+  const made = join(stateFolder(), `page-${process.pid}`);
   await build({
     cwd: ROOT,
     input: 'src/web/page/main.tsx',
     platform: 'browser',
     plugins: [strictStyles],
     output: {
-      dir: BUILT,
+      dir: made,
       entryFileNames: 'app.js',
       chunkFileNames: '[name].js',
       format: 'esm',
@@ -57,5 +58,9 @@ export async function buildPage(): Promise<void> {
   if (complaints.length > 0) {
     throw new LocalFailure('The page of the dashboard is not clean.', complaints.join('\n'));
   }
-  copyFileSync(join(ROOT, 'node_modules/@xterm/xterm/css/xterm.css'), join(BUILT, 'xterm.css'));
+  copyFileSync(join(ROOT, 'node_modules/@xterm/xterm/css/xterm.css'), join(made, 'xterm.css'));
+  // Put in place file by file, so that a server that runs beside reads no half of one.
+  mkdirSync(BUILT, { recursive: true });
+  for (const file of readdirSync(made)) renameSync(join(made, file), join(BUILT, file));
+  rmSync(made, { recursive: true });
 }

@@ -19,11 +19,14 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<void> {
   project.provide('seed', SEED);
   const isAdmitted = isEven(SEED);
-  const { kubeconfig } = project.getProvidedContext().cluster;
-  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
-  if (isAdmitted) await applyFinalizers(client, new AbortController().signal);
-  await kindsCounted(client);
-  await client.close();
+  await Promise.all(
+    project.getProvidedContext().clusters.map(async ({ kubeconfig }) => {
+      const client = createKubeClient(await loadKubeConfig({ kubeconfig }), { clock: systemClock() });
+      if (isAdmitted) await applyFinalizers(client, new AbortController().signal);
+      await kindsCounted(client);
+      await client.close();
+    }),
+  );
   const finalizers = isAdmitted
     ? 'added by admission, claims on pods'
     : 'added by the controller, claims in the status';

@@ -62,7 +62,7 @@ export async function violationsAtRest(world: World, replica: RunningControllers
 }
 
 export interface WorldOptions extends Partial<FleetShape> {
-  /** Another cluster than the one all tests share. */
+  /** Another cluster than the worker's. */
   kubeconfig?: string;
 }
 

@@ -11,7 +11,6 @@ import { kindsCounted } from '../../support/kinds-counted.ts';
 import { describeWith } from '../../support/needs.ts';
 import { programSession } from '../../support/ssh-terminal.ts';
 import { type TestNamespace, testNamespace } from '../../support/test-cluster.ts';
-import type { FoundOffer, List } from '../../../src/wire/records.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 let berth: BerthProcess;
@@ -148,13 +147,6 @@ describeWith(
 )('on the real node', () => {
   it('a person rents at a terminal, logs in, copies, follows the log, stops and gives back', async () => {
     await writeFile(join(cli.home, 'hello.sh'), 'echo hello from the start\n');
-    // Instances of another test file may still be leaving the node.
-    const offers = async (): Promise<readonly FoundOffer[]> => {
-      const answer = await fetch(`${berth.url}/api/v1/offers`, { headers: { authorization: `Bearer ${token}` } });
-      return ((await answer.json()) as List<FoundOffer>).data;
-    };
-    const isFree = ({ gpu_name: name, available }: FoundOffer): boolean => name === 'NVIDIA-L4' && available > 0;
-    await waitFor('a free GPU of the real node', async () => (await offers()).some(isFree), 60_000);
     const terminal = programSession(
       [cli.berth, 'rent', '--name', 'shell', '--on-start', join(cli.home, 'hello.sh')],
       cli.env,

@@ -3,7 +3,7 @@ import type { Answer } from '../../support/http/client.ts';
 import { type Rush, rushForTheLast, startRush } from '../../support/http/rush.ts';
 
 const GPUS = 8;
-/** Few for every day; test/faults has fifty. */
+/** Few for every day; test/faults has more. */
 const ROUNDS = 3;
 
 let rush: Rush;

@@ -17,7 +17,7 @@ export interface Cluster extends AsyncDisposable {
   log: Logger;
   stores: ApiStores;
   inventory: Inventory;
-  /** The HTTP interface that all tests share. */
+  /** The HTTP interface that the tests on the cluster share. */
   api: Addresses;
   /** A namespace of its own, removed at the end. */
   namespace(name: string): Promise<string>;

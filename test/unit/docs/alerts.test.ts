@@ -120,13 +120,15 @@ function fires(
   };
 }
 
-/** What promtool says: its exit status, and what went wrong. */
-async function verdict(...tests: readonly object[]): Promise<[number, string]> {
-  const text = JSON.stringify({ rule_files: ['alerts.yaml'], evaluation_interval: '30s', tests });
+/** What promtool says of rules that are evaluated this often: its exit status, and what went wrong. */
+async function verdictEach(interval: string, ...tests: readonly object[]): Promise<[number, string]> {
+  const text = JSON.stringify({ rule_files: ['alerts.yaml'], evaluation_interval: interval, tests });
   const files = { 'alerts.yaml': ALERTS_TEXT, 'tests.yaml': text };
   const { code, stdout, stderr } = await promtool(['test', 'rules', '{}/tests.yaml'], files);
   return [code, code === 0 ? '' : stdout + stderr];
 }
+
+const verdict = (...tests: readonly object[]): Promise<[number, string]> => verdictEach('30s', ...tests);
 
 it('every alert has a fault', () => {
   expect(Object.keys(FAULTS)).toEqual(ALERTS.map(({ alert }) => alert));
@@ -152,7 +154,8 @@ describe.skipIf(!(await hasPrometheus()))('the alerts', () => {
 
   it('each fire by their fault, and no other does', async () => {
     const tests = Object.entries(FAULTS).map(([alert, fault]) => fires([alert], fault, '45m'));
-    expect(await verdict(...tests)).toEqual([0, '']);
+    // As Prometheus does unless it is told otherwise, and half of the work.
+    expect(await verdictEach('1m', ...tests)).toEqual([0, '']);
   });
 
   it('wait before they fire where a restart would look the same', async () => {
