@@ -36,6 +36,17 @@ test('the lists of how to add name files that are there', () => {
   const named = [...text.matchAll(/`((?:src|test|docs|tools|charts)\/[^`* ]+)`/g)].map(([, path = '']) => path);
   expect(named.length).toBeGreaterThan(15);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  const lists = text.split(/^## /m).slice(1);
+  expect(lists.map((list) => list.slice(0, list.indexOf('\n')))).toEqual([
+    'A route',
+    'A field of an instance',
+    'A reason of an instance',
+    'A ceiling',
+    'A metric',
+    'A command',
+    'A model endpoint',
+    'An engine quirk',
+  ]);
 });
 
 describe('the threat model', () => {

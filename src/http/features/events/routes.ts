@@ -1,5 +1,3 @@
-import type { Stores } from '../../../caches/caches.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import { keyOf } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { FairShares } from '../../../lib/shares.ts';
@@ -18,17 +16,15 @@ import { lastEventId, limitLife, wantsEvents } from '../../interface/events/even
 import type { StreamRegistry } from '../../interface/events/stream-registry.ts';
 import { type Call, route } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
-import { instanceNotFound, instanceOf } from '../instances/find.ts';
+import { instanceNotFound, instanceOf, type InstanceSource } from '../instances/find.ts';
 import { type FollowedHistory, followHistory } from './follow.ts';
 import { type EventListRecord, eventListSchema } from './schema.ts';
 
-export interface EventsContext {
-  client: KubeClient;
+export interface EventsContext extends InstanceSource {
   clock: Clock;
   streams: StreamRegistry;
   logReads: FairShares;
   logFollows: FairShares;
-  stores: Stores<'instances' | 'sshKeys'>;
 }
 
 /** A label's value, which the names of instances are. */

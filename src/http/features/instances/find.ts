@@ -1,9 +1,9 @@
 import type { Request } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
+import type { Stores } from '../../../caches/caches.ts';
 import type { KubeClient } from '../../../kube/client/client.ts';
 import { findObject } from '../../../kube/client/find-object.ts';
 import { keyOf } from '../../../kube/types.ts';
-import type { ReadStore } from '../../../kube/watch/store.ts';
 import { GPU_INSTANCES, type GpuInstance } from '../../../resources/instances/gpu-instance.ts';
 import { SSH_KEYS, type SshKey, sshKeyId } from '../../../resources/ssh-key.ts';
 import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
@@ -11,14 +11,20 @@ import { ApiError, type FieldError } from '../../interface/errors/api-error.ts';
 /** RFC 1123 subdomain: the names that Kubernetes allows. The API server is not asked for any other. */
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-interface Source {
+/** What a route needs that speaks of one instance. */
+export interface InstanceSource {
   client: KubeClient;
-  stores: { instances: ReadStore<GpuInstance>; sshKeys: ReadStore<SshKey> };
+  stores: Stores<'instances'>;
+}
+
+interface KeySource {
+  client: KubeClient;
+  stores: Stores<'sshKeys'>;
 }
 
 /** An instance of the tenant: from the cache, else live, because another replica may have just created it. */
 async function findInstance(
-  { client, stores }: Source,
+  { client, stores }: InstanceSource,
   namespace: string,
   name: string,
 ): Promise<GpuInstance | undefined> {
@@ -34,7 +40,7 @@ export function instanceNotFound(): ApiError {
 }
 
 /** The instance that the path of an authenticated request names; throws 404 when the tenant has none of this id. */
-export async function instanceOf(source: Source, request: Request): Promise<GpuInstance> {
+export async function instanceOf(source: InstanceSource, request: Request): Promise<GpuInstance> {
   const { namespace } = getPrincipal(request);
   const instance = await findInstance(source, namespace, String(request.params['instanceId']));
   if (instance === undefined) throw instanceNotFound();
@@ -43,7 +49,7 @@ export async function instanceOf(source: Source, request: Request): Promise<GpuI
 
 /** SSH keys of the tenant by id: from the cache, else from one live list. */
 export async function findSshKeys(
-  { client, stores }: Source,
+  { client, stores }: KeySource,
   namespace: string,
   ids: readonly number[],
 ): Promise<Map<number, SshKey>> {
@@ -62,7 +68,11 @@ export async function findSshKeys(
 }
 
 /** One error for each of these ids that no SSH key of the tenant has. */
-export async function missingSshKeys(source: Source, namespace: string, ids: readonly number[]): Promise<FieldError[]> {
+export async function missingSshKeys(
+  source: KeySource,
+  namespace: string,
+  ids: readonly number[],
+): Promise<FieldError[]> {
   if (ids.length === 0) return [];
   const found = await findSshKeys(source, namespace, ids);
   return ids.flatMap((id, index) =>

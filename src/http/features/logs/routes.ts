@@ -1,5 +1,4 @@
 import type { Stores } from '../../../caches/caches.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { FairShares } from '../../../lib/shares.ts';
 import type { GpuInstance } from '../../../resources/instances/gpu-instance.ts';
@@ -18,19 +17,18 @@ import {
   nodeSilent,
   simulatedHasNoLog,
 } from '../instances/container.ts';
-import { instanceOf } from '../instances/find.ts';
+import { instanceOf, type InstanceSource } from '../instances/find.ts';
 import { LogFollower } from './follow.ts';
 import { idOf, LineCursor, positionOf } from './position.ts';
 import { readLog } from './read.ts';
 import { type LogQuery, logQuerySchema, logSchema } from './schema.ts';
 
-export interface LogsContext {
-  client: KubeClient;
+export interface LogsContext extends InstanceSource {
   clock: Clock;
   streams: StreamRegistry;
   logReads: FairShares;
   logFollows: FairShares;
-  stores: Stores<'instances' | 'sshKeys' | 'pods'>;
+  stores: Stores<'instances' | 'pods'>;
 }
 
 /** Milliseconds for one answer. */

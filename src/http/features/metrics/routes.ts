@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { runningPod } from '../../../access/pod-target.ts';
 import type { Stores } from '../../../caches/caches.ts';
 import { dcgmExporterOn } from '../../../caches/dcgm.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import { findCondition } from '../../../kube/conditions.ts';
 import type { Pod } from '../../../kube/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
@@ -16,19 +15,18 @@ import { overloaded } from '../../interface/errors/busy.ts';
 import { route } from '../../interface/route.ts';
 import { sendJson, sendText } from '../../interface/send.ts';
 import { isSimulated } from '../instances/container.ts';
-import { instanceOf } from '../instances/find.ts';
+import { instanceOf, type InstanceSource } from '../instances/find.ts';
 import { fetchDcgm, readDcgm } from './dcgm.ts';
 import { type Measured, readReport, withDcgm } from './measured.ts';
 import { formatOf, prometheusText, TEXT_TYPES } from './prometheus.ts';
 import { type MetricsRecord, metricsSchema, STEP_SECONDS } from './schema.ts';
 
-export interface MetricsContext {
-  client: KubeClient;
+export interface MetricsContext extends InstanceSource {
   clock: Clock;
   log: Logger;
   logReads: FairShares;
   readMonitor: ReadMonitor;
-  stores: Stores<'instances' | 'sshKeys' | 'pods' | 'namespaces' | 'apiKeys'>;
+  stores: Stores<'instances' | 'pods' | 'namespaces' | 'apiKeys'>;
 }
 
 /** Milliseconds for one answer. A scrape of Prometheus waits ten seconds. */

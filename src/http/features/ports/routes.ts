@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
-import type { Stores } from '../../../caches/caches.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import { portOf } from '../../../ports/address.ts';
 import { PortError } from '../../../ports/errors.ts';
 import type { Incoming, InstancePorts } from '../../../ports/instance-ports.ts';
@@ -13,15 +11,13 @@ import { ApiError, validationFailed } from '../../interface/errors/api-error.ts'
 import { routeWithBody } from '../../interface/route.ts';
 import { sendJson } from '../../interface/send.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
-import { instanceOf } from '../instances/find.ts';
+import { instanceOf, type InstanceSource } from '../instances/find.ts';
 import type { InstancePresenter } from '../instances/presenter.ts';
 import { createLinkSchema, linkSchema } from './schema.ts';
 
-export interface PortsContext {
-  client: KubeClient;
+export interface PortsContext extends InstanceSource {
   instances: InstancePresenter;
   ports: InstancePorts;
-  stores: Stores<'instances' | 'sshKeys'>;
   /** Counts what clients hold. */
   connections: { keep(response: ServerResponse): void };
 }

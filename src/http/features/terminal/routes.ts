@@ -1,17 +1,13 @@
 import { type Request, Router } from 'express';
 import { getPrincipal } from '../../../access/principal.ts';
-import type { Stores } from '../../../caches/caches.ts';
-import type { KubeClient } from '../../../kube/client/client.ts';
 import { requireScope } from '../../interface/auth/middleware.ts';
 import { ApiError } from '../../interface/errors/api-error.ts';
 import { methodNotAllowed } from '../../interface/route.ts';
 import { upgradeOf } from '../../interface/upgrades.ts';
-import { instanceOf } from '../instances/find.ts';
+import { instanceOf, type InstanceSource } from '../instances/find.ts';
 import type { TerminalGateway } from './pass-on.ts';
 
-export interface TerminalContext {
-  client: KubeClient;
-  stores: Stores<'instances' | 'sshKeys'>;
+export interface TerminalContext extends InstanceSource {
   /** Brings clients to shells in instances; undefined where no SSH gateway is known. */
   terminals?: TerminalGateway | undefined;
 }
