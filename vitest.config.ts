@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { clusterWorkers, jsonInCi, PROGRAM_CACHE } from './test/support/running.ts';
+import { clusterWorkers, keptResults, PROGRAM_CACHE } from './test/support/running.ts';
 
 export default defineConfig({
   test: {
-    reporters: ['default', ...jsonInCi('test'), new ClosingLine()],
+    reporters: ['default', ...keptResults(), new ClosingLine()],
     projects: [
       {
         test: {
@@ -29,7 +29,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 120_000,
           // They wait most of the time. Each worker has a cluster of its own, because files run controllers of their own.
-          maxWorkers: clusterWorkers(3),
+          maxWorkers: clusterWorkers(4),
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { jsonInCi, PROGRAM_CACHE } from './test/support/running.ts';
+import { keptResults, PROGRAM_CACHE } from './test/support/running.ts';
 
 /** By name, so that the release is tried first: its test reads everything that was asked of the API server before. */
 class ByName extends BaseSequencer {
@@ -14,7 +14,7 @@ class ByName extends BaseSequencer {
 export default defineConfig({
   test: {
     name: 'e2e',
-    reporters: ['verbose', ...jsonInCi('e2e'), new ClosingLine()],
+    reporters: ['verbose', ...keptResults(), new ClosingLine()],
     include: ['test/e2e/**/*.test.ts'],
     globalSetup: ['test/e2e/setup.ts'],
     env: PROGRAM_CACHE,

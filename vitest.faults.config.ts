@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
-import { clusterWorkers, jsonInCi, PROGRAM_CACHE } from './test/support/running.ts';
+import { clusterWorkers, keptResults, PROGRAM_CACHE } from './test/support/running.ts';
 
 export default defineConfig({
   test: {
-    reporters: ['default', ...jsonInCi('faults'), new ClosingLine()],
+    reporters: ['default', ...keptResults(), new ClosingLine()],
     name: 'faults',
     include: ['test/faults/**/*.test.ts'],
     globalSetup: ['test/integration/cluster.ts', 'test/faults/support/prepare.ts'],

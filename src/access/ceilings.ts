@@ -1,15 +1,14 @@
 import { keyOf } from '../kube/types.ts';
 import type { ReadStore } from '../kube/watch/store.ts';
-import { CLOSED_CEILINGS, type Ceilings, DEFAULT_CEILINGS } from '../resources/tenants/ceilings.ts';
+import { CLOSED_CEILINGS, DEFAULT_CEILINGS } from '../resources/tenants/ceilings.ts';
 import {
   TENANT_LIMIT_NAME,
   type TenantLimit,
-  type TenantLimitSpec,
+  type TenantCeilings,
   tenantLimitSpecSchema,
 } from '../resources/tenants/tenant-limit.ts';
 
-/** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
-export type CeilingsOf = (tenant: string) => Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
+export type CeilingsOf = (tenant: string) => TenantCeilings;
 
 /** Of a tenant that no policy covers. */
 const UNCOVERED = { ...DEFAULT_CEILINGS, policies: [] };

@@ -1,4 +1,5 @@
-import { type CeilingRefusal, gpuRefusal, imageRefusal, type TenantCeilings } from './ceilings.ts';
+import type { TenantCeilings } from '../resources/tenants/tenant-limit.ts';
+import { type CeilingRefusal, gpuRefusal, imageRefusal } from './ceilings.ts';
 import { gpuShareOf, type Place, type PlaceRequest, type RefusalReason } from './grant.ts';
 import type { Inventory } from './inventory.ts';
 import type { Preemption } from './preempt.ts';

@@ -1,5 +1,5 @@
 import { allowsImage, type Ceilings, fullImageName, isForGpus } from '../resources/tenants/ceilings.ts';
-import type { TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
+import type { TenantCeilings, TenantLimitSpec } from '../resources/tenants/tenant-limit.ts';
 import { whoCanChange } from '../resources/tenants/who-can-change.ts';
 import type { GpuShare } from './tenant-holdings.ts';
 
@@ -11,8 +11,6 @@ export interface CeilingRefusal {
 }
 
 type GpuCeiling = Ceilings['gpus'][number];
-/** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
-export type TenantCeilings = Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
 
 /** What helps against a ceiling that refuses an instance. Without a policy nothing is refused but for want of knowledge. */
 export function remedy(field: string, policies: TenantLimitSpec['policies']): string {

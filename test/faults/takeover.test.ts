@@ -83,6 +83,8 @@ test('a leader that is stopped while it waits to send a claim again does not sen
   };
   await world.create('late', { gpu: { count: 4 } });
   await waitFor('the claim to be refused', () => refused > 0, 60_000);
+  // Else the end of a leader that stands still is waited for in vain when the test fails first.
+  using _woken = { [Symbol.dispose]: () => leader.kill('SIGCONT') };
   leader.kill('SIGSTOP');
   way.proxy.faults.refuse = undefined;
   const { length } = way.proxy.requests;
@@ -110,6 +112,8 @@ test('a leader whose Events wait gives its lease back, and sends them after that
       (type.plural === EVENTS.plural ? told.promise : Promise.resolve()).then(() => client.create(type, ...args)),
   });
   const leader = await world.replica({ wrap });
+  // Else the end of the world waits for ever when the test fails first.
+  using _told = { [Symbol.dispose]: told.resolve };
   await world.create('told');
   await world.reached('told', 'Running');
   const stopped = leader.stop();

@@ -10,7 +10,8 @@ export function clusterWorkers(count: number): number {
 /** Where Node keeps what it has compiled: a test starts many processes of the same program. */
 export const PROGRAM_CACHE = { NODE_COMPILE_CACHE: join(stateFolder(), 'compile-cache') };
 
-/** In CI, the reporter that keeps the results and times of a run. */
-export function jsonInCi(name: string): ['json', { outputFile: string }][] {
-  return process.env['CI'] === 'true' ? [['json', { outputFile: join(stateFolder(), 'ci', `${name}.json`) }]] : [];
+/** The reporter that keeps the results and times of a run in the file that `.ci/run` names. */
+export function keptResults(): ['json', { outputFile: string }][] {
+  const outputFile = process.env['BERTH_TEST_RESULTS'];
+  return outputFile === undefined ? [] : [['json', { outputFile }]];
 }

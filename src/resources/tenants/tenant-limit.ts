@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../../kube/types.ts';
 import { budgetStatusSchema } from './budget.ts';
-import { ceilingsSchema, MOST_ENTRIES } from './ceilings.ts';
+import { type Ceilings, ceilingsSchema, MOST_ENTRIES } from './ceilings.ts';
 import { AGE_COLUMN, berthType, type CustomResource } from '../schema.ts';
 
 /** The one name of a TenantLimit, and of the ResourceQuota beside it. */
@@ -20,6 +20,9 @@ export const tenantLimitStatusSchema = z.object({
 });
 
 export type TenantLimitSpec = z.infer<typeof tenantLimitSpecSchema>;
+
+/** The ceilings of a tenant, and the TenantPolicies that they come from where these are known. */
+export type TenantCeilings = Ceilings & Partial<Pick<TenantLimitSpec, 'policies'>>;
 export type TenantLimitStatus = z.infer<typeof tenantLimitStatusSchema>;
 export interface TenantLimit extends KubeObject {
   spec: TenantLimitSpec;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { admission, withinCeilings } from '../../../src/inventory/admission.ts';
-import type { TenantCeilings } from '../../../src/inventory/ceilings.ts';
+import type { TenantCeilings } from '../../../src/resources/tenants/tenant-limit.ts';
 import type { Grant, Place } from '../../../src/inventory/grant.ts';
 import type { Preemption } from '../../../src/inventory/preempt.ts';
 import {
