@@ -50,12 +50,17 @@ function named<T>(
 }
 
 /**
- * As client-go reads them: data wins over a file (rest.dataFromSliceOrFile), and a password that is not there is empty.
- * KubeConfig would take the file, and the word "undefined".
+ * As client-go reads them: data wins over a file (rest.dataFromSliceOrFile), a password that is not there is empty, and a
+ * server may be without TLS, as that of `kubectl proxy` is. KubeConfig would take the file, take the word "undefined", and
+ * refuse such a server unless it is told not to verify what it has not.
  */
 function asClientGo(cluster: Cluster, user: User): { cluster: Cluster; user: User } {
   return {
-    cluster: { ...cluster, ...(cluster.caData && { caFile: undefined }) },
+    cluster: {
+      ...cluster,
+      ...(cluster.caData && { caFile: undefined }),
+      ...(cluster.server.startsWith('http:') && { skipTLSVerify: true }),
+    },
     user: {
       ...user,
       password: user.password ?? '',

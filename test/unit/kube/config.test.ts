@@ -47,6 +47,13 @@ describe('a kubeconfig', () => {
     expect(await connection.headers()).toEqual({ authorization: 'Bearer t' });
   });
 
+  test('of a server without TLS, as `kubectl proxy` is one', async () => {
+    const path = await file('config', kubeconfig({ token: 't' }, { server: 'http://127.0.0.1:8001' }));
+    const connection = await loadKubeConfig({ kubeconfig: path });
+    expect(connection.server).toBe('http://127.0.0.1:8001');
+    expect(await connection.headers()).toEqual({ authorization: 'Bearer t' });
+  });
+
   test('with certificates as data and as files beside it', async () => {
     await file('client.crt', 'CERT');
     const user = { 'client-certificate': 'client.crt', 'client-key-data': Buffer.from('KEY').toString('base64') };
