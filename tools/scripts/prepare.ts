@@ -41,7 +41,7 @@ async function requireCluster(script: string, options: PrepareOptions): Promise<
     await options.requireCluster();
   } catch (error) {
     if (script !== 'test' || !(error instanceof LocalFailure)) throw error;
-    const unit = 'Without a cluster the unit tests run: npm test -- --project unit';
+    const unit = 'Without a cluster the unit tests run: npm test -- --project "unit*"';
     throw new LocalFailure(error.message, `${error.remedy} ${unit}`, error.details);
   }
 }

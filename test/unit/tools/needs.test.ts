@@ -129,7 +129,7 @@ describe('prepareScript', () => {
     const requireCluster = () => Promise.reject(new LocalFailure('No way.', 'Install Docker.'));
     const text = await prepare('test', new FakeHost(), { requireCluster });
     expect(text).toBe(
-      'Error: No way.\nWhat to do: Install Docker. Without a cluster the unit tests run: npm test -- --project unit',
+      'Error: No way.\nWhat to do: Install Docker. Without a cluster the unit tests run: npm test -- --project "unit*"',
     );
     expect(await prepare('bench:http', new FakeHost(), { requireCluster })).not.toContain('unit');
     expect(await prepare('e2e', new FakeHost(), { requireCluster })).toBe('ready');
