@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ClosingLine } from './test/support/closing-line.ts';
 import { keptResults, PROGRAM_CACHE } from './test/support/running.ts';
 
-/** By name, so that the release is tried first: its test reads everything that was asked of the API server before. */
+/** By name, the same in each run: files install and upgrade the release on one cluster. */
 class ByName extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     return Promise.resolve(files.toSorted((a, b) => (a.moduleId < b.moduleId ? -1 : 1)));

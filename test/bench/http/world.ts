@@ -101,7 +101,7 @@ function apiKey(): ApiKey {
       displayName: '',
       scopes: ['compute:read'],
       revoked: false,
-      limits: { requestsPerMinute: 1_000_000 },
+      limits: { requestsPerMinute: 100_000_000 },
     },
     status: { lastUsedTime: new Date().toISOString() },
   };
