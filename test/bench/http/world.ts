@@ -23,6 +23,7 @@ import { gpuNode } from '../../support/http/fleet.ts';
 export const TENANT = 'tenant-0';
 export const TOKEN = 'bench-token';
 const NODES = 1000;
+const MOST_CALLS = 1_000_000_000;
 const INSTANCES = 10_000;
 const TENANTS = 10;
 const TIME = '2026-01-01T00:00:00Z';
@@ -101,7 +102,7 @@ function apiKey(): ApiKey {
       displayName: '',
       scopes: ['compute:read'],
       revoked: false,
-      limits: { requestsPerMinute: 100_000_000 },
+      limits: { requestsPerMinute: MOST_CALLS },
     },
     status: { lastUsedTime: new Date().toISOString() },
   };
@@ -132,7 +133,12 @@ export function benchDeps(): ApiDeps {
     registries: filled<RegistryCredential>([], INDEXES.registries),
     pools: filled<GpuPool>([]),
   };
-  const ceilings = ceilingsReader(stores.tenantLimits);
+  const ceilingsOf = ceilingsReader(stores.tenantLimits);
+  // No ceiling of calls ends a measurement, however fast the machine is.
+  const ceilings: typeof ceilingsOf = (tenant) => {
+    const { http, ...others } = ceilingsOf(tenant);
+    return { ...others, http: { ...http, requestsPerMinute: MOST_CALLS } };
+  };
   const inventory = new Inventory({ ...stores, storageClasses: filled([]) }, clock);
   return {
     client: NO_CLUSTER,
