@@ -86,6 +86,13 @@ async function allocatable(): Promise<string | undefined> {
   return (await client.get(NODES, { name: REAL_NODE })).status?.allocatable?.[GPU];
 }
 
+/** GPUs and slices of them that the kubelet has for pods. */
+async function devices(): Promise<number> {
+  const { status } = await client.get(NODES, { name: REAL_NODE });
+  const counts = Object.entries(status?.allocatable ?? {}).filter(([name]) => name.startsWith('nvidia.com/'));
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
 /** GPUs that a tenant could rent now. */
 async function offered(): Promise<number> {
   const { json } = await call('GET', '/offers');
@@ -101,10 +108,13 @@ async function end(name: string): Promise<void> {
   await kill(initPid, pid);
 }
 
-/** Gives the node other GPUs, as its operator may. */
+/** Gives the node other GPUs, as its operator may, and waits until the kubelet counts them. */
 async function regroup(gpu: Gpu): Promise<void> {
   await end(devicePlugin());
+  // A start that the kubelet refuses meanwhile would wait for its back-off.
+  await waitFor('the old GPUs to go', async () => (await devices()) === 0, 60_000);
   await cluster.startPlugin(gpu);
+  await waitFor('the new GPUs', async () => (await devices()) > 0, 60_000);
 }
 
 async function restart(program: 'device plugin' | 'kubelet'): Promise<void> {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { expect } from 'vitest';
@@ -34,8 +34,13 @@ export async function copyBothWays(place: { config: string; folder: string }, in
   expect(await client.run('scp', ['-q', `${remote}:/tmp/big`, `${big}-back`])).toMatchObject({ code: 0 });
   expect(await sha256(`${big}-back`)).toBe(sum);
   const ssh = `ssh -F ${place.config} ${remote}`;
-  const up = await run('sh', ['-c', `${ssh} 'sha256sum' <${big}`]);
+  // The exit status and the words of ssh stand beside the checksum: a connection that broke is not a changed byte.
+  const ended = `; echo "ssh ended with $?" >&2`;
+  const up = await run('sh', ['-c', `${ssh} 'sha256sum' <${big}${ended}`]);
+  expect(up).toMatchObject({ stderr: 'ssh ended with 0\n' });
   expect(up.stdout.slice(0, 64)).toBe(sum);
-  const down = await run('sh', ['-c', `${ssh} 'cat /tmp/big' | sha256sum`]);
+  const down = await run('sh', ['-c', `{ ${ssh} 'cat /tmp/big'${ended}; } | tee ${big}-down | sha256sum`]);
+  expect(down).toMatchObject({ stderr: 'ssh ended with 0\n' });
+  expect((await stat(`${big}-down`)).size).toBe(mib * MIB);
   expect(down.stdout.slice(0, 64)).toBe(sum);
 }
