@@ -92,8 +92,11 @@ describe('a release on a real node', () => {
 
   it('runs every role with its own account', async () => {
     for (const role of ROLES) {
-      const pods = await world.pods(NAMESPACE, `app.kubernetes.io/component=${role}`);
-      expect(pods).toHaveLength(2);
+      // Those of the release before may still be ending.
+      const pods = await waitFor(`the two pods of ${role}`, async () => {
+        const found = await world.pods(NAMESPACE, `app.kubernetes.io/component=${role}`);
+        return found.length === 2 && found;
+      });
       expect(pods.map(({ spec }) => spec?.serviceAccountName)).toEqual([`berth-${role}`, `berth-${role}`]);
     }
   });
