@@ -110,6 +110,6 @@ onNode.each(WAYS)('bulk, %s', (way) => {
   beforeEach(() => use(way));
 
   it(`${BULK_MIB} MiB both ways, to the byte`, { timeout: 300_000 }, async () => {
-    await copyBothWays({ config, folder: world.folder, mayBeShort: way === 'exec' }, 'debian', BULK_MIB);
+    await copyBothWays({ config, folder: world.folder, held: way === 'exec' }, 'debian', BULK_MIB);
   });
 });
