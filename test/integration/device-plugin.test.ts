@@ -9,7 +9,7 @@ import { GPU_POOLS, gpuPoolSpecSchema } from '../../src/resources/gpu-pool.ts';
 import { applyDefinitions, createNamespace } from '../../tools/cluster/apply.ts';
 import { type BuiltCluster, startBuiltCluster } from '../../tools/cluster/built/built-cluster.ts';
 import { REAL_GPU, REAL_NODE } from '../../tools/cluster/built/real-node.ts';
-import { type Gpu, gpuDevices } from '../../tools/cluster/fleet/labels.ts';
+import { type Gpu, gpuDevices, gpuResources } from '../../tools/cluster/fleet/labels.ts';
 import { devicePlugin } from '../../tools/lib/go/programs.ts';
 import { findCniFolder, findStaticBusybox } from '../../tools/lib/host/requirements.ts';
 import { busyboxLayer, importImage } from '../../tools/lib/images/image.ts';
@@ -82,15 +82,11 @@ function gpusOf(instance: GpuInstance): Promise<string> {
   return inside(instance, 'sh', '-c', 'echo $NVIDIA_VISIBLE_DEVICES');
 }
 
-async function allocatable(): Promise<string | undefined> {
-  return (await client.get(NODES, { name: REAL_NODE })).status?.allocatable?.[GPU];
-}
-
-/** GPUs and slices of them that the kubelet has for pods. */
-async function devices(): Promise<number> {
-  const { status } = await client.get(NODES, { name: REAL_NODE });
-  const counts = Object.entries(status?.allocatable ?? {}).filter(([name]) => name.startsWith('nvidia.com/'));
-  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+/** Whether the kubelet has so many devices of each of these resources for pods, and no others of this maker. */
+async function counts(wanted: Readonly<Record<string, string>>): Promise<boolean> {
+  const { allocatable = {} } = (await client.get(NODES, { name: REAL_NODE })).status ?? {};
+  const names = Object.keys({ ...allocatable, ...wanted }).filter((name) => name.startsWith('nvidia.com/'));
+  return names.every((name) => Number(allocatable[name] ?? 0) === Number(wanted[name] ?? 0));
 }
 
 /** GPUs that a tenant could rent now. */
@@ -112,9 +108,9 @@ async function end(name: string): Promise<void> {
 async function regroup(gpu: Gpu): Promise<void> {
   await end(devicePlugin());
   // A start that the kubelet refuses meanwhile would wait for its back-off.
-  await waitFor('the old GPUs to go', async () => (await devices()) === 0, 60_000);
+  await waitFor('the old GPUs to go', () => counts({}), 60_000);
   await cluster.startPlugin(gpu);
-  await waitFor('the new GPUs', async () => (await devices()) > 0, 60_000);
+  await waitFor('the new GPUs', () => counts(gpuResources(gpu)), 60_000);
 }
 
 async function restart(program: 'device plugin' | 'kubelet'): Promise<void> {
@@ -134,7 +130,7 @@ async function cleanUp(): Promise<void> {
     await client.delete(GPU_INSTANCES, { namespace: NAMESPACE, name: metadata.name });
   }
   await waitFor('the end of the instances', async () => (await count()) === 0, 60_000);
-  await waitFor('all GPUs to be well', async () => (await allocatable()) === '3', 30_000);
+  await waitFor('all GPUs to be well', () => counts(gpuResources(GPUS)), 30_000);
 }
 
 describeWith('real node')('GPUs of a device plugin', () => {
@@ -185,7 +181,7 @@ describeWith('real node')('GPUs of a device plugin', () => {
     const gpus = await Promise.all(before.map(gpusOf));
     for (const program of ['device plugin', 'kubelet'] as const) {
       await restart(program);
-      await waitFor(`the GPUs after the ${program} started again`, async () => (await allocatable()) === '3', 60_000);
+      await waitFor(`the GPUs after the ${program} started again`, () => counts(gpuResources(GPUS)), 60_000);
       await waitFor('the free one', async () => (await offered()) === 1, 30_000);
       // Something new shows that the node is back, and gets the GPU that is free.
       await rent('new');
@@ -234,7 +230,7 @@ describeWith('real node')('GPUs of a device plugin', () => {
     const held = await gpusOf(await running('one'));
     const free = UUIDS.filter((uuid) => uuid !== held);
     cluster.setSick(free.slice(1));
-    await waitFor('the node to say so', async () => (await allocatable()) === '2', 30_000);
+    await waitFor('the node to say so', () => counts({ [GPU]: '2' }), 30_000);
     cluster.setSick(UUIDS);
     // The kubelet knows it when the pod says it. The node says it some seconds later.
     await waitFor('the kubelet to know', async () => {
