@@ -22,12 +22,12 @@ export async function sha256(path: string): Promise<string> {
  * what a program wrote that has ended, as with `kubectl exec`.
  */
 export async function copyBothWays(
-  place: { config: string; folder: string; held?: boolean },
+  { config, folder, held = false }: { config: string; folder: string; held?: boolean },
   instance: string,
   mib: number,
 ): Promise<void> {
-  const client = sshClient(place.config);
-  const big = join(place.folder, 'big');
+  const client = sshClient(config);
+  const big = join(folder, 'big');
   const handle = await open(big, 'w');
   const block = randomBytes(MIB);
   for (let written = 0; written < mib; written += 1) {
@@ -42,18 +42,18 @@ export async function copyBothWays(
   expect(String(there.stdout).slice(0, 64)).toBe(sum);
   expect(await client.run('scp', ['-q', `${remote}:/tmp/big`, `${big}-back`])).toMatchObject({ code: 0 });
   expect(await sha256(`${big}-back`)).toBe(sum);
-  const ssh = `ssh -F ${place.config} ${remote}`;
+  const ssh = `ssh -F ${config} ${remote}`;
   const up = await run('sh', ['-c', `${ssh} 'sha256sum' <${big}`]);
   expect(up).toMatchObject({ code: 0, stderr: '' });
   expect(up.stdout.slice(0, 64)).toBe(sum);
-  const child = client.start(instance, place.held === true ? 'cat /tmp/big && cat >/dev/null' : 'cat /tmp/big');
-  if (place.held !== true) child.stdin.end();
+  const child = client.start(instance, held ? 'cat /tmp/big && cat >/dev/null' : 'cat /tmp/big');
+  if (!held) child.stdin.end();
   const hash = createHash('sha256');
   let bytes = 0;
   child.stdout.on('data', (part: Buffer) => {
     hash.update(part);
     bytes += part.length;
-    if (bytes === mib * MIB) child.stdin.end();
+    if (bytes >= mib * MIB) child.stdin.end();
   });
   child.stderr.resume();
   const [code] = await once(child, 'close');
